@@ -1,0 +1,47 @@
+#include "dtune/base/suggest.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace dtune {
+
+int edit_distance(std::string_view a, std::string_view b) {
+  const size_t columns = b.size() + 1;
+  std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(columns));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = static_cast<int>(i);
+  for (size_t j = 0; j < columns; ++j) d[0][j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j < columns; ++j) {
+      const int substitution = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, substitution});
+      const bool swapped =
+          i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+std::string nearest(std::string_view word,
+                    std::span<const std::string> candidates) {
+  std::string best;
+  int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const int distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word,
+                         std::span<const std::string> candidates) {
+  const std::string best = nearest(word, candidates);
+  return best.empty() ? "" : fmt::format(", did you mean '{}'?", best);
+}
+
+}  // namespace dtune

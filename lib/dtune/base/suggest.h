@@ -1,0 +1,23 @@
+// "did you mean ...?" for misspelt words.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dtune {
+
+// Levenshtein distance, a swap of neighbours counting one (optimal string
+// alignment). O(|a| |b|).
+int edit_distance(std::string_view a, std::string_view b);
+
+// The candidate nearest to `word`, or "" where none is near enough (more than
+// a third of the letters differ).
+std::string nearest(std::string_view word,
+                    std::span<const std::string> candidates);
+
+// ", did you mean 'x'?" or "".
+std::string did_you_mean(std::string_view word,
+                         std::span<const std::string> candidates);
+
+}  // namespace dtune

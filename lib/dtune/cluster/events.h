@@ -1,0 +1,48 @@
+// What the coordinator tells whoever watches: the live table, plain lines,
+// JSON lines, tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dtune/study/study.h"
+
+namespace dtune {
+
+struct SlotStatus {
+  std::string node;
+  int slot = 0;
+  TrialId trial = 0;          // 0: idle
+  std::string phase;          // "starting", "training", "idle", "lost"
+  double seconds_since_report = 0;
+  double progress = 0;        // of the step in flight, 0..1
+  double samples_per_second = 0;
+  uint64_t resident_bytes = 0;
+};
+
+struct ClusterStatus {
+  std::vector<SlotStatus> slots;
+  double elapsed_seconds = 0;  // of searching
+  double remaining_seconds = -1;  // estimate; -1: unknown
+  double done_fraction = 0;    // of the budget, 0..1
+};
+
+// Called on the coordinator's thread; must return quickly and not throw.
+class ProgressSink {
+ public:
+  virtual ~ProgressSink() = default;
+  virtual void on_started(const Study& /*study*/) {}
+  virtual void on_report(const Study& /*study*/, const Trial& /*trial*/,
+                         const StepReport& /*report*/) {}
+  // The trial's state, reason and detail have just changed.
+  virtual void on_state(const Study& /*study*/, const Trial& /*trial*/) {}
+  // Something that the user should read: a lost node, a full disk, a retry.
+  virtual void on_notice(const std::string& /*text*/) {}
+  // About ten times a second while the study runs.
+  virtual void on_tick(const Study& /*study*/,
+                       const ClusterStatus& /*status*/) {}
+  virtual void on_finished(const Study& /*study*/) {}
+};
+
+}  // namespace dtune

@@ -1,0 +1,96 @@
+// The search space of a study: distributions, conditions and constraints, and
+// the map between points and the unit cube that samplers work in.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtune/space/value.h"
+
+namespace dtune {
+
+class Expression;  // space/expression.h
+
+enum class ParameterKind { real, integer, categorical, boolean };
+
+// How strongly a user's prior is believed (`confidence:`).
+enum class Confidence { low, medium, high };
+
+// One tuned parameter. Plain data; SearchSpace validates.
+struct Parameter {
+  std::string name;  // the name in `space:`; unique
+  std::string key;   // the recipe key that it sets, e.g. "train.batch_size"
+  ParameterKind kind = ParameterKind::real;
+  double low = 0;   // real, integer: inclusive bounds
+  double high = 1;  // real, integer: inclusive bounds
+  bool log = false;             // real, integer: uniform in the logarithm
+  double quantum = 0;           // real, integer: values low + k quantum; 0: none
+  std::vector<Value> choices;   // categorical: at least one
+  std::string when;             // condition over other parameters, or ""
+  std::optional<Value> prior;   // where the user expects the best value
+  Confidence confidence = Confidence::medium;
+};
+
+// Immutable once made; thread-safe.
+//
+// The unit cube has one coordinate per parameter, in the order given:
+// - real: (x - low) / (high - low), or the same of log x;
+// - integer and quantised: the cell's middle, so that every value gets an equal
+//   share (under `log`: the share of the interval [v - q/2, v + q/2] in log);
+// - categorical, boolean: (index + 1/2) / n.
+// decode(encode(p)) == p for every valid point; encode(decode(u)) snaps to
+// the nearest cell's middle. Inactive parameters encode as 1/2.
+class SearchSpace {
+ public:
+  SearchSpace() = default;
+  // Throws Error(config): duplicate names, empty or reversed ranges, a log
+  // range that touches 0, unknown names in conditions (with "did you mean"),
+  // circular conditions, a prior outside its range, a quantum that does not fit.
+  explicit SearchSpace(std::vector<Parameter> parameters,
+                       std::vector<std::string> constraints = {});
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::vector<std::string>& constraint_texts() const {
+    return constraint_texts_;
+  }
+  size_t dimensions() const { return parameters_.size(); }
+  // Index in parameters(), or empty.
+  std::optional<size_t> find(const std::string& name) const;
+
+  // REQUIRES: valid(point). Missing (inactive) parameters give 1/2.
+  std::vector<double> encode(const Point& point) const;
+  // REQUIRES: unit.size() == dimensions(), all in [0, 1]. Parameters whose
+  // condition does not hold are left out.
+  Point decode(std::span<const double> unit) const;
+
+  // All constraints hold for the point. A constraint that reads a parameter
+  // that is inactive in the point does not apply.
+  bool satisfies(const Point& point) const;
+
+  // Why the point is no point of this space (unknown, missing or inactive
+  // name, wrong type, out of range, constraint), or "" if it is one.
+  std::string reason_invalid(const Point& point) const;
+  bool valid(const Point& point) const { return reason_invalid(point).empty(); }
+
+  // Number of distinct points if every parameter is discrete, else empty.
+  // Conditions make it an upper bound. Saturates at 2^53.
+  std::optional<uint64_t> cardinality() const;
+
+  // Draws up to `tries` pseudo-random points; throws Error(config) naming the
+  // constraints if none satisfies them. Called once when a recipe is loaded.
+  void check_satisfiable(int tries = 10000) const;
+
+ private:
+  bool active(size_t index, const Point& so_far) const;
+
+  std::vector<Parameter> parameters_;
+  std::vector<size_t> order_;  // conditions before what depends on them
+  std::vector<std::shared_ptr<const Expression>> conditions_;
+  std::vector<std::shared_ptr<const Expression>> constraints_;
+  std::vector<std::string> constraint_texts_;
+};
+
+}  // namespace dtune

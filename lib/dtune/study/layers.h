@@ -1,0 +1,96 @@
+// Network architectures as data: what a recipe's `layers:` says and what the
+// names of the zoo expand to. No LibTorch: `validate` and `plan` check shapes
+// and count parameters with this alone; nn builds from the same list.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+
+enum class LayerKind {
+  conv,             // 2-D convolution: channels, kernel, stride, padding, groups
+  linear,           // channels = output features; flattens its input
+  batch_norm,
+  group_norm,       // groups
+  relu,
+  gelu,
+  tanh,
+  max_pool,         // kernel, stride, padding
+  avg_pool,         // kernel, stride, padding
+  global_avg_pool,  // [C, H, W] -> [C]
+  flatten,          // [C, H, W] -> [C H W]
+  dropout,          // p
+  residual,         // y = body(x) + shortcut(x); an empty shortcut is x
+};
+
+const char* to_string(LayerKind kind);
+
+// One layer; plain data. Fields that a kind does not use keep their defaults.
+struct LayerSpec {
+  LayerKind kind = LayerKind::relu;
+  std::string name;   // unique; e.g. "conv1"; prefixes the names of its weights
+  int channels = 0;   // output channels or features
+  int kernel = 0;
+  int stride = 1;
+  int padding = -1;   // -1: "same" for odd kernels of stride 1, i.e. kernel / 2
+  int groups = 1;
+  bool bias = true;
+  double p = -1;      // dropout; -1: the recipe's model.dropout
+  std::vector<LayerSpec> body;      // residual
+  std::vector<LayerSpec> shortcut;  // residual
+  std::string where;  // "recipe.yaml:12:5" or "", for error texts
+};
+
+// One sample's shape; height = width = 1 and flat after flatten/linear.
+struct Shape {
+  int channels = 0;
+  int height = 1;
+  int width = 1;
+  bool flat = false;
+
+  int64_t elements() const {
+    return int64_t{channels} * height * width;
+  }
+  bool operator==(const Shape&) const = default;
+};
+
+std::string to_string(const Shape& shape);  // "64x7x7" or "128"
+
+struct ModelSpec {
+  std::string arch = "cnn-small";  // ignored where layers is not empty
+  int width = 0;         // channels of the first stage; 0: the arch's default
+  int depth = 0;         // wide-resnet: 16, 22, 28, ...; 0: default
+  double dropout = 0.0;  // of every dropout layer that names no p of its own
+  std::vector<LayerSpec> layers;
+};
+
+// Names that expand_model knows, in the order that help shows them.
+const std::vector<std::string>& zoo_names();
+
+// The layer list of a model that ends in `classes` logits. Sets p of every
+// dropout layer and gives unnamed layers names ("conv1", "dropout2").
+// `layers:` of a user get a final linear layer if they do not end in one with
+// `classes` outputs. Throws Error(config): unknown arch with "did you mean".
+std::vector<LayerSpec> expand_model(const ModelSpec& model, const Shape& input,
+                                    int classes);
+
+// What a layer makes of its input.
+struct LayerInfo {
+  std::string name;
+  LayerKind kind;
+  Shape output;
+  int64_t parameters = 0;  // trained numbers
+  int64_t flops = 0;       // forward, one sample, a multiply-add counts two
+};
+
+// Output shapes of all layers (a residual is one entry). Throws Error(config)
+// with the layer's place and name: "recipe.yaml:12:5: layer 'conv3': kernel 5
+// does not fit its input 64x3x3 (use padding: 2 or a smaller kernel)".
+std::vector<LayerInfo> infer_shapes(const std::vector<LayerSpec>& layers,
+                                    const Shape& input);
+
+}  // namespace dtune

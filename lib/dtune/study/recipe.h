@@ -1,0 +1,185 @@
+// A recipe as types: everything that a study needs, read once from YAML by
+// config and never looked up by text again. Plain data with the defaults that
+// `dtune init` prints. Sizes are in samples, times in Duration.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtune/base/clock.h"
+#include "dtune/space/search_space.h"
+#include "dtune/study/layers.h"
+
+namespace dtune {
+
+enum class DataKind {
+  fashion_mnist,  // four gzip IDX files
+  mnist,          // likewise
+  cifar10,        // binary version: data_batch_*.bin, test_batch.bin
+  cifar100,       // train.bin, test.bin
+  npz,            // MedMNIST style: {train,val,test}_{images,labels}
+  folder,         // folder of class folders with PNG or JPEG
+  synthetic,      // made from a seed: blobs with learnable class patterns
+};
+
+struct Augmentation {
+  bool flip = false;  // mirror left-right with probability 1/2
+  int shift = 0;      // shift by up to this many pixels each way, zero-filled
+};
+
+struct DataSpec {
+  DataKind kind = DataKind::fashion_mnist;
+  std::string path;        // file or folder; "": where the system package is
+  double validation = 0.1;  // share (< 1) or number (>= 1) of training samples;
+                            // unused where the data bring a validation split
+  double test = 0.15;       // folder without a test split: share or number
+  uint64_t split_seed = 0;  // of the splits: the same in all trials
+  int64_t limit = 0;        // use at most this many training samples; 0: all
+  bool normalize = true;    // by mean and deviation of the training split
+  int height = 0;           // folder: resize to; 0: size of the first image
+  int width = 0;
+  bool gray = false;        // folder: read as one channel
+  Augmentation augment;
+  // synthetic:
+  int classes = 10;
+  int channels = 1;
+  int64_t samples = 4096;   // training + validation; test is a quarter more
+  double difficulty = 0.5;  // noise against signal, 0 (trivial) to 1 (chance)
+  // Classes of equal weight in the loss instead of samples.
+  bool balance = false;
+};
+
+enum class OptimizerKind { sgd, adam, adamw };
+enum class ScheduleKind { constant, step, cosine };
+enum class LossKind { cross_entropy, focal };
+
+struct ScheduleSpec {
+  ScheduleKind kind = ScheduleKind::constant;
+  double warmup = 0;              // epochs, linear from 0
+  double gamma = 0.1;             // step: factor
+  std::vector<double> milestones;  // step: epochs at which it applies
+  double floor = 0;               // cosine: share of lr at the end
+};
+
+struct TrainSpec {
+  double epochs = 12;             // the horizon in passes over the data
+  int64_t step_samples = 0;       // samples a step; 0: one epoch
+  int batch_size = 128;
+  OptimizerKind optimizer = OptimizerKind::sgd;
+  double lr = 0.05;
+  double l2 = 0;      // sgd, adam: added to the gradient (coupled); adamw:
+                      // w -= lr l2 w (decoupled). Not on biases and norms
+                      // unless l2_on_all.
+  bool l2_on_all = false;
+  double momentum = 0.9;  // sgd
+  bool nesterov = false;  // sgd
+  double beta1 = 0.9;     // adam, adamw
+  double beta2 = 0.999;   // adam, adamw
+  double clip_norm = 0;   // of the whole gradient; 0: off
+  ScheduleSpec schedule;
+  LossKind loss = LossKind::cross_entropy;
+  double label_smoothing = 0;  // cross_entropy
+  double focal_gamma = 2;      // focal
+  std::string device = "auto";  // auto, cpu, cuda, cuda:1
+  bool bf16 = false;            // mixed precision where the device has it
+};
+
+// In place of a model: any program.
+struct CommandSpec {
+  std::vector<std::string> argv;  // "{lr}" is replaced by the value
+  std::string directory;          // working directory; "": the recipe's folder
+  int steps = 0;                  // the horizon; 0: the program's last step
+  std::map<std::string, std::string> environment;
+};
+
+enum class Goal { maximize, minimize };
+
+struct ObjectiveSpec {
+  std::string metric = "val_accuracy";
+  Goal goal = Goal::maximize;
+};
+
+struct SamplerSpec {
+  std::string kind = "sobol";
+  std::map<std::string, Value> options;  // checked by the sampler's factory
+};
+
+struct SchedulerSpec {
+  std::string kind = "asha";
+  std::map<std::string, Value> options;
+};
+
+struct BudgetSpec {
+  int trials = 0;          // started trials; 0: no limit
+  Duration time{0};        // of searching, summed over resumes; 0: no limit
+  int64_t steps = 0;       // steps of all trials; 0: no limit
+};
+
+struct LimitsSpec {
+  Duration trial_time{0};      // wall-clock cap of one trial; 0: none
+  Duration step_time{0};       // of one step without a report; 0: measured
+  Duration heartbeat{1'000'000'000};
+  Duration lease{15'000'000'000};  // a silent slot is lost after this
+  Duration grace{3'000'000'000};   // between SIGTERM and SIGKILL
+  int retries = 2;             // of a trial that was lost or crashed
+};
+
+struct ResourcesSpec {
+  int slots = 0;             // 0: as many as cores (CPU) or devices (CUDA)
+  int threads_per_slot = 1;
+  int64_t memory_mb = 0;     // cap of one slot's memory; 0: none
+  int warm_trials = 0;       // paused trials kept in a worker; 0: by memory
+};
+
+enum class FinalData { train, train_and_validation };
+
+struct FinalSpec {
+  bool enabled = true;
+  FinalData data = FinalData::train;
+  double epochs = 0;  // 0: as train.epochs
+  int seeds = 1;      // trainings; the best on validation is kept
+};
+
+enum class Comparison { less, less_equal, greater, greater_equal };
+
+// One line of `expect:`, e.g. val_accuracy >= 0.90.
+struct Expectation {
+  std::string metric;
+  Comparison comparison = Comparison::greater_equal;
+  double bound = 0;
+  std::string text;   // as written
+  std::string where;  // file:line:col
+};
+
+struct Recipe {
+  std::string study = "study";
+  uint64_t seed = 0;
+  bool deterministic = false;
+  DataSpec data;
+  ModelSpec model;
+  TrainSpec train;
+  std::optional<CommandSpec> command;  // then data, model, train are unused
+  SearchSpace space;
+  ObjectiveSpec objective;
+  SamplerSpec sampler;
+  SchedulerSpec scheduler;
+  BudgetSpec budget;
+  LimitsSpec limits;
+  ResourcesSpec resources;
+  FinalSpec final_training;
+  std::vector<Expectation> expect;
+  std::string directory;  // of the recipe file: relative paths start here
+};
+
+const char* to_string(DataKind kind);
+const char* to_string(OptimizerKind kind);
+const char* to_string(ScheduleKind kind);
+const char* to_string(LossKind kind);
+const char* to_string(Goal goal);
+const char* to_string(Comparison comparison);
+
+}  // namespace dtune

@@ -1,0 +1,65 @@
+// The state of a study in memory: what samplers, schedulers, reports and the
+// live view read. The coordinator owns it and is its only writer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtune/study/recipe.h"
+#include "dtune/study/trial.h"
+
+namespace dtune {
+
+enum class StudyState { running, interrupted, finished, failed };
+
+const char* to_string(StudyState state);
+StudyState parse_study_state(const std::string& word);
+
+// One choice of the scheduler, logged so that a study can be re-taken.
+struct Decision {
+  int64_t number = 0;  // 1, 2, ... over the whole study
+  TrialId trial = 0;
+  std::string action;  // "start", "resume", "pause", "cut", "complete", ...
+  int step = 0;        // of the trial when it was taken
+  std::string why;     // one sentence; numbers that justified it
+  int64_t wall_ms = 0;
+};
+
+struct Study {
+  std::string id;           // unique; names processes and folders
+  Recipe recipe;
+  std::string recipe_yaml;  // as resolved: overrides and defaults applied
+  StudyState state = StudyState::running;
+  int horizon = 1;          // steps of a full training
+  double searched_seconds = 0;  // of the time budget, summed over resumes
+  int64_t created_ms = 0;
+  std::vector<Trial> trials;  // trials[i].id == i + 1
+  int64_t decisions = 0;      // taken so far
+
+  const Trial& trial(TrialId id) const { return trials.at(size_t(id) - 1); }
+  Trial& trial(TrialId id) { return trials.at(size_t(id) - 1); }
+};
+
+// The metric of `recipe.objective` in a report, with the sign such that larger
+// is better; empty where it is missing or not finite.
+std::optional<double> objective_value(const ObjectiveSpec& objective,
+                                      const StepReport& report);
+
+// The same from a trial's curve: the best over its steps, the last, or that at
+// a step; empty where there is none.
+std::optional<double> best_value(const ObjectiveSpec& objective,
+                                 const Trial& trial);
+std::optional<double> last_value(const ObjectiveSpec& objective,
+                                 const Trial& trial);
+std::optional<double> value_at(const ObjectiveSpec& objective,
+                               const Trial& trial, int step);
+
+// The search trial with the best value over its steps; ties go to the earlier
+// trial. Null where no trial has a finite value.
+const Trial* incumbent(const Study& study);
+
+// Steps trained by all search trials: what `budget.steps` counts.
+int64_t steps_spent(const Study& study);
+
+}  // namespace dtune

@@ -1,0 +1,76 @@
+// What a worker process runs: the steps of one trial. Implementations: train/
+// (a CNN, behind LibTorch) and cluster/command_runner (any program).
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "dtune/study/recipe.h"
+#include "dtune/study/trial.h"
+
+namespace dtune {
+
+// Everything that a worker needs to run a trial; travels over the wire.
+struct TrialAssignment {
+  std::string study_id;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  TrialKind kind = TrialKind::search;
+  Recipe recipe;                    // with the point's values in place
+  Point point;                      // command trials get it as arguments
+  uint64_t seed = 0;
+  int horizon = 1;
+  std::filesystem::path checkpoint;  // to write after each step
+  int resume_step = 0;               // >0: the checkpoint holds this step
+  std::filesystem::path prepared_data;  // data/prepared.h; "" for commands
+  std::filesystem::path model_file;  // final: where the model goes
+  std::string recipe_yaml;           // resolved, kept beside the final model
+  int threads = 1;
+  bool deterministic = false;
+};
+
+// Thrown by run_step when `stop` was set in the middle of a step: nothing of
+// the step counts.
+struct StepStopped {};
+
+// One trial in a worker. Not thread-safe, but `stop` may be set by any thread.
+class TrialSession {
+ public:
+  virtual ~TrialSession() = default;
+
+  // Steps finished; what the checkpoint holds after a resume.
+  virtual int steps_done() const = 0;
+  // Trains one step, evaluates, writes the checkpoint. Throws Error(trial) with
+  // a Reason in the text's place (see TrialFailure) or StepStopped.
+  virtual StepReport run_step(const std::atomic<bool>& stop) = 0;
+  // Bytes that keeping this session warm costs.
+  virtual uint64_t resident_bytes() const = 0;
+  // kind == final, after the last step: evaluates the test split (once), writes
+  // the model; returns test metrics ("test_accuracy", ...).
+  virtual std::map<std::string, double> finish_final() = 0;
+};
+
+// A failure that belongs to the trial and says why.
+class TrialFailure : public Error {
+ public:
+  TrialFailure(Reason reason, const std::string& text)
+      : Error(ErrorKind::trial, text), reason_(reason) {}
+  Reason reason() const { return reason_; }
+
+ private:
+  Reason reason_;
+};
+
+// Makes sessions; one per worker process. May keep data loaded between trials.
+class TrialRunner {
+ public:
+  virtual ~TrialRunner() = default;
+  // Throws TrialFailure; Error(data) where the prepared data cannot be mapped.
+  virtual std::unique_ptr<TrialSession> start(
+      const TrialAssignment& assignment) = 0;
+};
+
+}  // namespace dtune

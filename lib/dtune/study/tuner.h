@@ -1,0 +1,85 @@
+// The two interfaces behind which every way of tuning stands: a Sampler
+// proposes points, a Scheduler decides which trial gets the next steps. Any
+// sampler works with any scheduler. Implementations live in tuner/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtune/study/study.h"
+
+namespace dtune {
+
+// Proposes points of the search space. Stateless in effect: what it returns
+// depends on the study, the recipe's seed and the decision number alone, so
+// that a study can be replayed and resumed; caches are allowed.
+// Not thread-safe. May block for as long as a proposal takes (milliseconds).
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+
+  struct Proposal {
+    Point point;
+    std::string why;  // one sentence for the decision log
+  };
+
+  // A point that satisfies the space's constraints and differs from those of
+  // all trials of the study, pending ones included, where the space has such a
+  // point left; empty where it is exhausted (grid, small discrete spaces).
+  virtual std::optional<Proposal> propose(const Study& study,
+                                          int64_t decision) = 0;
+};
+
+// What a free slot does next.
+struct Directive {
+  enum class Kind {
+    start,   // a new trial at `point`, up to `target_step`
+    resume,  // a paused trial, up to `target_step`
+    wait,    // nothing now; ask again after the next report
+    finish,  // nothing now or later: the search is over once all slots are free
+  };
+  Kind kind = Kind::wait;
+  TrialId trial = 0;  // resume
+  Point point;        // start
+  int target_step = 0;
+  std::string why;
+};
+
+// What happens to a running trial after a report.
+struct Verdict {
+  enum class Kind {
+    go_on,  // keep training up to its target (extended if target_step is larger)
+    pause,  // checkpoint, free the slot; may be resumed
+    cut,    // never resumed
+  };
+  Kind kind = Kind::go_on;
+  int target_step = 0;  // go_on: the new target; 0 leaves it
+  Reason reason = Reason::none;
+  std::string why;
+};
+
+// Decides which trial gets the next steps. As with Sampler, what it returns
+// depends on its arguments alone. Not thread-safe.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+
+  // A slot is free. `sampler` is asked where a new trial is wanted. Budgets are
+  // the coordinator's: a scheduler may always start another trial, but with
+  // `may_start` false it must not. Returns `wait` only if a trial is running.
+  virtual Directive next(const Study& study, Sampler& sampler,
+                         int64_t decision, bool may_start) = 0;
+
+  // `trial` has just reported the last step of its curve; it is below the
+  // horizon and has not reached its target (`reached` false) or has (true, then
+  // go_on with a larger target_step, pause or cut are the answers).
+  virtual Verdict judge(const Study& study, const Trial& trial,
+                        bool reached) = 0;
+
+  // The plan that `dtune plan` prints: "rung 1: 27 trials to step 1", ...
+  virtual std::vector<std::string> describe_plan(const Recipe& recipe,
+                                                 int horizon) const = 0;
+};
+
+}  // namespace dtune
