@@ -18,6 +18,10 @@ struct WorkerOptions {
   int slot = 0;
   int threads = 1;
   uint64_t warm_bytes = uint64_t{1} << 30;  // of paused sessions kept
+  // config's reader, passed in: the study's resolved YAML travels once, an
+  // assignment carries only the point.
+  std::function<Recipe(const std::string& yaml, const Point& point)>
+      parse_recipe;
 };
 
 // Makes the runner for an assignment's recipe (CNN or command); called once

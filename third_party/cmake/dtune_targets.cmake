@@ -1,0 +1,64 @@
+# How every target of dtune is made: one place for warnings, linker and tests.
+
+add_library(dtune_warnings INTERFACE)
+target_compile_options(dtune_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+
+find_program(DTUNE_CCACHE ccache)
+if(DTUNE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # The sloppiness lets ccache work with the precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      ${DTUNE_CCACHE})
+endif()
+find_program(DTUNE_MOLD mold)
+if(DTUNE_MOLD AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# dtune_module(<name> SOURCES ... DEPENDS ... [PRIVATE_DEPENDS ...])
+# A static library dtune_<name>; DEPENDS are modules or imported targets.
+function(dtune_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  set(target dtune_${name})
+  if(NOT ARG_SOURCES)  # bring-up
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/lib)
+    target_link_libraries(${target} INTERFACE ${ARG_DEPENDS})
+    return()
+  endif()
+  add_library(${target} STATIC ${ARG_SOURCES})
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/lib)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS}
+                        PRIVATE ${ARG_PRIVATE_DEPENDS} dtune_warnings)
+endfunction()
+
+# dtune_test(<module> SOURCES ... DEPENDS ... [PER_FILE] [LABELS ...])
+# One program of doctest cases; every case is an entry of ctest of its own,
+# with PER_FILE every file (where starting the program is dear).
+function(dtune_test module)
+  cmake_parse_arguments(ARG "PER_FILE" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  set(target ${module}_test)
+  add_executable(${target} ${CMAKE_SOURCE_DIR}/tests/main.cc ${ARG_SOURCES})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(${target} PRIVATE
+    DTUNE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" DTUNE_BINARY="$<TARGET_FILE:dtune>")
+  target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} doctest::doctest dtune_warnings)
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(ARG_PER_FILE)
+    foreach(source IN LISTS ARG_SOURCES)
+      get_filename_component(stem ${source} NAME_WE)
+      add_test(NAME ${module}.${stem} COMMAND ${target} --source-file=*${stem}.cc)
+      set_tests_properties(${module}.${stem} PROPERTIES
+        TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+    endforeach()
+  else()
+    doctest_discover_tests(${target} TEST_PREFIX "${module}: "
+      PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  endif()
+endfunction()
