@@ -44,9 +44,8 @@ std::vector<Bytes> read_corpus(const std::filesystem::path& root) {
 
 void mutate_once(Bytes& bytes, const std::vector<Bytes>& corpus,
                  dtune::Rng& rng) {
-  constexpr uint8_t kTelling[] = {0,   1,    0x7f, 0x80, 0xff, '\n',
-                                  ':', '[',  '{',  '-',  '"',  0xdf,
-                                  ' ', 0xc6, 0x9f, '&'};
+  constexpr uint8_t kTelling[] = {0,   1,   0x7f, 0x80, 0xff, '\n', ':',  '[',
+                                  '{', '-', '"',  0xdf, ' ',  0xc6, 0x9f, '&'};
   const size_t at = bytes.empty() ? 0 : rng.below(bytes.size());
   const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
   switch (rng.below(7)) {
@@ -60,15 +59,15 @@ void mutate_once(Bytes& bytes, const std::vector<Bytes>& corpus,
       bytes.resize(at);
       break;
     case 3:  // leave a piece out
-      bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(rng.below(
-                                     bytes.size() - at + 1)));
+      bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(
+                                     rng.below(bytes.size() - at + 1)));
       break;
     case 4:  // insert
       bytes.insert(begin, kTelling[rng.below(std::size(kTelling))]);
       break;
     case 5: {  // repeat a piece
-      const Bytes piece(begin, begin + static_cast<std::ptrdiff_t>(rng.below(
-                                           bytes.size() - at + 1)));
+      const Bytes piece(begin, begin + static_cast<std::ptrdiff_t>(
+                                           rng.below(bytes.size() - at + 1)));
       if (bytes.size() < (1U << 16)) {
         bytes.insert(bytes.end(), piece.begin(), piece.end());
       }

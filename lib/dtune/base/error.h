@@ -57,9 +57,9 @@ std::string errno_text(int code);
 }  // namespace dtune
 
 // An invariant of ours, checked in every build.
-#define DTUNE_CHECK(condition)                                    \
-  do {                                                            \
-    if (!(condition)) {                                           \
-      ::dtune::check_failed(#condition, __FILE__, __LINE__);      \
-    }                                                             \
+#define DTUNE_CHECK(condition)                               \
+  do {                                                       \
+    if (!(condition)) {                                      \
+      ::dtune::check_failed(#condition, __FILE__, __LINE__); \
+    }                                                        \
   } while (false)

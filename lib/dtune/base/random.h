@@ -34,10 +34,10 @@ class Rng {
   static constexpr uint64_t max() { return UINT64_MAX; }
   uint64_t operator()();
 
-  double uniform();                        // [0, 1), 53 bits
+  double uniform();                         // [0, 1), 53 bits
   double uniform(double low, double high);  // [low, high)
-  uint64_t below(uint64_t bound);          // [0, bound), unbiased; bound > 0
-  double normal();                         // N(0, 1), by inversion
+  uint64_t below(uint64_t bound);           // [0, bound), unbiased; bound > 0
+  double normal();                          // N(0, 1), by inversion
 
   // Fisher-Yates.
   template <typename T>

@@ -11,14 +11,14 @@
 namespace dtune {
 
 struct AgentOptions {
-  std::string endpoint;     // of the coordinator
-  std::string study_id;     // marks all processes: DTUNE_STUDY=<id>
-  std::string node;         // name shown to people; "": host name
+  std::string endpoint;  // of the coordinator
+  std::string study_id;  // marks all processes: DTUNE_STUDY=<id>
+  std::string node;      // name shown to people; "": host name
   int slots = 1;
   int threads_per_slot = 1;
-  std::vector<int> devices;             // CUDA ordinals, one per slot, or empty
+  std::vector<int> devices;  // CUDA ordinals, one per slot, or empty
   std::vector<std::string> worker_argv;  // program and arguments of a worker;
-                                        // the agent appends its own
+                                         // the agent appends its own
   Duration heartbeat{1'000'000'000};
   Duration grace{3'000'000'000};
 };

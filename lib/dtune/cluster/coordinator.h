@@ -32,9 +32,9 @@ struct CoordinatorOptions {
 // How a study ended.
 struct StudyOutcome {
   StudyState state = StudyState::finished;
-  std::string why;                             // one sentence
-  TrialId best = 0;                            // of the search; 0: none
-  TrialId final_trial = 0;                     // 0: none was trained
+  std::string why;                              // one sentence
+  TrialId best = 0;                             // of the search; 0: none
+  TrialId final_trial = 0;                      // 0: none was trained
   std::map<std::string, double> final_metrics;  // validation and test
 };
 

@@ -13,19 +13,19 @@ namespace dtune {
 struct SlotStatus {
   std::string node;
   int slot = 0;
-  TrialId trial = 0;          // 0: idle
-  std::string phase;          // "starting", "training", "idle", "lost"
+  TrialId trial = 0;  // 0: idle
+  std::string phase;  // "starting", "training", "idle", "lost"
   double seconds_since_report = 0;
-  double progress = 0;        // of the step in flight, 0..1
+  double progress = 0;  // of the step in flight, 0..1
   double samples_per_second = 0;
   uint64_t resident_bytes = 0;
 };
 
 struct ClusterStatus {
   std::vector<SlotStatus> slots;
-  double elapsed_seconds = 0;  // of searching
+  double elapsed_seconds = 0;     // of searching
   double remaining_seconds = -1;  // estimate; -1: unknown
-  double done_fraction = 0;    // of the budget, 0..1
+  double done_fraction = 0;       // of the budget, 0..1
 };
 
 // Called on the coordinator's thread; must return quickly and not throw.

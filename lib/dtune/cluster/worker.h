@@ -20,7 +20,7 @@ struct WorkerOptions {
   uint64_t warm_bytes = uint64_t{1} << 30;  // of paused sessions kept
   // config's reader, passed in: the study's resolved YAML travels once, an
   // assignment carries only the point.
-  std::function<Recipe(const std::string& yaml, const Point& point)>
+  std::function<TrialRecipe(const std::string& yaml, const Point& point)>
       parse_recipe;
 };
 
@@ -34,10 +34,10 @@ int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
                const std::atomic<int>& stop);
 
 // Runs any program as a trial (recipe `command:`): parameters as arguments and
-// environment (DTUNE_TRIAL, DTUNE_PARAM_<NAME>, ...), `step=3 val_accuracy=0.91`
-// lines from its stdout, killed with all its children. A paused command trial
-// stays stopped (SIGSTOP) while it is warm and is restarted from DTUNE_CHECKPOINT
-// otherwise.
+// environment (DTUNE_TRIAL, DTUNE_PARAM_<NAME>, ...), `step=3
+// val_accuracy=0.91` lines from its stdout, killed with all its children. A
+// paused command trial stays stopped (SIGSTOP) while it is warm and is
+// restarted from DTUNE_CHECKPOINT otherwise.
 std::unique_ptr<TrialRunner> make_command_runner();
 
 }  // namespace dtune

@@ -53,7 +53,7 @@ class RecipeFile {
 
   // The recipe of one trial: the point's values written to their keys, then
   // read and checked like a file. Throws RecipeError (an invalid trial).
-  Recipe with_point(const Point& point) const;
+  TrialRecipe with_point(const Point& point) const;
 
   // YAML that parses to the same recipe anywhere: overrides applied, paths
   // absolute. What the database and the model's folder keep.

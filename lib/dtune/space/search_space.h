@@ -24,13 +24,13 @@ struct Parameter {
   std::string name;  // the name in `space:`; unique
   std::string key;   // the recipe key that it sets, e.g. "train.batch_size"
   ParameterKind kind = ParameterKind::real;
-  double low = 0;   // real, integer: inclusive bounds
-  double high = 1;  // real, integer: inclusive bounds
-  bool log = false;             // real, integer: uniform in the logarithm
-  double quantum = 0;           // real, integer: values low + k quantum; 0: none
-  std::vector<Value> choices;   // categorical: at least one
-  std::string when;             // condition over other parameters, or ""
-  std::optional<Value> prior;   // where the user expects the best value
+  double low = 0;              // real, integer: inclusive bounds
+  double high = 1;             // real, integer: inclusive bounds
+  bool log = false;            // real, integer: uniform in the logarithm
+  double quantum = 0;          // real, integer: values low + k quantum; 0: none
+  std::vector<Value> choices;  // categorical: at least one
+  std::string when;            // condition over other parameters, or ""
+  std::optional<Value> prior;  // where the user expects the best value
   Confidence confidence = Confidence::medium;
 };
 
@@ -48,7 +48,8 @@ class SearchSpace {
   SearchSpace() = default;
   // Throws Error(config): duplicate names, empty or reversed ranges, a log
   // range that touches 0, unknown names in conditions (with "did you mean"),
-  // circular conditions, a prior outside its range, a quantum that does not fit.
+  // circular conditions, a prior outside its range, a quantum that does not
+  // fit.
   explicit SearchSpace(std::vector<Parameter> parameters,
                        std::vector<std::string> constraints = {});
 

@@ -30,16 +30,16 @@ struct StudyRow {
   std::string id;
   std::string name;
   std::string recipe_yaml;
-  std::string recipe_hash;   // of the search-relevant keys
-  std::string recipe_path;   // absolute, for people
+  std::string recipe_hash;  // of the search-relevant keys
+  std::string recipe_path;  // absolute, for people
   StudyState state = StudyState::running;
   int horizon = 1;
   double searched_seconds = 0;
   int64_t created_ms = 0;
-  int64_t budget_trials = 0;      // as granted so far; `resume --trials +n` adds
+  int64_t budget_trials = 0;  // as granted so far; `resume --trials +n` adds
   double budget_seconds = 0;
   int64_t budget_steps = 0;
-  std::string final_json;         // test metrics and files, once finished; or ""
+  std::string final_json;  // test metrics and files, once finished; or ""
 };
 
 // All methods of the writing side queue and return at once; one writer thread
@@ -84,7 +84,7 @@ enum class StoreMode {
 // no database of dtune, damaged (says how to salvage), or of a newer schema
 // (says which dtune wrote it); Error(temporary) where another coordinator holds
 // it (says its process id), or the disk is full.
-std::unique_ptr<TrialStore> open_sqlite_store(
-    const std::filesystem::path& path, StoreMode mode);
+std::unique_ptr<TrialStore> open_sqlite_store(const std::filesystem::path& path,
+                                              StoreMode mode);
 
 }  // namespace dtune

@@ -12,10 +12,10 @@
 namespace dtune {
 
 enum class LayerKind {
-  conv,             // 2-D convolution: channels, kernel, stride, padding, groups
-  linear,           // channels = output features; flattens its input
+  conv,    // 2-D convolution: channels, kernel, stride, padding, groups
+  linear,  // channels = output features; flattens its input
   batch_norm,
-  group_norm,       // groups
+  group_norm,  // groups
   relu,
   gelu,
   tanh,
@@ -32,17 +32,17 @@ const char* to_string(LayerKind kind);
 // One layer; plain data. Fields that a kind does not use keep their defaults.
 struct LayerSpec {
   LayerKind kind = LayerKind::relu;
-  std::string name;   // unique; e.g. "conv1"; prefixes the names of its weights
-  int channels = 0;   // output channels or features
+  std::string name;  // unique; e.g. "conv1"; prefixes the names of its weights
+  int channels = 0;  // output channels or features
   int kernel = 0;
   int stride = 1;
-  int padding = -1;   // -1: "same" for odd kernels of stride 1, i.e. kernel / 2
+  int padding = -1;  // -1: "same" for odd kernels of stride 1, i.e. kernel / 2
   int groups = 1;
   bool bias = true;
-  double p = -1;      // dropout; -1: the recipe's model.dropout
+  double p = -1;                    // dropout; -1: the recipe's model.dropout
   std::vector<LayerSpec> body;      // residual
   std::vector<LayerSpec> shortcut;  // residual
-  std::string where;  // "recipe.yaml:12:5" or "", for error texts
+  std::string where;                // "recipe.yaml:12:5" or "", for error texts
 };
 
 // One sample's shape; height = width = 1 and flat after flatten/linear.
@@ -52,9 +52,7 @@ struct Shape {
   int width = 1;
   bool flat = false;
 
-  int64_t elements() const {
-    return int64_t{channels} * height * width;
-  }
+  int64_t elements() const { return int64_t{channels} * height * width; }
   bool operator==(const Shape&) const = default;
 };
 

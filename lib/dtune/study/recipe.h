@@ -33,7 +33,7 @@ struct Augmentation {
 
 struct DataSpec {
   DataKind kind = DataKind::fashion_mnist;
-  std::string path;        // file or folder; "": where the system package is
+  std::string path;         // file or folder; "": where the system package is
   double validation = 0.1;  // share (< 1) or number (>= 1) of training samples;
                             // unused where the data bring a validation split
   double test = 0.15;       // folder without a test split: share or number
@@ -42,7 +42,7 @@ struct DataSpec {
   bool normalize = true;    // by mean and deviation of the training split
   int height = 0;           // folder: resize to; 0: size of the first image
   int width = 0;
-  bool gray = false;        // folder: read as one channel
+  bool gray = false;  // folder: read as one channel
   Augmentation augment;
   // synthetic:
   int classes = 10;
@@ -59,21 +59,21 @@ enum class LossKind { cross_entropy, focal };
 
 struct ScheduleSpec {
   ScheduleKind kind = ScheduleKind::constant;
-  double warmup = 0;              // epochs, linear from 0
-  double gamma = 0.1;             // step: factor
+  double warmup = 0;               // epochs, linear from 0
+  double gamma = 0.1;              // step: factor
   std::vector<double> milestones;  // step: epochs at which it applies
-  double floor = 0;               // cosine: share of lr at the end
+  double floor = 0;                // cosine: share of lr at the end
 };
 
 struct TrainSpec {
-  double epochs = 12;             // the horizon in passes over the data
-  int64_t step_samples = 0;       // samples a step; 0: one epoch
+  double epochs = 12;        // the horizon in passes over the data
+  int64_t step_samples = 0;  // samples a step; 0: one epoch
   int batch_size = 128;
   OptimizerKind optimizer = OptimizerKind::sgd;
   double lr = 0.05;
-  double l2 = 0;      // sgd, adam: added to the gradient (coupled); adamw:
-                      // w -= lr l2 w (decoupled). Not on biases and norms
-                      // unless l2_on_all.
+  double l2 = 0;  // sgd, adam: added to the gradient (coupled); adamw:
+                  // w -= lr l2 w (decoupled). Not on biases and norms
+                  // unless l2_on_all.
   bool l2_on_all = false;
   double momentum = 0.9;  // sgd
   bool nesterov = false;  // sgd
@@ -82,8 +82,8 @@ struct TrainSpec {
   double clip_norm = 0;   // of the whole gradient; 0: off
   ScheduleSpec schedule;
   LossKind loss = LossKind::cross_entropy;
-  double label_smoothing = 0;  // cross_entropy
-  double focal_gamma = 2;      // focal
+  double label_smoothing = 0;   // cross_entropy
+  double focal_gamma = 2;       // focal
   std::string device = "auto";  // auto, cpu, cuda, cuda:1
   bool bf16 = false;            // mixed precision where the device has it
 };
@@ -114,25 +114,25 @@ struct SchedulerSpec {
 };
 
 struct BudgetSpec {
-  int trials = 0;          // started trials; 0: no limit
-  Duration time{0};        // of searching, summed over resumes; 0: no limit
-  int64_t steps = 0;       // steps of all trials; 0: no limit
+  int trials = 0;     // started trials; 0: no limit
+  Duration time{0};   // of searching, summed over resumes; 0: no limit
+  int64_t steps = 0;  // steps of all trials; 0: no limit
 };
 
 struct LimitsSpec {
-  Duration trial_time{0};      // wall-clock cap of one trial; 0: none
-  Duration step_time{0};       // of one step without a report; 0: measured
+  Duration trial_time{0};  // wall-clock cap of one trial; 0: none
+  Duration step_time{0};   // of one step without a report; 0: measured
   Duration heartbeat{1'000'000'000};
   Duration lease{15'000'000'000};  // a silent slot is lost after this
   Duration grace{3'000'000'000};   // between SIGTERM and SIGKILL
-  int retries = 2;             // of a trial that was lost or crashed
+  int retries = 2;                 // of a trial that was lost or crashed
 };
 
 struct ResourcesSpec {
-  int slots = 0;             // 0: as many as cores (CPU) or devices (CUDA)
+  int slots = 0;  // 0: as many as cores (CPU) or devices (CUDA)
   int threads_per_slot = 1;
-  int64_t memory_mb = 0;     // cap of one slot's memory; 0: none
-  int warm_trials = 0;       // paused trials kept in a worker; 0: by memory
+  int64_t memory_mb = 0;  // cap of one slot's memory; 0: none
+  int warm_trials = 0;    // paused trials kept in a worker; 0: by memory
 };
 
 enum class FinalData { train, train_and_validation };
@@ -173,6 +173,13 @@ struct Recipe {
   FinalSpec final_training;
   std::vector<Expectation> expect;
   std::string directory;  // of the recipe file: relative paths start here
+};
+
+// The recipe of one trial: the study's with a point's values in place, and the
+// same as YAML (kept beside a final model).
+struct TrialRecipe {
+  Recipe recipe;
+  std::string yaml;
 };
 
 const char* to_string(DataKind kind);

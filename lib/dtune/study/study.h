@@ -27,11 +27,11 @@ struct Decision {
 };
 
 struct Study {
-  std::string id;           // unique; names processes and folders
+  std::string id;  // unique; names processes and folders
   Recipe recipe;
   std::string recipe_yaml;  // as resolved: overrides and defaults applied
   StudyState state = StudyState::running;
-  int horizon = 1;          // steps of a full training
+  int horizon = 1;              // steps of a full training
   double searched_seconds = 0;  // of the time budget, summed over resumes
   int64_t created_ms = 0;
   std::vector<Trial> trials;  // trials[i].id == i + 1
@@ -58,6 +58,12 @@ std::optional<double> value_at(const ObjectiveSpec& objective,
 // The search trial with the best value over its steps; ties go to the earlier
 // trial. Null where no trial has a finite value.
 const Trial* incumbent(const Study& study);
+
+// The horizon: ceil(epochs * samples an epoch / samples a step), at least 1;
+// of a command: its `steps`, or kOpenHorizon where it says none (it then ends
+// when it ends). `training_samples` is ignored for commands.
+inline constexpr int kOpenHorizon = 1'000'000'000;
+int horizon_steps(const Recipe& recipe, int64_t training_samples);
 
 // Steps trained by all search trials: what `budget.steps` counts.
 int64_t steps_spent(const Study& study);

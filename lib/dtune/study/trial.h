@@ -34,27 +34,27 @@ enum class Reason {
   none,
   proposed,
   assigned,
-  rung,            // paused by or lost at a rung of ASHA
+  rung,  // paused by or lost at a rung of ASHA
   promoted,
   horizon,
-  median,          // cut by the median rule
+  median,  // cut by the median rule
   hopeless,
   stalled,
   straggling,
-  diverged,        // NaN or infinite metric
-  crashed,         // process died by itself; the sentence says how
+  diverged,  // NaN or infinite metric
+  crashed,   // process died by itself; the sentence says how
   out_of_memory,
-  bad_output,      // command trial: exit code, or no metric
+  bad_output,  // command trial: exit code, or no metric
   lease_lapsed,
   node_lost,
-  killed,          // by a signal from outside
+  killed,  // by a signal from outside
   wall_clock,
-  user,            // Ctrl-C, `dtune stop`
+  user,  // Ctrl-C, `dtune stop`
   budget,
   resumed,
-  superseded,      // another copy finished first
+  superseded,  // another copy finished first
   said_invalid,
-  scheduled,       // the scheduler's own choice (pause after a step)
+  scheduled,  // the scheduler's own choice (pause after a step)
 };
 
 const char* to_string(TrialState state);
@@ -74,6 +74,7 @@ struct StepReport {
   std::map<std::string, double> metrics;
   double seconds = 0;             // wall-clock of the step, evaluation included
   double checkpoint_seconds = 0;  // of writing the checkpoint after it
+  bool last = false;  // the trial has no further step (a command that ended)
 };
 
 enum class TrialKind {
@@ -89,17 +90,17 @@ struct Trial {
   uint64_t seed = 0;
   TrialState state = TrialState::waiting;
   Reason reason = Reason::proposed;
-  std::string detail;        // one sentence for people, may be empty
-  Attempt attempt = 0;       // leases so far
-  int failures = 0;          // attempts that ended failed or lost
-  int target_step = 0;       // the step up to which it may run now
+  std::string detail;             // one sentence for people, may be empty
+  Attempt attempt = 0;            // leases so far
+  int failures = 0;               // attempts that ended failed or lost
+  int target_step = 0;            // the step up to which it may run now
   std::vector<StepReport> curve;  // by step, no gaps, no repeats
-  std::string node;          // where it runs or ran last
+  std::string node;               // where it runs or ran last
   int slot = -1;
-  int64_t created_ms = 0;    // wall clock
-  int64_t started_ms = 0;    // first lease; 0: never
-  int64_t ended_ms = 0;      // last change of state
-  std::string checkpoint;    // file of the last checkpoint, or ""
+  int64_t created_ms = 0;  // wall clock
+  int64_t started_ms = 0;  // first lease; 0: never
+  int64_t ended_ms = 0;    // last change of state
+  std::string checkpoint;  // file of the last checkpoint, or ""
   int checkpoint_step = 0;
 
   int steps() const { return curve.empty() ? 0 : curve.back().step; }

@@ -19,15 +19,15 @@ struct TrialAssignment {
   TrialId trial = 0;
   Attempt attempt = 0;
   TrialKind kind = TrialKind::search;
-  Recipe recipe;                    // with the point's values in place
-  Point point;                      // command trials get it as arguments
+  Recipe recipe;  // with the point's values in place
+  Point point;    // command trials get it as arguments
   uint64_t seed = 0;
   int horizon = 1;
-  std::filesystem::path checkpoint;  // to write after each step
-  int resume_step = 0;               // >0: the checkpoint holds this step
+  std::filesystem::path checkpoint;     // to write after each step
+  int resume_step = 0;                  // >0: the checkpoint holds this step
   std::filesystem::path prepared_data;  // data/prepared.h; "" for commands
-  std::filesystem::path model_file;  // final: where the model goes
-  std::string recipe_yaml;           // resolved, kept beside the final model
+  std::filesystem::path model_file;     // final: where the model goes
+  std::string recipe_yaml;              // resolved, kept beside the final model
   int threads = 1;
   bool deterministic = false;
 };

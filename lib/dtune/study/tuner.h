@@ -49,7 +49,8 @@ struct Directive {
 // What happens to a running trial after a report.
 struct Verdict {
   enum class Kind {
-    go_on,  // keep training up to its target (extended if target_step is larger)
+    go_on,  // keep training up to its target (extended if target_step is
+            // larger)
     pause,  // checkpoint, free the slot; may be resumed
     cut,    // never resumed
   };
@@ -68,8 +69,8 @@ class Scheduler {
   // A slot is free. `sampler` is asked where a new trial is wanted. Budgets are
   // the coordinator's: a scheduler may always start another trial, but with
   // `may_start` false it must not. Returns `wait` only if a trial is running.
-  virtual Directive next(const Study& study, Sampler& sampler,
-                         int64_t decision, bool may_start) = 0;
+  virtual Directive next(const Study& study, Sampler& sampler, int64_t decision,
+                         bool may_start) = 0;
 
   // `trial` has just reported the last step of its curve; it is below the
   // horizon and has not reached its target (`reached` false) or has (true, then

@@ -23,10 +23,10 @@ struct EngineInfo {
 
 // `dtune eval`: a model file and what to judge it on.
 struct EvalRequest {
-  std::filesystem::path model;         // model.safetensors
-  Recipe recipe;                       // from the recipe beside it
+  std::filesystem::path model;  // model.safetensors
+  Recipe recipe;                // from the recipe beside it
   std::filesystem::path prepared_data;
-  std::string split = "test";          // train, validation, test
+  std::string split = "test";  // train, validation, test
   int threads = 1;
 };
 
@@ -36,7 +36,8 @@ class Engine {
   virtual ~Engine() = default;
   virtual std::unique_ptr<TrialRunner> make_runner(int threads) = 0;
   // "test_accuracy", "test_loss", "test_auc" as in the training's own report.
-  virtual std::map<std::string, double> evaluate(const EvalRequest& request) = 0;
+  virtual std::map<std::string, double> evaluate(
+      const EvalRequest& request) = 0;
   virtual EngineInfo info() = 0;
 };
 

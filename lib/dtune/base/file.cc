@@ -1,0 +1,207 @@
+#include "dtune/base/file.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Closes a descriptor when it goes out of scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+[[noreturn]] void fail(const fs::path& path, const char* what, int code) {
+  const bool full = code == ENOSPC || code == EDQUOT;
+  const char* remedy = full             ? " (free some space and try again)"
+                       : code == EACCES ? " (check its permissions)"
+                       : code == ENOENT ? " (check the path)"
+                                        : "";
+  throw Error(full ? ErrorKind::temporary : ErrorKind::data,
+              fmt::format("{}: {}: {}{}", path.string(), what, errno_text(code),
+                          remedy));
+}
+
+int open_or_fail(const fs::path& path, int flags, const char* what) {
+  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(path, what, errno);
+  return descriptor;
+}
+
+uint64_t regular_size(int descriptor, const fs::path& path) {
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0) fail(path, "cannot be read", errno);
+  if (!S_ISREG(info.st_mode)) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: is not a regular file", path.string()));
+  }
+  return static_cast<uint64_t>(info.st_size);
+}
+
+void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(path, "cannot be written", errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+void sync_directory(const fs::path& directory) {
+  const Descriptor folder(
+      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() >= 0) ::fsync(folder.get());
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path, uint64_t max_bytes) {
+  const Descriptor file(open_or_fail(path, O_RDONLY, "cannot be opened"));
+  const uint64_t size = regular_size(file.get(), path);
+  if (size > max_bytes) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: is {} bytes long; at most {} are read",
+                            path.string(), size, max_bytes));
+  }
+  std::string bytes(size, '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n =
+        ::read(file.get(), bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(path, "cannot be read", errno);
+    if (n == 0) break;  // it became shorter meanwhile
+    done += static_cast<size_t>(n);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+void write_file_atomic(const fs::path& path, std::string_view bytes,
+                       bool durable) {
+  const fs::path temporary = path.string() + fmt::format(".{}.tmp", ::getpid());
+  try {
+    const Descriptor file(open_or_fail(temporary, O_WRONLY | O_CREAT | O_TRUNC,
+                                       "cannot be created"));
+    write_all(file.get(), bytes, temporary);
+    if (durable && ::fsync(file.get()) != 0) {
+      fail(temporary, "cannot be synced", errno);
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+      fail(path, "cannot be replaced", errno);
+    }
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  if (durable) sync_directory(path.parent_path());
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const Descriptor file(open_or_fail(path, O_RDONLY, "cannot be opened"));
+  size_ = regular_size(file.get(), path);
+  if (size_ == 0) return;
+  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (mapped == MAP_FAILED) fail(path, "cannot be mapped", errno);
+  data_ = static_cast<const std::byte*>(mapped);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+FileLock::FileLock(const fs::path& path)
+    : descriptor_(open_or_fail(path, O_RDWR | O_CREAT, "cannot be locked")) {
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+    const std::string holder = fmt::format("{}\n", ::getpid());
+    if (::ftruncate(descriptor_, 0) == 0) {
+      write_all(descriptor_, holder, path);
+    }
+    return;
+  }
+  char holder[32] = {};
+  const ssize_t n = ::read(descriptor_, holder, sizeof holder - 1);
+  ::close(descriptor_);
+  const long pid = n > 0 ? std::strtol(holder, nullptr, 10) : 0;
+  throw Error(ErrorKind::temporary,
+              fmt::format("{}: is held by process {} (wait until it ends, or "
+                          "stop it)",
+                          path.string(), pid));
+}
+
+FileLock::~FileLock() { ::close(descriptor_); }
+
+TemporaryDirectory::TemporaryDirectory(std::string_view prefix) {
+  std::string name =
+      (fs::temp_directory_path() / fmt::format("{}-XXXXXX", prefix)).string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    fail(name, "cannot be created", errno);
+  }
+  path_ = name;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+uint64_t free_bytes(const fs::path& path) {
+  fs::path at = fs::absolute(path);
+  std::error_code error;
+  while (!fs::exists(at, error) && at.has_relative_path()) {
+    at = at.parent_path();
+  }
+  const fs::space_info info = fs::space(at, error);
+  return error ? UINT64_MAX : info.available;
+}
+
+fs::path cache_directory() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME");
+      cache != nullptr && *cache == '/') {
+    return fs::path(cache) / "dtune";
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
+    return fs::path(home) / ".cache" / "dtune";
+  }
+  return fs::temp_directory_path() / fmt::format("dtune-{}", ::getuid());
+}
+
+fs::path executable_directory() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::current_path() : program.parent_path();
+}
+
+}  // namespace dtune
