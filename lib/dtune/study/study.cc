@@ -1,0 +1,106 @@
+#include "dtune/study/study.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+#include "dtune/study/words.h"
+
+namespace dtune {
+namespace {
+
+constexpr Words<4> kStudyStates = {"running", "interrupted", "finished",
+                                   "failed"};
+static_assert(size_t(StudyState::failed) + 1 == kStudyStates.size());
+
+}  // namespace
+
+const char* to_string(StudyState state) { return word_of(kStudyStates, state); }
+
+StudyState parse_study_state(const std::string& word) {
+  const auto state = value_of<StudyState>(kStudyStates, word);
+  if (!state) {
+    throw Error(ErrorKind::store,
+                fmt::format("unknown study state '{}' (was the database "
+                            "written by a newer dtune?)",
+                            word));
+  }
+  return *state;
+}
+
+std::optional<double> objective_value(const ObjectiveSpec& objective,
+                                      const StepReport& report) {
+  const auto found = report.metrics.find(objective.metric);
+  if (found == report.metrics.end() || !std::isfinite(found->second)) {
+    return std::nullopt;
+  }
+  return objective.goal == Goal::maximize ? found->second : -found->second;
+}
+
+std::optional<double> best_value(const ObjectiveSpec& objective,
+                                 const Trial& trial) {
+  std::optional<double> best;
+  for (const StepReport& report : trial.curve) {
+    const auto value = objective_value(objective, report);
+    if (value && (!best || *value > *best)) best = value;
+  }
+  return best;
+}
+
+std::optional<double> last_value(const ObjectiveSpec& objective,
+                                 const Trial& trial) {
+  if (trial.curve.empty()) return std::nullopt;
+  return objective_value(objective, trial.curve.back());
+}
+
+std::optional<double> value_at(const ObjectiveSpec& objective,
+                               const Trial& trial, int step) {
+  const auto found =
+      std::lower_bound(trial.curve.begin(), trial.curve.end(), step,
+                       [](const StepReport& report, int wanted) {
+                         return report.step < wanted;
+                       });
+  if (found == trial.curve.end() || found->step != step) return std::nullopt;
+  return objective_value(objective, *found);
+}
+
+const Trial* incumbent(const Study& study) {
+  const Trial* best = nullptr;
+  double best_so_far = 0;
+  for (const Trial& trial : study.trials) {
+    if (trial.kind != TrialKind::search) continue;
+    const auto value = best_value(study.recipe.objective, trial);
+    if (value && (best == nullptr || *value > best_so_far)) {
+      best = &trial;
+      best_so_far = *value;
+    }
+  }
+  return best;
+}
+
+int horizon_steps(const Recipe& recipe, int64_t training_samples) {
+  if (recipe.command) {
+    return recipe.command->steps > 0 ? recipe.command->steps : kOpenHorizon;
+  }
+  const TrainSpec& train = recipe.train;
+  double steps = train.epochs;
+  if (train.step_samples > 0) {
+    steps *= static_cast<double>(training_samples) /
+             static_cast<double>(train.step_samples);
+  }
+  // Epochs such as 0.3 / 0.1 must not gain a step from rounding.
+  steps = std::ceil(steps * (1 - 1e-12));
+  return static_cast<int>(std::clamp(steps, 1.0, double{kOpenHorizon}));
+}
+
+int64_t steps_spent(const Study& study) {
+  int64_t steps = 0;
+  for (const Trial& trial : study.trials) {
+    if (trial.kind == TrialKind::search) steps += trial.steps();
+  }
+  return steps;
+}
+
+}  // namespace dtune

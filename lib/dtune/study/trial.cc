@@ -1,0 +1,65 @@
+#include "dtune/study/trial.h"
+
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+#include "dtune/study/words.h"
+
+namespace dtune {
+namespace {
+
+constexpr Words<9> kStates = {"waiting",  "running",   "paused",
+                              "complete", "cut",       "failed",
+                              "lost",     "timed_out", "invalid"};
+static_assert(size_t(TrialState::invalid) + 1 == kStates.size());
+
+constexpr Words<24> kReasons = {
+    "none",      "proposed",   "assigned",      "rung",       "promoted",
+    "horizon",   "median",     "hopeless",      "stalled",    "straggling",
+    "diverged",  "crashed",    "out_of_memory", "bad_output", "lease_lapsed",
+    "node_lost", "killed",     "wall_clock",    "user",       "budget",
+    "resumed",   "superseded", "said_invalid",  "scheduled"};
+static_assert(size_t(Reason::scheduled) + 1 == kReasons.size());
+
+[[noreturn]] void unknown_word(const char* what, const std::string& word) {
+  throw Error(ErrorKind::store,
+              fmt::format("unknown {} '{}' (was the database written by a "
+                          "newer dtune?)",
+                          what, word));
+}
+
+}  // namespace
+
+const char* to_string(TrialState state) { return word_of(kStates, state); }
+const char* to_string(Reason reason) { return word_of(kReasons, reason); }
+
+TrialState parse_trial_state(const std::string& word) {
+  const auto state = value_of<TrialState>(kStates, word);
+  if (!state) unknown_word("trial state", word);
+  return *state;
+}
+
+Reason parse_reason(const std::string& word) {
+  const auto reason = value_of<Reason>(kReasons, word);
+  if (!reason) unknown_word("reason", word);
+  return *reason;
+}
+
+bool is_terminal(TrialState state) {
+  switch (state) {
+    case TrialState::waiting:
+    case TrialState::running:
+    case TrialState::paused:
+      return false;
+    case TrialState::complete:
+    case TrialState::cut:
+    case TrialState::failed:
+    case TrialState::lost:
+    case TrialState::timed_out:
+    case TrialState::invalid:
+      return true;
+  }
+  return true;
+}
+
+}  // namespace dtune
