@@ -1,0 +1,26 @@
+#!/bin/sh
+# The set-up script, as far as it can be judged without installing anything.
+set -eu
+root=$1
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+sh -n "$root/third_party/bootstrap.sh" || fail "is no shell script"
+sh "$root/third_party/bootstrap.sh" --help | grep -q 'run recipes/fashion-mnist.yaml' ||
+  fail "--help does not show the first command"
+
+code=0
+sh "$root/third_party/bootstrap.sh" 2>/dev/null || code=$?
+[ "$code" -eq 2 ] || fail "no command: exit code $code instead of 2"
+code=0
+sh "$root/third_party/bootstrap.sh" --torch /nowhere run x 2>/dev/null || code=$?
+[ "$code" -eq 2 ] || fail "a missing LibTorch folder: exit code $code instead of 2"
+
+# Every package has a reason, and no package is named twice.
+sed 's/#.*//' "$root/third_party/packages.txt" | while read -r name group reason; do
+  [ -n "$name" ] || continue
+  case $group in run|test|torch) ;; *) fail "$name: unknown group '$group'" ;; esac
+  [ -n "$reason" ] || fail "$name: no reason"
+done
+twice=$(sed 's/#.*//' "$root/third_party/packages.txt" | awk 'NF {print $1}' | sort | uniq -d)
+[ -z "$twice" ] || fail "named twice: $twice"
+echo "bootstrap: ok"
