@@ -101,11 +101,19 @@ std::string read_file(const fs::path& path, uint64_t max_bytes) {
 
 void write_file_atomic(const fs::path& path, std::string_view bytes,
                        bool durable) {
+  write_file_atomic(path, std::span<const std::string_view>(&bytes, 1),
+                    durable);
+}
+
+void write_file_atomic(const fs::path& path,
+                       std::span<const std::string_view> pieces, bool durable) {
   const fs::path temporary = path.string() + fmt::format(".{}.tmp", ::getpid());
   try {
     const Descriptor file(open_or_fail(temporary, O_WRONLY | O_CREAT | O_TRUNC,
                                        "cannot be created"));
-    write_all(file.get(), bytes, temporary);
+    for (const std::string_view piece : pieces) {
+      write_all(file.get(), piece, temporary);
+    }
     if (durable && ::fsync(file.get()) != 0) {
       fail(temporary, "cannot be synced", errno);
     }

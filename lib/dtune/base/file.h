@@ -21,6 +21,11 @@ std::string read_file(const std::filesystem::path& path,
 void write_file_atomic(const std::filesystem::path& path,
                        std::string_view bytes, bool durable);
 
+// The same for content that lies in several places: `pieces` one after the
+// other, without a copy of the whole.
+void write_file_atomic(const std::filesystem::path& path,
+                       std::span<const std::string_view> pieces, bool durable);
+
 // A read-only mapping of a whole file, shared by all processes that map it.
 class MappedFile {
  public:

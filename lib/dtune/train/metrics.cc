@@ -1,0 +1,123 @@
+#include "dtune/train/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+// log sum exp over all of `values` but the one at `left_out` (-1: none).
+double log_sum_exp(std::span<const float> values, int left_out) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (int k = 0; k < static_cast<int>(values.size()); ++k) {
+    if (k != left_out) largest = std::max(largest, values[k]);
+  }
+  double sum = 0;
+  for (int k = 0; k < static_cast<int>(values.size()); ++k) {
+    if (k != left_out) sum += std::exp(double{values[k]} - double{largest});
+  }
+  return double{largest} + std::log(sum);
+}
+
+}  // namespace
+
+std::optional<double> roc_auc(std::span<const float> scores,
+                              std::span<const uint8_t> positive) {
+  DTUNE_CHECK(scores.size() == positive.size());
+  std::vector<uint32_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(),
+            [scores](uint32_t a, uint32_t b) { return scores[a] < scores[b]; });
+  double positives = 0;
+  double rank_sum = 0;
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin;
+    double tied_positives = 0;
+    while (end < order.size() && scores[order[end]] == scores[order[begin]]) {
+      tied_positives += positive[order[end]] != 0 ? 1 : 0;
+      ++end;
+    }
+    // Ranks begin + 1 ... end share their mean.
+    rank_sum += tied_positives * 0.5 * static_cast<double>(begin + 1 + end);
+    positives += tied_positives;
+    begin = end;
+  }
+  const double negatives = static_cast<double>(order.size()) - positives;
+  if (positives == 0 || negatives == 0) return std::nullopt;
+  return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives);
+}
+
+void Answers::add(std::span<const float> logits,
+                  std::span<const int32_t> labels) {
+  DTUNE_CHECK(logits.size() == labels.size() * static_cast<size_t>(classes_));
+  for (const float value : logits) finite_ = finite_ && std::isfinite(value);
+  logits_.insert(logits_.end(), logits.begin(), logits.end());
+  labels_.insert(labels_.end(), labels.begin(), labels.end());
+}
+
+std::span<const float> Answers::row(size_t sample) const {
+  const auto width = static_cast<size_t>(classes_);
+  return std::span<const float>(logits_).subspan(sample * width, width);
+}
+
+double Answers::accuracy() const {
+  int64_t right = 0;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const std::span<const float> values = row(i);
+    const auto best = std::max_element(values.begin(), values.end());
+    right += best - values.begin() == labels_[i] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(labels_.size());
+}
+
+double Answers::loss() const {
+  double sum = 0;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const std::span<const float> values = row(i);
+    sum += log_sum_exp(values, -1) - double{values[labels_[i]]};
+  }
+  return sum / static_cast<double>(labels_.size());
+}
+
+float Answers::log_odds(size_t sample, int c) const {
+  const std::span<const float> values = row(sample);
+  return static_cast<float>(double{values[c]} - log_sum_exp(values, c));
+}
+
+std::optional<double> Answers::auc() const {
+  if (classes_ < 2 || !finite_) return std::nullopt;
+  std::vector<float> scores(labels_.size());
+  std::vector<uint8_t> positive(labels_.size());
+  double sum = 0;
+  int defined = 0;
+  for (int c = classes_ == 2 ? 1 : 0; c < classes_; ++c) {
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      scores[i] = log_odds(i, c);
+      positive[i] = labels_[i] == c ? 1 : 0;
+    }
+    if (const std::optional<double> auc = roc_auc(scores, positive)) {
+      sum += *auc;
+      ++defined;
+    }
+  }
+  if (defined == 0) return std::nullopt;
+  return sum / defined;
+}
+
+std::map<std::string, double> Answers::metrics(
+    const std::string& prefix) const {
+  std::map<std::string, double> result;
+  if (count() == 0) return result;
+  result[prefix + "accuracy"] = accuracy();
+  result[prefix + "loss"] = loss();
+  if (const std::optional<double> value = auc()) {
+    result[prefix + "auc"] = *value;
+  }
+  return result;
+}
+
+}  // namespace dtune

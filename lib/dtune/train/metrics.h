@@ -1,0 +1,65 @@
+// What is reported of a network's answers: accuracy, loss, area under the ROC
+// curve. Plain arrays, no LibTorch. Everything is summed in double and in the
+// order of the samples, so equal logits give equal metrics to the last bit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtune {
+
+// Area under the ROC curve by ranks (Mann-Whitney U; ties count one half, as
+// mid-ranks do: Hanley and McNeil 1982, doi 10.1148/radiology.143.1.7063747):
+//   AUC = (sum of the ranks of the positives - P (P + 1) / 2) / (P N)
+// Empty where there are no positives or no negatives. Scores must not be NaN.
+// O(n log n).
+std::optional<double> roc_auc(std::span<const float> scores,
+                              std::span<const uint8_t> positive);
+
+// The answers to a split, in order. Grows by batches.
+class Answers {
+ public:
+  explicit Answers(int classes) : classes_(classes) {}
+
+  // logits: [labels.size(), classes] row by row.
+  // REQUIRES: 0 <= label < classes.
+  void add(std::span<const float> logits, std::span<const int32_t> labels);
+
+  int64_t count() const { return static_cast<int64_t>(labels_.size()); }
+  bool finite() const { return finite_; }  // no NaN, no infinity in a logit
+
+  // Share of samples whose largest logit is the label's; among equal logits
+  // the first counts.
+  double accuracy() const;
+
+  // Mean negative log-likelihood, -mean log softmax(logits)[label], whatever
+  // loss the training uses: so trials with different label smoothing or class
+  // weights can be compared.
+  double loss() const;
+
+  // Two classes: AUC of class 1. More: one against the rest, mean over the
+  // classes that have both positives and negatives. The score of a class is
+  // its log-odds, logit[c] - log sum_{k != c} exp(logit[k]): the order of the
+  // softmax probabilities, without their ties where they round to 1.
+  // Empty where no class has both.
+  std::optional<double> auc() const;
+
+  // {prefix}accuracy, {prefix}loss, {prefix}auc where it is defined; nothing
+  // where there is no sample.
+  std::map<std::string, double> metrics(const std::string& prefix) const;
+
+ private:
+  std::span<const float> row(size_t sample) const;
+  float log_odds(size_t sample, int c) const;
+
+  int classes_;
+  bool finite_ = true;
+  std::vector<float> logits_;
+  std::vector<int32_t> labels_;
+};
+
+}  // namespace dtune
