@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,9 @@ enum class LayerKind {
   residual,         // y = body(x) + shortcut(x); an empty shortcut is x
 };
 
-const char* to_string(LayerKind kind);
+const char* to_string(LayerKind kind);  // as in a recipe: "max_pool"
+std::optional<LayerKind> parse_layer_kind(const std::string& word);
+const std::vector<std::string>& layer_kind_names();
 
 // One layer; plain data. Fields that a kind does not use keep their defaults.
 struct LayerSpec {
@@ -36,7 +39,8 @@ struct LayerSpec {
   int channels = 0;  // output channels or features
   int kernel = 0;
   int stride = 1;
-  int padding = -1;  // -1: "same" for odd kernels of stride 1, i.e. kernel / 2
+  int padding = -1;  // -1: kernel / 2 of a conv ("same" for odd kernels of
+                     // stride 1), 0 of a pool; expand_model fills it in
   int groups = 1;
   bool bias = true;
   double p = -1;                    // dropout; -1: the recipe's model.dropout
@@ -44,6 +48,9 @@ struct LayerSpec {
   std::vector<LayerSpec> shortcut;  // residual
   std::string where;                // "recipe.yaml:12:5" or "", for error texts
 };
+
+// The padding that a convolution or pool has: its own or what -1 stands for.
+int effective_padding(const LayerSpec& layer);
 
 // One sample's shape; height = width = 1 and flat after flatten/linear.
 struct Shape {
@@ -60,8 +67,9 @@ std::string to_string(const Shape& shape);  // "64x7x7" or "128"
 
 struct ModelSpec {
   std::string arch = "cnn-small";  // ignored where layers is not empty
-  int width = 0;         // channels of the first stage; 0: the arch's default
-  int depth = 0;         // wide-resnet: 16, 22, 28, ...; 0: default
+  int width = 0;         // channels of the first stage (wide-resnet: the
+                         // widening factor k of WRN-n-k); 0: the default
+  int depth = 0;         // wide-resnet: n = 10, 16, 22, 28, ...; 0: 16
   double dropout = 0.0;  // of every dropout layer that names no p of its own
   std::vector<LayerSpec> layers;
 };
@@ -70,7 +78,8 @@ struct ModelSpec {
 const std::vector<std::string>& zoo_names();
 
 // The layer list of a model that ends in `classes` logits. Sets p of every
-// dropout layer and gives unnamed layers names ("conv1", "dropout2").
+// dropout layer, all paddings, and gives unnamed layers names: kind and number
+// among the layers of its kind ("conv1", "dropout2").
 // `layers:` of a user get a final linear layer if they do not end in one with
 // `classes` outputs. Throws Error(config): unknown arch with "did you mean".
 std::vector<LayerSpec> expand_model(const ModelSpec& model, const Shape& input,
@@ -82,7 +91,9 @@ struct LayerInfo {
   LayerKind kind;
   Shape output;
   int64_t parameters = 0;  // trained numbers
-  int64_t flops = 0;       // forward, one sample, a multiply-add counts two
+  // Forward, one sample, a multiply-add counts two; convolutions and linear
+  // layers alone (what remains is bound by memory, not by arithmetic).
+  int64_t flops = 0;
 };
 
 // Output shapes of all layers (a residual is one entry). Throws Error(config)

@@ -37,8 +37,10 @@ struct Study {
   std::vector<Trial> trials;  // trials[i].id == i + 1
   int64_t decisions = 0;      // taken so far
 
-  const Trial& trial(TrialId id) const { return trials.at(size_t(id) - 1); }
-  Trial& trial(TrialId id) { return trials.at(size_t(id) - 1); }
+  const Trial& trial(TrialId number) const {
+    return trials.at(size_t(number) - 1);
+  }
+  Trial& trial(TrialId number) { return trials.at(size_t(number) - 1); }
 };
 
 // The metric of `recipe.objective` in a report, with the sign such that larger
