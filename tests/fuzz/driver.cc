@@ -3,6 +3,7 @@
 // exception or a sanitizer's report fails the run; the seed makes it repeat.
 //
 //   x_fuzz RUNS SEED CORPUS
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,0 +1,111 @@
+#include "dtune/train/metrics.h"
+
+#include <cmath>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include "dtune/base/random.h"
+
+using namespace dtune;
+
+namespace {
+
+// The definition: the share of (positive, negative) pairs in the right order,
+// ties counting one half.
+double pairs_in_order(std::span<const float> scores,
+                      std::span<const uint8_t> positive) {
+  double right = 0;
+  double pairs = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    for (size_t j = 0; j < scores.size(); ++j) {
+      if (positive[i] == 0 || positive[j] != 0) continue;
+      pairs += 1;
+      right += scores[i] > scores[j] ? 1 : scores[i] == scores[j] ? 0.5 : 0;
+    }
+  }
+  return right / pairs;
+}
+
+}  // namespace
+
+TEST_CASE("the AUC is the share of pairs in the right order") {
+  Rng rng(7);
+  for (const uint64_t levels : {2, 5, 1000}) {  // few levels: many ties
+    std::vector<float> scores;
+    std::vector<uint8_t> positive;
+    for (int i = 0; i < 200; ++i) {
+      positive.push_back(rng.uniform() < 0.3 ? 1 : 0);
+      scores.push_back(static_cast<float>(rng.below(levels)) +
+                       0.3F * static_cast<float>(positive.back()));
+      if (rng.uniform() < 0.5) scores.back() = std::floor(scores.back());
+    }
+    CHECK(*roc_auc(scores, positive) ==
+          doctest::Approx(pairs_in_order(scores, positive)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("the AUC of a perfect, a reversed and a constant score") {
+  const std::vector<uint8_t> positive = {0, 0, 1, 1};
+  CHECK(*roc_auc(std::vector<float>{1, 2, 3, 4}, positive) == 1);
+  CHECK(*roc_auc(std::vector<float>{4, 3, 2, 1}, positive) == 0);
+  CHECK(*roc_auc(std::vector<float>{5, 5, 5, 5}, positive) == 0.5);
+}
+
+TEST_CASE("there is no AUC without positives or negatives") {
+  const std::vector<float> scores = {1, 2};
+  CHECK_FALSE(roc_auc(scores, std::vector<uint8_t>{1, 1}).has_value());
+  CHECK_FALSE(roc_auc(scores, std::vector<uint8_t>{0, 0}).has_value());
+  CHECK_FALSE(roc_auc({}, {}).has_value());
+}
+
+TEST_CASE("accuracy counts the largest logit, the first among equals") {
+  Answers answers(3);
+  answers.add(std::vector<float>{0, 1, 1, 2, 1, 0}, std::vector<int32_t>{1, 0});
+  CHECK(answers.accuracy() == 1);
+  answers.add(std::vector<float>{0, 1, 1}, std::vector<int32_t>{2});
+  CHECK(answers.accuracy() == doctest::Approx(2.0 / 3));
+}
+
+TEST_CASE("the loss is the mean negative log-likelihood") {
+  Answers answers(2);
+  answers.add(std::vector<float>{0, 0, 1000, 0}, std::vector<int32_t>{1, 1});
+  CHECK(answers.loss() == doctest::Approx((std::log(2.0) + 1000) / 2));
+}
+
+TEST_CASE("the AUC of two classes tells scores apart that round to 1") {
+  Answers answers(2);  // softmax gives 1 for the first and the second
+  answers.add(std::vector<float>{0, 200, 0, 300, 0, 400},
+              std::vector<int32_t>{0, 1, 1});
+  CHECK(*answers.auc() == 1);
+}
+
+TEST_CASE("the AUC of many classes is the mean over those that occur") {
+  Answers answers(3);                       // class 2 never occurs
+  answers.add(std::vector<float>{5, 0, 0,   //
+                                 6, 5, 0,   //
+                                 0, 9, 0,   //
+                                 9, 0, 0},  //
+              std::vector<int32_t>{0, 1, 1, 1});
+  // Class 0: log-odds 4.3, 1.0, -9, 8.3; its only sample beats two of three.
+  // Class 1: log-odds -5.0, -1.0, 8.3, -9; two of three beat sample 0.
+  CHECK(*answers.auc() == doctest::Approx((2.0 / 3 + 2.0 / 3) / 2));
+}
+
+TEST_CASE("what is not finite is noticed, and has no AUC") {
+  Answers answers(2);
+  answers.add(std::vector<float>{0, std::numeric_limits<float>::quiet_NaN()},
+              std::vector<int32_t>{0});
+  CHECK_FALSE(answers.finite());
+  CHECK_FALSE(answers.auc().has_value());
+}
+
+TEST_CASE("metrics carry the split's name; an empty split has none") {
+  Answers answers(2);
+  CHECK(answers.metrics("val_").empty());
+  answers.add(std::vector<float>{0, 1, 1, 0}, std::vector<int32_t>{1, 0});
+  const auto metrics = answers.metrics("val_");
+  CHECK(metrics.at("val_accuracy") == 1);
+  CHECK(metrics.at("val_auc") == 1);
+  CHECK(metrics.at("val_loss") == doctest::Approx(std::log1p(std::exp(-1.0))));
+}
