@@ -8,15 +8,37 @@ if(NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST} AND NOT TORCH_CUDA_ARCH_LIST)
   # CMake 3.25 with nvcc 13 fails in LibTorch's own detection (CUDA20 dialect).
   set(TORCH_CUDA_ARCH_LIST "9.0" CACHE STRING "For LibTorch's CMake files")
 endif()
+# PyTorch tells its users to give `<torch>/share/cmake`; with only that, the
+# libraries of another LibTorch on the system would be found first.
+string(REPLACE ":" ";" dtune_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+foreach(prefix IN LISTS CMAKE_PREFIX_PATH dtune_prefixes)
+  if(prefix MATCHES "^(.+)/share/cmake/?$")
+    list(PREPEND CMAKE_PREFIX_PATH ${CMAKE_MATCH_1})
+  endif()
+endforeach()
 find_package(Torch REQUIRED)
 
 add_library(dtune_torch INTERFACE)
 add_library(dtune::torch ALIAS dtune_torch)
 target_include_directories(dtune_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(dtune_torch INTERFACE ${TORCH_LIBRARIES})
+# A CUDA build of PyTorch brings the NCCL that it was built with; an older one
+# of the system lacks symbols that it needs.
+get_filename_component(dtune_torch_root "${Torch_DIR}/../../.." ABSOLUTE)
+file(GLOB dtune_nccl ${dtune_torch_root}/../nvidia/*nccl*/lib/libnccl.so.2
+     ${dtune_torch_root}/../nvidia/nccl/lib/libnccl.so.2)
+if(dtune_nccl)
+  list(GET dtune_nccl 0 dtune_nccl)
+  get_filename_component(dtune_nccl_folder ${dtune_nccl} DIRECTORY)
+  target_link_libraries(dtune_torch INTERFACE ${dtune_nccl})
+  target_link_options(dtune_torch INTERFACE -Wl,-rpath,${dtune_nccl_folder})
+endif()
+message(STATUS "LibTorch ${Torch_VERSION} in ${dtune_torch_root}")
 
 add_library(dtune_torch_pch OBJECT ${CMAKE_SOURCE_DIR}/lib/dtune/nn/precompiled.cc)
-target_link_libraries(dtune_torch_pch PRIVATE dtune::torch)
+# The same warnings as its users: -Wpedantic changes predefined macros, and the
+# compiler then ignores the header.
+target_link_libraries(dtune_torch_pch PRIVATE dtune::torch dtune_warnings)
 target_include_directories(dtune_torch_pch PRIVATE ${CMAKE_SOURCE_DIR}/lib)
 target_precompile_headers(dtune_torch_pch PRIVATE <ATen/ATen.h>)
 
