@@ -22,16 +22,21 @@
 namespace dtune {
 
 // What a pass needs to know besides its input. Dropout masks depend on `seed`,
-// the layer and the sample's position alone, not on the pass.
+// the layer's name and the sample's position in the batch alone, so that a
+// batch cut into micro-batches, over ranks or over pipeline stages is masked as
+// a whole one: whoever passes a part says where in the batch it begins.
 struct PassContext {
   bool training = false;
   uint64_t seed = 0;  // of this batch: mix_seed({trial seed, global step})
+  int64_t first_sample = 0;  // position of x's first row in the batch
 };
 
 // What backward needs from a layer's forward; owned by a Tape.
 struct Saved {
   std::vector<at::Tensor> tensors;
-  std::vector<Saved> children;  // residual: body then shortcut
+  std::vector<int64_t> input_shape;  // layers that reshape
+  bool training = false;             // batch norm: whose statistics it used
+  std::vector<Saved> children;       // residual: body then shortcut
 };
 
 // A layer with weights in its network's flat tensors. Not thread-safe.
@@ -42,8 +47,9 @@ class Layer {
   // `saved` null: inference, nothing is kept.
   virtual at::Tensor forward(const at::Tensor& x, Saved* saved,
                              const PassContext& context) = 0;
-  // dy: gradient of the output; adds to the weights' gradients and returns the
-  // gradient of the input, or an undefined tensor if !need_dx.
+  // dy: gradient of the output, shaped as forward's result; adds to the
+  // weights' gradients and returns the gradient of the input, or an undefined
+  // tensor if !need_dx. Uses `saved` up: once for each forward.
   virtual at::Tensor backward(const at::Tensor& dy, Saved& saved,
                               bool need_dx) = 0;
 };
@@ -65,23 +71,32 @@ struct BufferSlice {  // running statistics of batch norm
 
 struct NetworkOptions {
   at::Device device = at::kCPU;
-  uint64_t init_seed = 0;  // He (fan-in, ReLU) for conv and linear, zero biases
+  // Conv and linear: He et al. 2015 (arXiv 1502.01852), fan-in, uniform in
+  // +-sqrt(6 / fan_in), keyed by the seed and the layer's name; zero biases.
+  uint64_t init_seed = 0;
 };
 
-// The activations of one batch on their way back.
+// The activations of one (micro-)batch on their way back: filled by forward,
+// used up by backward. Several may be in flight for one network; use each again
+// for the next batch, then its buffers are used again too.
 struct Tape {
   std::vector<Saved> layers;
 };
 
+// A network of layers that follow each other. Not thread-safe. Same machine,
+// same inputs and one thread: the same bits.
 class Network {
  public:
-  // REQUIRES: infer_shapes(layers, input) passed.
+  // REQUIRES: infer_shapes(layers, input) passed. Throws Error(config) where
+  // two layers with weights share a name, Error(trial) where the device has not
+  // the memory.
   Network(std::vector<LayerSpec> layers, const Shape& input,
           const NetworkOptions& options);
   ~Network();
   Network(Network&&) noexcept;
 
-  // x: [N, C, H, W] float32, channels-last. Returns logits [N, classes].
+  // x: [N, C, H, W] float32 on the device, best channels-last. Returns logits
+  // [N, classes]. `tape` null: inference, nothing is kept.
   at::Tensor forward(const at::Tensor& x, Tape* tape,
                      const PassContext& context);
 
@@ -94,6 +109,7 @@ class Network {
                       bool need_dx = false,
                       const GradientReady& ready = nullptr);
 
+  // The layers hold views of these: change them in place, never assign others.
   at::Tensor& weights();    // [P] float32
   at::Tensor& gradients();  // [P] float32
   at::Tensor& buffers();    // [B] float32

@@ -1,0 +1,68 @@
+#include "dtune/nn/layer.h"
+
+namespace dtune {
+namespace {
+
+class Relu : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& x, Saved* saved,
+                     const PassContext&) override {
+    at::Tensor y = at::relu(x);
+    if (saved) saved->tensors = {y};
+    return y;
+  }
+
+  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+                      bool need_dx) override {
+    at::Tensor dx;
+    if (need_dx) dx = at::threshold_backward(dy, saved.tensors.at(0), 0);
+    saved.tensors.clear();
+    return dx;
+  }
+};
+
+// x Phi(x), exact (Hendrycks and Gimpel 2016, arXiv 1606.08415).
+class Gelu : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& x, Saved* saved,
+                     const PassContext&) override {
+    if (saved) saved->tensors = {x};
+    return at::gelu(x);
+  }
+
+  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+                      bool need_dx) override {
+    at::Tensor dx;
+    if (need_dx) dx = at::gelu_backward(dy, saved.tensors.at(0));
+    saved.tensors.clear();
+    return dx;
+  }
+};
+
+class Tanh : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& x, Saved* saved,
+                     const PassContext&) override {
+    at::Tensor y = at::tanh(x);
+    if (saved) saved->tensors = {y};
+    return y;
+  }
+
+  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+                      bool need_dx) override {
+    at::Tensor dx;
+    if (need_dx) dx = at::tanh_backward(dy, saved.tensors.at(0));
+    saved.tensors.clear();
+    return dx;
+  }
+};
+
+}  // namespace
+
+LayerPtr make_relu() { return std::make_unique<Relu>(); }
+
+LayerPtr make_gelu() { return std::make_unique<Gelu>(); }
+
+LayerPtr make_tanh() { return std::make_unique<Tanh>(); }
+
+}  // namespace dtune

@@ -1,0 +1,80 @@
+#include <array>
+#include <vector>
+
+#include "dtune/nn/layer.h"
+
+namespace dtune {
+namespace {
+
+// 2-D convolution by ATen (oneDNN on the CPU, cuDNN on CUDA).
+class Conv : public Layer {
+ public:
+  Conv(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
+      : stride_(spec.stride),
+        padding_(effective_padding(spec)),
+        groups_(spec.groups),
+        has_bias_(spec.bias),
+        bias_shape_{spec.channels},
+        weight_(declare_weight(spec, input, pool)),
+        bias_(has_bias_ ? &pool.declare(spec.name + ".bias", bias_shape_, false,
+                                        Fill::of(0))
+                        : nullptr) {}
+
+  at::Tensor forward(const at::Tensor& x, Saved* saved,
+                     const PassContext&) override {
+    if (saved) saved->tensors = {x};
+    const at::Tensor bias = has_bias_ ? bias_->value : at::Tensor();
+    return at::convolution(x, channels_last_weight(), bias, {stride_, stride_},
+                           {padding_, padding_}, {1, 1}, false, {0, 0},
+                           groups_);
+  }
+
+  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+                      bool need_dx) override {
+    const at::Tensor x = saved.tensors.at(0);
+    saved.tensors.clear();
+    const at::OptionalIntArrayRef bias_sizes =
+        has_bias_ ? at::OptionalIntArrayRef(bias_shape_)
+                  : at::OptionalIntArrayRef();
+    const auto [dx, dw, db] = at::convolution_backward(
+        dy, x, channels_last_weight(), bias_sizes, {stride_, stride_},
+        {padding_, padding_}, {1, 1}, false, {0, 0}, groups_,
+        {need_dx, true, has_bias_});
+    weight_.gradient.add_(dw);
+    if (has_bias_) bias_->gradient.add_(db);
+    return dx;
+  }
+
+ private:
+  static const Parameter& declare_weight(const LayerSpec& spec,
+                                         const Shape& input,
+                                         ParameterPool& pool) {
+    const int64_t per_group = input.channels / spec.groups;
+    const int64_t fan_in = per_group * spec.kernel * spec.kernel;
+    return pool.declare(spec.name + ".weight",
+                        {spec.channels, per_group, spec.kernel, spec.kernel},
+                        true, Fill::he(fan_in));
+  }
+
+  // Engines choose their channels-last kernels by the weights' layout too.
+  at::Tensor channels_last_weight() const {
+    return weight_.value.contiguous(at::MemoryFormat::ChannelsLast);
+  }
+
+  int64_t stride_;
+  int64_t padding_;
+  int64_t groups_;
+  bool has_bias_;
+  std::vector<int64_t> bias_shape_;
+  const Parameter& weight_;
+  const Parameter* bias_;
+};
+
+}  // namespace
+
+LayerPtr make_conv(const LayerSpec& spec, const Shape& input,
+                   ParameterPool& pool) {
+  return std::make_unique<Conv>(spec, input, pool);
+}
+
+}  // namespace dtune

@@ -1,0 +1,38 @@
+// Makers of the layers that networks are built from, one file each. A maker
+// declares the layer's weights in `pool`, whose views are usable only after
+// pool.allocate(); the pool must outlive the layer.
+#pragma once
+
+#include <memory>
+
+#include "dtune/nn/parameters.h"
+
+namespace dtune {
+
+using LayerPtr = std::unique_ptr<Layer>;
+
+// The layer that `spec` says, for inputs of the given shape. `output` becomes
+// the shape of what it returns. REQUIRES: infer_shapes({spec}, input) passed.
+LayerPtr make_layer(const LayerSpec& spec, const Shape& input,
+                    ParameterPool& pool, Shape& output);
+
+LayerPtr make_conv(const LayerSpec& spec, const Shape& input,
+                   ParameterPool& pool);
+LayerPtr make_linear(const LayerSpec& spec, const Shape& input,
+                     ParameterPool& pool);
+LayerPtr make_batch_norm(const LayerSpec& spec, const Shape& input,
+                         ParameterPool& pool);
+LayerPtr make_group_norm(const LayerSpec& spec, const Shape& input,
+                         ParameterPool& pool);
+LayerPtr make_relu();
+LayerPtr make_gelu();
+LayerPtr make_tanh();
+LayerPtr make_max_pool(const LayerSpec& spec);
+LayerPtr make_avg_pool(const LayerSpec& spec);
+LayerPtr make_global_avg_pool();
+LayerPtr make_flatten();
+LayerPtr make_dropout(const LayerSpec& spec);
+LayerPtr make_residual(const LayerSpec& spec, const Shape& input,
+                       ParameterPool& pool);
+
+}  // namespace dtune

@@ -1,0 +1,26 @@
+// Dropout masks by counting: element e of sample n is kept or not by a hash of
+// (key of the batch and layer, n, e) alone.
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/ATen.h>
+
+namespace dtune {
+
+// What a mask depends on.
+struct MaskKey {
+  uint64_t seed = 0;  // of the batch and the layer
+  int64_t first_sample = 0;
+  double drop = 0;  // probability that an element is dropped, [0, 1]
+};
+
+// A tensor like x (a channels-last or 2-D batch) that holds 1 / (1 - drop)
+// where an element is kept and 0 where not (all 0 if drop is 1). Elements of a
+// sample count in memory order. The same on every device.
+at::Tensor dropout_mask(const at::Tensor& x, const MaskKey& key);
+
+// The way that devices other than the CPU compute it. rows: [N, elements].
+at::Tensor dropout_mask_by_aten(const at::Tensor& rows, const MaskKey& key);
+
+}  // namespace dtune

@@ -1,0 +1,112 @@
+#include "dtune/nn/channels_last.h"
+#include "dtune/nn/layer.h"
+
+namespace dtune {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+
+// Ioffe and Szegedy 2015 (arXiv 1502.03167). Statistics are those of the batch
+// that is passed: a micro-batch has its own.
+class BatchNorm : public Layer {
+ public:
+  BatchNorm(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
+      : weight_(pool.declare(spec.name + ".weight", {input.channels}, false,
+                             Fill::of(1))),
+        bias_(pool.declare(spec.name + ".bias", {input.channels}, false,
+                           Fill::of(0))),
+        mean_(pool.declare_buffer(spec.name + ".running_mean", {input.channels},
+                                  0)),
+        variance_(pool.declare_buffer(spec.name + ".running_var",
+                                      {input.channels}, 1)) {}
+
+  at::Tensor forward(const at::Tensor& x, Saved* saved,
+                     const PassContext& context) override {
+    auto [y, batch_mean, batch_deviation] =
+        at::native_batch_norm(x, weight_.value, bias_.value, mean_, variance_,
+                              context.training, kMomentum, kEpsilon);
+    if (saved) {
+      saved->tensors = {x, batch_mean, batch_deviation};
+      saved->training = context.training;
+    }
+    return y;
+  }
+
+  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+                      bool need_dx) override {
+    const auto [dx, dw, db] = at::native_batch_norm_backward(
+        dy, saved.tensors.at(0), weight_.value, mean_, variance_,
+        saved.tensors.at(1), saved.tensors.at(2), saved.training, kEpsilon,
+        {need_dx, true, true});
+    saved.tensors.clear();
+    weight_.gradient.add_(dw);
+    bias_.gradient.add_(db);
+    return dx;
+  }
+
+ private:
+  static constexpr double kMomentum = 0.1;  // running += 0.1 (batch - running)
+
+  const Parameter& weight_;
+  const Parameter& bias_;
+  const at::Tensor& mean_;
+  const at::Tensor& variance_;
+};
+
+// Wu and He 2018 (arXiv 1803.08494).
+class GroupNorm : public Layer {
+ public:
+  GroupNorm(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
+      : groups_(spec.groups),
+        weight_(pool.declare(spec.name + ".weight", {input.channels}, false,
+                             Fill::of(1))),
+        bias_(pool.declare(spec.name + ".bias", {input.channels}, false,
+                           Fill::of(0))) {}
+
+  // ATen 1.13 normalises groups in NCHW order only; hence the copies.
+  at::Tensor forward(const at::Tensor& x, Saved* saved,
+                     const PassContext&) override {
+    const at::Tensor plain = x.contiguous();
+    auto [y, mean, deviation] =
+        at::native_group_norm(plain, weight_.value, bias_.value, x.size(0),
+                              x.size(1), area(x), groups_, kEpsilon);
+    if (saved) saved->tensors = {plain, mean, deviation};
+    return channels_last(y);
+  }
+
+  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+                      bool need_dx) override {
+    const at::Tensor x = saved.tensors.at(0);
+    const auto [dx, dw, db] = at::native_group_norm_backward(
+        dy.contiguous(), x, saved.tensors.at(1), saved.tensors.at(2),
+        weight_.value, x.size(0), x.size(1), area(x), groups_,
+        {need_dx, true, true});
+    saved.tensors.clear();
+    weight_.gradient.add_(dw);
+    bias_.gradient.add_(db);
+    return need_dx ? channels_last(dx) : at::Tensor();
+  }
+
+ private:
+  static int64_t area(const at::Tensor& x) {
+    return x.dim() == 4 ? x.size(2) * x.size(3) : 1;
+  }
+
+  int64_t groups_;
+  const Parameter& weight_;
+  const Parameter& bias_;
+};
+
+}  // namespace
+
+LayerPtr make_batch_norm(const LayerSpec& spec, const Shape& input,
+                         ParameterPool& pool) {
+  return std::make_unique<BatchNorm>(spec, input, pool);
+}
+
+LayerPtr make_group_norm(const LayerSpec& spec, const Shape& input,
+                         ParameterPool& pool) {
+  return std::make_unique<GroupNorm>(spec, input, pool);
+}
+
+}  // namespace dtune
