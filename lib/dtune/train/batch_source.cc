@@ -1,0 +1,160 @@
+#include "dtune/train/batch_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "dtune/base/error.h"
+#include "dtune/base/random.h"
+
+namespace dtune {
+
+Normalization normalization_of(const PreparedData& data, bool normalize) {
+  const auto channels = static_cast<size_t>(data.image_shape().channels);
+  if (!normalize) {
+    return {std::vector<float>(channels, 0), std::vector<float>(channels, 1)};
+  }
+  return {{data.mean().begin(), data.mean().end()},
+          {data.deviation().begin(), data.deviation().end()}};
+}
+
+BatchSource::BatchSource(std::shared_ptr<const PreparedData> data,
+                         std::vector<Split> splits,
+                         const Normalization& normalization)
+    : data_(std::move(data)), shape_(data_->image_shape()) {
+  for (const Split split : splits) {
+    parts_.push_back({count_, data_->images(split), data_->labels(split)});
+    count_ += data_->count(split);
+  }
+  DTUNE_CHECK(normalization.mean.size() ==
+              static_cast<size_t>(shape_.channels));
+  for (int x = 0; x < shape_.width; ++x) {
+    for (int c = 0; c < shape_.channels; ++c) {
+      const float deviation = normalization.deviation[c];
+      scale_.push_back(1 / (255 * deviation));
+      offset_.push_back(-normalization.mean[c] / deviation);
+    }
+  }
+}
+
+std::vector<int64_t> BatchSource::class_counts() const {
+  std::vector<int64_t> counts(static_cast<size_t>(data_->classes()));
+  for (const Part& part : parts_) {
+    for (const int32_t label : part.labels) ++counts[label];
+  }
+  return counts;
+}
+
+const BatchSource::Part& BatchSource::part_of(int64_t sample) const {
+  size_t i = parts_.size() - 1;
+  while (parts_[i].begin > sample) --i;
+  return parts_[i];
+}
+
+// Rows are whole, so that the inner loop has no division and vectorises.
+void BatchSource::normalize(const uint8_t* pixels, int64_t rows,
+                            float* out) const {
+  const size_t width = scale_.size();
+  const float* scale = scale_.data();
+  const float* offset = offset_.data();
+  for (int64_t y = 0; y < rows; ++y) {
+    for (size_t j = 0; j < width; ++j) {
+      out[j] = static_cast<float>(pixels[j]) * scale[j] + offset[j];
+    }
+    pixels += width;
+    out += width;
+  }
+}
+
+// Mirrors, then shifts; what comes in from outside is black.
+void BatchSource::augment_into(const uint8_t* image, uint32_t sample,
+                               const AugmentKey& key, uint8_t* out) const {
+  Rng rng(mix_seed({key.seed, static_cast<uint64_t>(key.epoch), sample}));
+  const bool flip = key.augment.flip && rng.uniform() < 0.5;
+  const auto reach = static_cast<uint64_t>(key.augment.shift);
+  const int dy =
+      static_cast<int>(rng.below(2 * reach + 1)) - static_cast<int>(reach);
+  const int dx =
+      static_cast<int>(rng.below(2 * reach + 1)) - static_cast<int>(reach);
+  const int pixel = shape_.channels;
+  const auto row_bytes = static_cast<size_t>(shape_.width) * pixel;
+  for (int y = 0; y < shape_.height; ++y, out += row_bytes) {
+    std::memset(out, 0, row_bytes);
+    if (y - dy < 0 || y - dy >= shape_.height) continue;
+    const uint8_t* row = image + static_cast<size_t>(y - dy) * row_bytes;
+    const int first = std::clamp(dx, 0, shape_.width);
+    const int last = std::clamp(shape_.width + dx, 0, shape_.width);
+    for (int x = first; x < last; ++x) {
+      const int from = flip ? shape_.width - 1 - (x - dx) : x - dx;
+      std::memcpy(out + static_cast<size_t>(x) * pixel,
+                  row + static_cast<size_t>(from) * pixel,
+                  static_cast<size_t>(pixel));
+    }
+  }
+}
+
+void BatchSource::gather(std::span<const uint32_t> samples,
+                         const std::optional<AugmentKey>& augment,
+                         std::span<float> images,
+                         std::span<int32_t> labels) const {
+  const int64_t elements = image_elements();
+  DTUNE_CHECK(static_cast<int64_t>(images.size()) ==
+              elements * static_cast<int64_t>(samples.size()));
+  DTUNE_CHECK(labels.size() == samples.size());
+  const bool changes =
+      augment && (augment->augment.flip || augment->augment.shift > 0);
+  std::vector<uint8_t> changed(changes ? static_cast<size_t>(elements) : 0);
+  float* out = images.data();
+  for (size_t i = 0; i < samples.size(); ++i, out += elements) {
+    const Part& part = part_of(samples[i]);
+    const int64_t at = samples[i] - part.begin;
+    const uint8_t* pixels = part.images.data() + at * elements;
+    if (changes) {
+      augment_into(pixels, samples[i], *augment, changed.data());
+      pixels = changed.data();
+    }
+    normalize(pixels, shape_.height, out);
+    labels[i] = part.labels[at];
+  }
+}
+
+BatchOrder::BatchOrder(int64_t samples, int batch_size, uint64_t seed)
+    : samples_(samples),
+      batch_size_(std::min<int64_t>(batch_size, samples)),
+      batches_((samples_ + batch_size_ - 1) / batch_size_),
+      seed_(seed) {
+  DTUNE_CHECK(samples >= 1 && batch_size >= 1);
+  if (batches_ > 1 && batch_size_ > 1 && samples_ % batch_size_ == 1) {
+    --batches_;
+  }
+}
+
+BatchRange BatchOrder::at(int64_t position) const {
+  BatchRange batch;
+  batch.epoch = position / samples_;
+  const int64_t index =
+      std::min(position % samples_ / batch_size_, batches_ - 1);
+  batch.number = batch.epoch * batches_ + index;
+  batch.first = index * batch_size_;
+  batch.size = index == batches_ - 1 ? samples_ - batch.first : batch_size_;
+  return batch;
+}
+
+std::span<const uint32_t> BatchOrder::samples(const BatchRange& batch) {
+  if (batch.epoch != epoch_) {
+    order_.resize(static_cast<size_t>(samples_));
+    std::iota(order_.begin(), order_.end(), 0U);
+    Rng rng(mix_seed({seed_, static_cast<uint64_t>(batch.epoch)}));
+    rng.shuffle(std::span<uint32_t>(order_));
+    epoch_ = batch.epoch;
+  }
+  return std::span<const uint32_t>(order_).subspan(
+      static_cast<size_t>(batch.first), static_cast<size_t>(batch.size));
+}
+
+int64_t BatchOrder::largest_batch() const {
+  return std::min(samples_, batch_size_ + 1);
+}
+
+}  // namespace dtune

@@ -1,0 +1,106 @@
+// From mapped bytes to batches: gathers samples, augments and normalises them
+// in one pass; and says which samples the batch at a position of the training
+// holds. No LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dtune/data/prepared.h"
+
+namespace dtune {
+
+// Per channel, of pixels scaled to [0, 1]: x = (pixel / 255 - mean) /
+// deviation.
+struct Normalization {
+  std::vector<float> mean;
+  std::vector<float> deviation;
+};
+
+// That of the data's training split, or mean 0 and deviation 1.
+Normalization normalization_of(const PreparedData& data, bool normalize);
+
+// Makes the augmentation of a sample: it depends on these and on the sample
+// alone, not on the batch.
+struct AugmentKey {
+  Augmentation augment;
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+};
+
+// The samples of one or more splits, one after the other. Thread-safe; keeps
+// the data mapped.
+class BatchSource {
+ public:
+  BatchSource(std::shared_ptr<const PreparedData> data,
+              std::vector<Split> splits, const Normalization& normalization);
+
+  int64_t count() const { return count_; }
+  int64_t image_elements() const { return shape_.elements(); }
+  std::vector<int64_t> class_counts() const;
+
+  // images: [samples.size(), height, width, channels] (NHWC, what [N, C, H, W]
+  // in channels-last is in memory); labels: [samples.size()].
+  void gather(std::span<const uint32_t> samples,
+              const std::optional<AugmentKey>& augment, std::span<float> images,
+              std::span<int32_t> labels) const;
+
+ private:
+  struct Part {
+    int64_t begin;  // number of its first sample
+    std::span<const uint8_t> images;
+    std::span<const int32_t> labels;
+  };
+  const Part& part_of(int64_t sample) const;
+  void normalize(const uint8_t* pixels, int64_t rows, float* out) const;
+  void augment_into(const uint8_t* image, uint32_t sample,
+                    const AugmentKey& key, uint8_t* out) const;
+
+  std::shared_ptr<const PreparedData> data_;
+  Shape shape_;
+  std::vector<Part> parts_;
+  int64_t count_ = 0;
+  std::vector<float> scale_;   // of one row of pixels: [width * channels]
+  std::vector<float> offset_;  // x = pixel * scale + offset
+};
+
+// One batch of an epoch.
+struct BatchRange {
+  int64_t epoch = 0;   // 0, 1, ...
+  int64_t number = 0;  // of the batch since the start of the training
+  int64_t first = 0;   // in the epoch's order
+  int64_t size = 0;
+};
+
+// Which samples come when. An epoch is a permutation of all samples, seeded by
+// the trial's seed and the epoch, and cut into batches of `batch_size`; the
+// last one takes what remains (a remainder of one sample joins the batch
+// before: batch norm needs two). Batches never depend on where steps end.
+// Not thread-safe.
+class BatchOrder {
+ public:
+  // REQUIRES: samples >= 1, batch_size >= 1.
+  BatchOrder(int64_t samples, int batch_size, uint64_t seed);
+
+  // The batch that begins at or goes on over `position`, the number of samples
+  // seen since the start.
+  BatchRange at(int64_t position) const;
+
+  // The batch's samples; valid until the next call.
+  std::span<const uint32_t> samples(const BatchRange& batch);
+
+  int64_t largest_batch() const;
+
+ private:
+  int64_t samples_;
+  int64_t batch_size_;
+  int64_t batches_;  // an epoch
+  uint64_t seed_;
+  int64_t epoch_ = -1;  // of order_
+  std::vector<uint32_t> order_;
+};
+
+}  // namespace dtune

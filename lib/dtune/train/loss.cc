@@ -1,0 +1,135 @@
+#include "dtune/train/loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+
+LossTotals& LossTotals::operator+=(const LossTotals& other) {
+  loss += other.loss;
+  weight += other.weight;
+  right += other.right;
+  samples += other.samples;
+  return *this;
+}
+
+// Probabilities of one sample and their logarithms; scratch of a batch.
+struct Loss::Softmax {
+  explicit Softmax(int classes)
+      : p(static_cast<size_t>(classes)), log_p(static_cast<size_t>(classes)) {}
+
+  void set(std::span<const float> logits) {
+    const double largest = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (size_t k = 0; k < p.size(); ++k) {
+      log_p[k] = double{logits[k]} - largest;
+      p[k] = std::exp(log_p[k]);
+      sum += p[k];
+    }
+    const double log_sum = std::log(sum);
+    for (size_t k = 0; k < p.size(); ++k) {
+      log_p[k] -= log_sum;
+      p[k] /= sum;
+    }
+  }
+
+  // 1 - p[label] without cancellation.
+  double others(int label) const {
+    double sum = 0;
+    for (int k = 0; k < static_cast<int>(p.size()); ++k) {
+      if (k != label) sum += p[k];
+    }
+    return sum;
+  }
+
+  std::vector<double> p;
+  std::vector<double> log_p;
+};
+
+Loss::Loss(const TrainSpec& train, int classes,
+           std::vector<double> class_weights)
+    : kind_(train.loss),
+      smoothing_(train.label_smoothing),
+      gamma_(train.focal_gamma),
+      classes_(classes),
+      weights_(std::move(class_weights)) {
+  if (weights_.empty()) weights_.assign(static_cast<size_t>(classes), 1.0);
+  DTUNE_CHECK(weights_.size() == static_cast<size_t>(classes));
+}
+
+LossTotals Loss::operator()(std::span<const float> logits,
+                            std::span<const int32_t> labels,
+                            std::span<float> gradient) const {
+  const auto width = static_cast<size_t>(classes_);
+  DTUNE_CHECK(logits.size() == labels.size() * width);
+  DTUNE_CHECK(gradient.size() == logits.size());
+  LossTotals totals;
+  totals.samples = static_cast<int64_t>(labels.size());
+  for (const int32_t label : labels) totals.weight += weights_[label];
+  const double scale = totals.weight > 0 ? 1 / totals.weight : 0;
+  Softmax softmax(classes_);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const std::span<const float> row = logits.subspan(i * width, width);
+    float* out = gradient.data() + i * width;
+    softmax.set(row);
+    totals.loss += kind_ == LossKind::focal
+                       ? focal(softmax, labels[i], scale, out)
+                       : cross_entropy(softmax, labels[i], scale, out);
+    const auto best = std::max_element(row.begin(), row.end()) - row.begin();
+    totals.right += best == labels[i] ? 1 : 0;
+  }
+  return totals;
+}
+
+double Loss::cross_entropy(const Softmax& softmax, int label, double scale,
+                           float* gradient) const {
+  const double even = smoothing_ / classes_;
+  double loss = 0;
+  double sum = 0;
+  for (int c = 0; c < classes_; ++c) {
+    const double q = weights_[c] * (even + (c == label ? 1 - smoothing_ : 0));
+    if (q != 0) loss -= q * softmax.log_p[c];
+    sum += q;
+  }
+  for (int k = 0; k < classes_; ++k) {
+    const double q = weights_[k] * (even + (k == label ? 1 - smoothing_ : 0));
+    gradient[k] = static_cast<float>(scale * (softmax.p[k] * sum - q));
+  }
+  return loss;
+}
+
+double Loss::focal(const Softmax& softmax, int label, double scale,
+                   float* gradient) const {
+  const double rest = softmax.others(label);  // 1 - p[y]
+  const double weight = weights_[label];
+  const double modulation = std::pow(rest, gamma_);
+  // At rest = 0 the product's limit is 0 for every g > 0.
+  const double slope = rest > 0 ? gamma_ * std::pow(rest, gamma_ - 1) *
+                                      softmax.p[label] * softmax.log_p[label]
+                                : 0;
+  const double factor = scale * weight * (slope - modulation);
+  for (int k = 0; k < classes_; ++k) {
+    const double away = k == label ? rest : -softmax.p[k];
+    gradient[k] = static_cast<float>(factor * away);
+  }
+  return -weight * modulation * softmax.log_p[label];
+}
+
+std::vector<double> balanced_weights(std::span<const int64_t> class_counts) {
+  const double total = static_cast<double>(
+      std::accumulate(class_counts.begin(), class_counts.end(), int64_t{0}));
+  const auto present = static_cast<double>(
+      std::count_if(class_counts.begin(), class_counts.end(),
+                    [](int64_t n) { return n > 0; }));
+  std::vector<double> weights;
+  for (const int64_t n : class_counts) {
+    weights.push_back(n > 0 ? total / (present * static_cast<double>(n)) : 0);
+  }
+  return weights;
+}
+
+}  // namespace dtune

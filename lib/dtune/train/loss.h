@@ -1,0 +1,65 @@
+// Training losses with their gradients, written out. Plain arrays, no LibTorch:
+// logits are small, and every sum is taken in double in a fixed order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+// What a batch adds to the meters of a step.
+struct LossTotals {
+  double loss = 0;    // sum of the samples' weighted losses
+  double weight = 0;  // sum of w[y]: the mean loss is loss / weight
+  int64_t right = 0;  // samples whose largest logit is their label's
+  int64_t samples = 0;
+
+  LossTotals& operator+=(const LossTotals& other);
+};
+
+// A loss over K classes. With p = softmax(z), label y and class weights w (all
+// 1 unless balanced), a sample's loss is
+//   cross-entropy: -sum_c q[c] log p[c],
+//                  q[c] = w[c] ((1 - s) [c = y] + s / K), s: label smoothing
+//                  (Szegedy et al. 2015, arXiv 1512.00567, section 7)
+//     gradient:    p[k] sum_c q[c] - q[k]
+//   focal:         -w[y] (1 - p[y])^g log p[y]
+//                  (Lin et al. 2017, arXiv 1708.02002, eq. 5)
+//     gradient:    w[y] (g (1 - p[y])^(g - 1) p[y] log p[y] - (1 - p[y])^g)
+//                  ([k = y] - p[k])
+// and a batch's loss is their sum over the sum of w[y], as in PyTorch's
+// CrossEntropyLoss. Thread-safe.
+class Loss {
+ public:
+  // `class_weights` empty: all 1.
+  Loss(const TrainSpec& train, int classes, std::vector<double> class_weights);
+
+  // logits: [labels.size(), classes]; gradient: the same shape, receives
+  // d(batch loss)/d(logits). A logit that is not finite makes `loss` so too.
+  LossTotals operator()(std::span<const float> logits,
+                        std::span<const int32_t> labels,
+                        std::span<float> gradient) const;
+
+ private:
+  struct Softmax;
+  double cross_entropy(const Softmax& softmax, int label, double scale,
+                       float* gradient) const;
+  double focal(const Softmax& softmax, int label, double scale,
+               float* gradient) const;
+
+  LossKind kind_;
+  double smoothing_;
+  double gamma_;
+  int classes_;
+  std::vector<double> weights_;
+};
+
+// w[c] = N / (K n[c]), so that every class weighs the same in the sum over a
+// split and the mean weight is 1; 0 for classes without samples (K counts the
+// others).
+std::vector<double> balanced_weights(std::span<const int64_t> class_counts);
+
+}  // namespace dtune
