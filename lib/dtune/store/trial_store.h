@@ -40,23 +40,45 @@ struct StudyRow {
   double budget_seconds = 0;
   int64_t budget_steps = 0;
   std::string final_json;  // test metrics and files, once finished; or ""
+  // recipe.objective: what the best step of a trial is by; "": none is kept.
+  std::string metric;
+  Goal goal = Goal::maximize;
 };
 
-// All methods of the writing side queue and return at once; one writer thread
+// What is loaded of the trials' curves.
+enum class CurvePart {
+  whole,
+  ends,  // the best step by StudyRow::metric and the last one: enough for
+         // best_value, last_value and steps(), and fast however long curves are
+};
+
+// All methods of the writing side queue and return at once (they wait where
+// the writer is tens of thousands of records behind); one writer thread
 // commits in batches, in order. flush() waits for all that was queued before.
+//
 // A failed write (disk full, I/O error) is reported by the next call of any
-// method, as Error(temporary) or Error(store); what was acknowledged is safe.
+// method, as Error(temporary) or Error(store), once per failed attempt; what
+// was acknowledged is safe. Nothing queued is dropped: a put that throws so has
+// queued its record, and the writer tries again, less and less often, at once
+// when flush() is called. A record that no database would take (a report of an
+// unknown trial) is dropped and reported as Error(internal). Destroying a store
+// writes what is queued if the disk lets it; call flush() to know.
+//
 // Thread-safe.
 class TrialStore {
  public:
   virtual ~TrialStore() = default;
 
-  virtual void put_study(const StudyRow& row) = 0;  // insert or replace
+  // Insert or replace. Throws Error(store) where the database holds another
+  // study, i.e. another id.
+  virtual void put_study(const StudyRow& row) = 0;
   // Insert or replace everything of the trial except its curve.
   virtual void put_trial(const Trial& trial) = 0;
   // Idempotent: keyed by (trial, attempt, step); a repeat changes nothing.
-  // `on_commit` runs on the writer thread once the row is safe, also for a
-  // repeat.
+  // `on_commit` runs on the writer thread (in memory: the caller's) once the
+  // row is safe, also for a repeat. It may be empty, must not throw and must
+  // not call the store.
+  // REQUIRES: put_trial was called for the trial before; report.step > 0.
   virtual void put_report(TrialId trial, Attempt attempt,
                           const StepReport& report,
                           std::function<void()> on_commit) = 0;
@@ -67,7 +89,8 @@ class TrialStore {
   // Reading side: what is committed. A trial's curve holds for each step the
   // report of the latest attempt that has it.
   virtual std::optional<StudyRow> load_study() = 0;
-  virtual std::vector<Trial> load_trials() = 0;
+  virtual std::vector<Trial> load_trials(CurvePart part) = 0;  // by id
+  std::vector<Trial> load_trials() { return load_trials(CurvePart::whole); }
   virtual std::vector<TrialEvent> load_events(TrialId trial) = 0;  // 0: all
   virtual std::vector<Decision> load_decisions() = 0;
 };
@@ -77,13 +100,17 @@ std::unique_ptr<TrialStore> make_memory_store();
 enum class StoreMode {
   create_or_open,  // the coordinator: takes the single-writer lock
   open,            // likewise, but the file must exist
-  read_only,       // viewers: never locks out the writer, any number of them
+  read_only,       // viewers: never locks out the writer, any number of them,
+                   // works in a folder that cannot be written, too
 };
 
-// A SQLite file, WAL, synchronous=FULL. Throws Error(store) where the file is
+// A SQLite file, WAL, synchronous=FULL; schema.h says what its tables are. A
+// writer keeps `<path>-lock` beside it. Throws Error(store) where the file is
 // no database of dtune, damaged (says how to salvage), or of a newer schema
-// (says which dtune wrote it); Error(temporary) where another coordinator holds
-// it (says its process id), or the disk is full.
+// (says which dtune wrote it), or where its file system cannot keep it safe
+// (NFS and the like); Error(data) where it does not exist; Error(temporary)
+// where another coordinator holds it (says its process id), or the disk is
+// full. The writing side of a read_only store throws Error(internal).
 std::unique_ptr<TrialStore> open_sqlite_store(const std::filesystem::path& path,
                                               StoreMode mode);
 

@@ -1,0 +1,114 @@
+#include "dtune/store/codec.h"
+
+#include <cmath>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+using Json = nlohmann::json;
+
+Json number_to_json(double number) {
+  if (std::isfinite(number)) return number;
+  if (std::isnan(number)) return "nan";
+  return number > 0 ? "inf" : "-inf";
+}
+
+double number_from_json(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  const auto& word = json.get_ref<const std::string&>();
+  if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (word == "inf") return std::numeric_limits<double>::infinity();
+  if (word == "-inf") return -std::numeric_limits<double>::infinity();
+  throw Error(ErrorKind::store, "'" + word + "' is not a number");
+}
+
+Json value_to_json(const Value& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer;
+  if (const auto* word = std::get_if<std::string>(&value)) return *word;
+  const double real = std::get<double>(value);
+  if (std::isfinite(real)) return real;
+  return Json{{"real", number_to_json(real)}};
+}
+
+Value value_from_json(const Json& json) {
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_integer()) return json.get<int64_t>();
+  if (json.is_number_float()) return json.get<double>();
+  if (json.is_object()) return number_from_json(json.at("real"));
+  return json.get<std::string>();
+}
+
+std::string dump(const Json& json) {
+  // Bytes that are no UTF-8 are replaced: a record must always be storable.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Calls `read` with the parsed text; whatever is wrong becomes Error(store).
+template <typename Read>
+auto parse(const std::string& text, const char* what, Read read) {
+  try {
+    return read(Json::parse(text));
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::store, std::string("the database holds ") + what +
+                                      " that cannot be read: " + error.what());
+  }
+}
+
+}  // namespace
+
+std::string encode_point(const Point& point) {
+  Json json = Json::object();
+  for (const auto& [name, value] : point) json[name] = value_to_json(value);
+  return dump(json);
+}
+
+std::string encode_metrics(const std::map<std::string, double>& metrics) {
+  Json json = Json::object();
+  for (const auto& [name, value] : metrics) json[name] = number_to_json(value);
+  return dump(json);
+}
+
+std::string encode_unit(const std::vector<double>& unit) {
+  Json json = Json::array();
+  for (const double coordinate : unit)
+    json.push_back(number_to_json(coordinate));
+  return dump(json);
+}
+
+Point decode_point(const std::string& json) {
+  return parse(json, "a point", [](const Json& parsed) {
+    Point point;
+    for (const auto& [name, value] : parsed.get_ref<const Json::object_t&>()) {
+      point[name] = value_from_json(value);
+    }
+    return point;
+  });
+}
+
+std::map<std::string, double> decode_metrics(const std::string& json) {
+  return parse(json, "metrics", [](const Json& parsed) {
+    std::map<std::string, double> metrics;
+    for (const auto& [name, value] : parsed.get_ref<const Json::object_t&>()) {
+      metrics[name] = number_from_json(value);
+    }
+    return metrics;
+  });
+}
+
+std::vector<double> decode_unit(const std::string& json) {
+  return parse(json, "coordinates", [](const Json& parsed) {
+    std::vector<double> unit;
+    for (const Json& item : parsed.get_ref<const Json::array_t&>()) {
+      unit.push_back(number_from_json(item));
+    }
+    return unit;
+  });
+}
+
+}  // namespace dtune

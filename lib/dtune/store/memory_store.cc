@@ -1,0 +1,115 @@
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/store/trial_store.h"
+
+namespace dtune {
+namespace {
+
+class MemoryStore final : public TrialStore {
+ public:
+  void put_study(const StudyRow& row) override {
+    const std::lock_guard lock(mutex_);
+    if (study_ && study_->id != row.id) {
+      throw Error(ErrorKind::store,
+                  fmt::format("the store holds another study, '{}' ({})",
+                              study_->name, study_->id));
+    }
+    study_ = row;
+  }
+
+  void put_trial(const Trial& trial) override {
+    const std::lock_guard lock(mutex_);
+    Trial& kept = trials_[trial.id];
+    kept = trial;
+    kept.curve.clear();
+  }
+
+  void put_report(TrialId trial, Attempt attempt, const StepReport& report,
+                  std::function<void()> on_commit) override {
+    {
+      const std::lock_guard lock(mutex_);
+      check_known(trial);
+      reports_.try_emplace({trial, report.step, attempt}, report);
+    }
+    if (on_commit) on_commit();
+  }
+
+  void put_event(const TrialEvent& event) override {
+    const std::lock_guard lock(mutex_);
+    check_known(event.trial);
+    events_.push_back(event);
+  }
+
+  void put_decision(const Decision& decision) override {
+    const std::lock_guard lock(mutex_);
+    decisions_.try_emplace(decision.number, decision);
+  }
+
+  void flush() override {}
+
+  std::optional<StudyRow> load_study() override {
+    const std::lock_guard lock(mutex_);
+    return study_;
+  }
+
+  // Curves are in memory as they are: leaving out parts would save nothing.
+  std::vector<Trial> load_trials(CurvePart) override {
+    const std::lock_guard lock(mutex_);
+    std::map<TrialId, Trial> trials = trials_;
+    for (const auto& [key, report] : reports_) {
+      std::vector<StepReport>& curve = trials.at(std::get<0>(key)).curve;
+      if (!curve.empty() && curve.back().step == report.step) curve.pop_back();
+      curve.push_back(report);
+    }
+    std::vector<Trial> result;
+    for (auto& [id, trial] : trials) result.push_back(std::move(trial));
+    return result;
+  }
+
+  std::vector<TrialEvent> load_events(TrialId trial) override {
+    const std::lock_guard lock(mutex_);
+    std::vector<TrialEvent> result;
+    for (const TrialEvent& event : events_) {
+      if (trial == 0 || event.trial == trial) result.push_back(event);
+    }
+    return result;
+  }
+
+  std::vector<Decision> load_decisions() override {
+    const std::lock_guard lock(mutex_);
+    std::vector<Decision> result;
+    for (const auto& [number, decision] : decisions_) {
+      result.push_back(decision);
+    }
+    return result;
+  }
+
+ private:
+  void check_known(TrialId trial) const {
+    if (trials_.count(trial) != 0) return;
+    throw Error(ErrorKind::internal,
+                fmt::format("a record of trial {} came before the trial (a bug "
+                            "in dtune: please report it)",
+                            trial));
+  }
+
+  std::mutex mutex_;
+  std::optional<StudyRow> study_;
+  std::map<TrialId, Trial> trials_;  // without their curves
+  // A later attempt of a step follows the earlier ones.
+  std::map<std::tuple<TrialId, int, Attempt>, StepReport> reports_;
+  std::vector<TrialEvent> events_;
+  std::map<int64_t, Decision> decisions_;
+};
+
+}  // namespace
+
+std::unique_ptr<TrialStore> make_memory_store() {
+  return std::make_unique<MemoryStore>();
+}
+
+}  // namespace dtune

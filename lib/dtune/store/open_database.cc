@@ -1,0 +1,183 @@
+#include "dtune/store/open_database.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/vfs.h>
+
+#include "dtune/store/schema.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Checking reads every page: about a second for this size.
+constexpr uintmax_t kLargestChecked = uintmax_t{512} << 20;
+
+uintmax_t size_of(const fs::path& path) {
+  std::error_code error;
+  const uintmax_t size = fs::file_size(path, error);
+  return error ? 0 : size;
+}
+
+void check_file(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: is a folder (name the .db file in it)",
+                            path.string()));
+  }
+  if (!fs::exists(path, error)) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: there is no such database (check the path; "
+                            "'dtune run' makes it, 'dtune ls' lists studies)",
+                            path.string()));
+  }
+}
+
+void check_owner(Database& database) {
+  if (owner_of(database) == DatabaseOwner::other_program) {
+    throw Error(ErrorKind::store,
+                fmt::format("{}: is a SQLite database of another program "
+                            "(name the .db file of a study)",
+                            database.path().string()));
+  }
+}
+
+// A writer's folder must exist and be on a disk of this machine.
+void check_folder(const fs::path& path) {
+  const fs::path folder = fs::absolute(path).parent_path();
+  struct statfs info {};
+  if (::statfs(folder.c_str(), &info) != 0) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: its folder does not exist (create it, or "
+                            "choose another place with --db)",
+                            path.string()));
+  }
+  if (is_network_file_system(static_cast<int64_t>(info.f_type))) {
+    throw Error(ErrorKind::store,
+                fmt::format("{}: is on a network file system, where a database "
+                            "can be damaged (choose a local disk with --db)",
+                            path.string()));
+  }
+}
+
+std::unique_ptr<FileLock> lock_for_writing(const fs::path& path) {
+  try {
+    return std::make_unique<FileLock>(path.string() + "-lock");
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                fmt::format("{}: cannot be opened for writing: {}",
+                            path.string(), error.what()));
+  }
+}
+
+void check_sound(Database& database) {
+  if (size_of(database.path()) > kLargestChecked) return;
+  const std::string found = database.query_text("PRAGMA quick_check(1)");
+  if (found != "ok") throw damaged_database(database.path(), found);
+}
+
+void set_up_writer(Database& database) {
+  const std::string mode = database.query_text("PRAGMA journal_mode = WAL");
+  if (mode != "wal") {
+    throw Error(ErrorKind::store,
+                fmt::format("{}: its file system cannot hold a write-ahead log "
+                            "(choose a local disk with --db)",
+                            database.path().string()));
+  }
+  database.execute("PRAGMA synchronous = FULL");
+  database.execute("PRAGMA foreign_keys = ON");
+  database.execute("PRAGMA journal_size_limit = 16777216");
+}
+
+// A look that fails early where the file cannot be read this way.
+void check_readable(Database& database) {
+  check_owner(database);
+  if (owner_of(database) == DatabaseOwner::nobody) {
+    throw Error(ErrorKind::store,
+                fmt::format("{}: is empty: no study was stored in it ('dtune "
+                            "run' starts one)",
+                            database.path().string()));
+  }
+  check_version(database, schema_migrations());
+}
+
+// The folder cannot be written, so SQLite cannot make the files beside the
+// database through which readers and a writer agree; nor then is there a
+// writer. Without unmerged writes the file can be read as it is.
+OpenDatabase open_without_writing(const fs::path& path) {
+  OpenDatabase opened;
+  const fs::path log = path.string() + "-wal";
+  if (size_of(log) == 0) {
+    opened.connection =
+        std::make_unique<Database>(path, DatabaseAccess::immutable);
+    return opened;
+  }
+  opened.copy = std::make_unique<TemporaryDirectory>();
+  const fs::path copy = opened.copy->path() / path.filename();
+  try {
+    fs::copy_file(path, copy);
+    fs::copy_file(log, copy.string() + "-wal");
+  } catch (const fs::filesystem_error& error) {
+    throw Error(ErrorKind::store,
+                fmt::format("{}: cannot be copied for reading: {} (make its "
+                            "folder writable)",
+                            path.string(), error.code().message()));
+  }
+  opened.connection = std::make_unique<Database>(copy, DatabaseAccess::read);
+  return opened;
+}
+
+}  // namespace
+
+bool is_network_file_system(int64_t magic) {
+  constexpr std::array<int64_t, 8> kMagics = {
+      0x6969,      // NFS
+      0x517b,      // SMB
+      0xff534d42,  // CIFS
+      0xfe534d42,  // SMB2
+      0x0bd00bd0,  // Lustre
+      0x47504653,  // GPFS
+      0x00c36400,  // Ceph
+      0x19830326,  // BeeGFS
+  };
+  return std::find(kMagics.begin(), kMagics.end(), magic & 0xffffffff) !=
+         kMagics.end();
+}
+
+OpenDatabase open_for_writing(const fs::path& path, StoreMode mode) {
+  check_folder(path);
+  if (mode == StoreMode::open || fs::is_directory(path)) check_file(path);
+  OpenDatabase opened;
+  opened.lock = lock_for_writing(path);
+  opened.connection = std::make_unique<Database>(
+      path,
+      mode == StoreMode::open ? DatabaseAccess::write : DatabaseAccess::create);
+  Database& database = *opened.connection;
+  check_owner(database);
+  check_sound(database);
+  set_up_writer(database);
+  migrate(database, schema_migrations());
+  return opened;
+}
+
+OpenDatabase open_for_reading(const fs::path& path) {
+  check_file(path);
+  OpenDatabase opened;
+  try {
+    opened.connection = std::make_unique<Database>(path, DatabaseAccess::read);
+    check_readable(*opened.connection);
+  } catch (const SqliteError& error) {
+    const int code = error.code() & 0xff;
+    if (code != SQLITE_CANTOPEN && code != SQLITE_READONLY) throw;
+    opened = open_without_writing(path);
+    check_readable(*opened.connection);
+  }
+  return opened;
+}
+
+}  // namespace dtune

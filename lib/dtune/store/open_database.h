@@ -1,0 +1,37 @@
+// Opening a study's database: every check that stands between a path and a
+// connection that may be used.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "dtune/base/file.h"
+#include "dtune/store/sqlite_database.h"
+#include "dtune/store/trial_store.h"
+
+namespace dtune {
+
+// A connection and what must live as long.
+struct OpenDatabase {
+  // Readers of a database with unmerged writes in a folder that cannot be
+  // written read a copy.
+  std::unique_ptr<TemporaryDirectory> copy;
+  std::unique_ptr<FileLock> lock;  // writers
+  std::unique_ptr<Database> connection;
+};
+
+// Takes the single-writer lock, checks whose and how sound the file is, makes
+// or migrates the tables. mode: create_or_open or open. Errors: as
+// open_sqlite_store.
+OpenDatabase open_for_writing(const std::filesystem::path& path,
+                              StoreMode mode);
+
+// Errors: as open_sqlite_store.
+OpenDatabase open_for_reading(const std::filesystem::path& path);
+
+// True for the magic numbers (statfs) of file systems on which a write-ahead
+// log is unsafe: its shared memory does not reach other machines.
+bool is_network_file_system(int64_t magic);
+
+}  // namespace dtune

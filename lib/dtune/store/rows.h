@@ -1,0 +1,33 @@
+// Records as rows of the tables of schema.h: the SQL that writes and reads each
+// and the order of its columns, in one place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dtune/store/sqlite_database.h"
+#include "dtune/store/trial_store.h"
+
+namespace dtune {
+
+using Row = std::vector<Cell>;  // as bound to the statement, in order
+
+extern const char* const kPutStudy;
+extern const char* const kPutTrial;
+extern const char* const kPutReport;
+extern const char* const kPutEvent;
+extern const char* const kPutDecision;
+
+Row study_row(const StudyRow& study);
+Row trial_row(const Trial& trial);  // all but the curve
+Row report_row(TrialId trial, Attempt attempt, const StepReport& report);
+Row event_row(const TrialEvent& event);
+Row decision_row(const Decision& decision);
+
+// Read all rows of a table. Throw Error(store) on words they do not know.
+std::optional<StudyRow> read_study(Database& database);
+std::vector<Trial> read_trials(Database& database, CurvePart part);
+std::vector<TrialEvent> read_events(Database& database, TrialId trial);
+std::vector<Decision> read_decisions(Database& database);
+
+}  // namespace dtune

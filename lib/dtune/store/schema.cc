@@ -1,0 +1,176 @@
+#include "dtune/store/schema.h"
+
+#include <fmt/format.h>
+
+#include "dtune/base/clock.h"
+
+namespace dtune {
+namespace {
+
+constexpr const char* kVersion1 = R"sql(
+CREATE TABLE study (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  recipe_yaml TEXT NOT NULL,
+  recipe_hash TEXT NOT NULL,
+  recipe_path TEXT NOT NULL,
+  state TEXT NOT NULL,
+  horizon INTEGER NOT NULL,
+  searched_seconds REAL NOT NULL,
+  created_ms INTEGER NOT NULL,
+  budget_trials INTEGER NOT NULL,
+  budget_seconds REAL NOT NULL,
+  budget_steps INTEGER NOT NULL,
+  final_json TEXT NOT NULL,
+  metric TEXT NOT NULL,
+  goal TEXT NOT NULL CHECK (goal IN ('maximize', 'minimize'))
+) STRICT;
+
+CREATE TABLE trial (
+  id INTEGER PRIMARY KEY CHECK (id > 0),
+  kind TEXT NOT NULL CHECK (kind IN ('search', 'final')),
+  point TEXT NOT NULL,
+  unit TEXT NOT NULL,
+  seed INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  failures INTEGER NOT NULL,
+  target_step INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  slot INTEGER NOT NULL,
+  created_ms INTEGER NOT NULL,
+  started_ms INTEGER NOT NULL,
+  ended_ms INTEGER NOT NULL,
+  checkpoint TEXT NOT NULL,
+  checkpoint_step INTEGER NOT NULL,
+  last_step INTEGER NOT NULL DEFAULT 0,
+  best_step INTEGER NOT NULL DEFAULT 0,
+  best_value REAL
+) STRICT;
+
+CREATE TABLE report (
+  trial INTEGER NOT NULL REFERENCES trial(id),
+  step INTEGER NOT NULL CHECK (step > 0),
+  attempt INTEGER NOT NULL,
+  metrics TEXT NOT NULL,
+  seconds REAL NOT NULL,
+  checkpoint_seconds REAL NOT NULL,
+  last INTEGER NOT NULL,
+  PRIMARY KEY (trial, step, attempt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE event (
+  number INTEGER PRIMARY KEY,
+  trial INTEGER NOT NULL REFERENCES trial(id),
+  attempt INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  wall_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX event_trial ON event(trial);
+
+CREATE TABLE decision (
+  number INTEGER PRIMARY KEY,
+  trial INTEGER NOT NULL,
+  action TEXT NOT NULL,
+  step INTEGER NOT NULL,
+  why TEXT NOT NULL,
+  wall_ms INTEGER NOT NULL
+) STRICT;
+)sql";
+
+// What every version has, whatever else it holds.
+constexpr const char* kHistory = R"sql(
+CREATE TABLE IF NOT EXISTS schema_history (
+  version INTEGER PRIMARY KEY,
+  dtune_version TEXT NOT NULL,
+  applied_ms INTEGER NOT NULL
+) STRICT;
+)sql";
+
+constexpr Migration kMigrations[] = {{1, kVersion1}};
+
+int64_t version_of(Database& database) {
+  return database.query_number("PRAGMA user_version");
+}
+
+std::string writer_of(Database& database) {
+  try {
+    return database.query_text(
+        "SELECT dtune_version FROM schema_history ORDER BY version DESC");
+  } catch (const Error&) {
+    return "";  // a version that keeps it elsewhere
+  }
+}
+
+[[noreturn]] void refuse_newer(Database& database, int64_t found,
+                               int64_t known) {
+  const std::string writer = writer_of(database);
+  throw Error(ErrorKind::store,
+              fmt::format("{}: was written by a newer dtune{}{} (its schema is "
+                          "version {}, this dtune, {}, knows {}: use the newer "
+                          "one)",
+                          database.path().string(), writer.empty() ? "" : ", ",
+                          writer, found, DTUNE_VERSION, known));
+}
+
+void apply(Database& database, const Migration& migration) {
+  database.execute("BEGIN IMMEDIATE");
+  try {
+    database.execute(kHistory);
+    database.execute(migration.sql);
+    database.execute(fmt::format("PRAGMA application_id = {}", kApplicationId));
+    database.execute(
+        fmt::format("PRAGMA user_version = {}", migration.version));
+    Statement note(database, "INSERT INTO schema_history VALUES (?, ?, ?)");
+    note.bind(1, migration.version);
+    note.bind(2, std::string(DTUNE_VERSION));
+    note.bind(3, system_clock().wall_ms());
+    note.run();
+    database.execute("COMMIT");
+  } catch (...) {
+    if (!database.autocommit()) database.execute("ROLLBACK");
+    throw;
+  }
+}
+
+}  // namespace
+
+std::span<const Migration> schema_migrations() { return kMigrations; }
+
+DatabaseOwner owner_of(Database& database) {
+  const int64_t id = database.query_number("PRAGMA application_id");
+  if (id == kApplicationId) return DatabaseOwner::dtune;
+  const bool empty =
+      database.query_number("SELECT count(*) FROM sqlite_schema") == 0;
+  return empty && id == 0 ? DatabaseOwner::nobody
+                          : DatabaseOwner::other_program;
+}
+
+void migrate(Database& database, std::span<const Migration> migrations) {
+  const int64_t known = migrations.back().version;
+  const int64_t found = version_of(database);
+  if (found > known) refuse_newer(database, found, known);
+  for (const Migration& migration : migrations) {
+    if (migration.version > found) apply(database, migration);
+  }
+}
+
+void check_version(Database& database, std::span<const Migration> migrations) {
+  const int64_t known = migrations.back().version;
+  const int64_t found = version_of(database);
+  if (found > known) refuse_newer(database, found, known);
+  if (found < known) {
+    throw Error(
+        ErrorKind::store,
+        fmt::format("{}: was written by an older dtune (its schema is version "
+                    "{}, this dtune needs {}: 'dtune resume' upgrades it)",
+                    database.path().string(), found, known));
+  }
+}
+
+}  // namespace dtune

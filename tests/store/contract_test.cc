@@ -1,0 +1,299 @@
+// What every TrialStore promises, over both of them.
+#include "store/records.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/file.h"
+#include "dtune/store/trial_store.h"
+
+namespace dtune {
+namespace {
+
+using test::make_report;
+using test::make_study;
+using test::make_trial;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct InMemory {
+  std::unique_ptr<TrialStore> store = make_memory_store();
+  void reopen() {}
+};
+
+struct InSqlite {
+  TemporaryDirectory folder;
+  std::unique_ptr<TrialStore> store =
+      open_sqlite_store(folder.path() / "study.db", StoreMode::create_or_open);
+  void reopen() {
+    store.reset();
+    store = open_sqlite_store(folder.path() / "study.db", StoreMode::open);
+  }
+};
+
+// What the store has of the only trial.
+Trial only_trial(TrialStore& store, CurvePart part = CurvePart::whole) {
+  store.flush();
+  const std::vector<Trial> trials = store.load_trials(part);
+  REQUIRE(trials.size() == 1);
+  return trials.front();
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("an empty store has nothing", S, InMemory, InSqlite) {
+  S s;
+  s.reopen();
+  CHECK_FALSE(s.store->load_study().has_value());
+  CHECK(s.store->load_trials().empty());
+  CHECK(s.store->load_events(0).empty());
+  CHECK(s.store->load_decisions().empty());
+}
+
+TEST_CASE_TEMPLATE("a study comes back as it was put", S, InMemory, InSqlite) {
+  S s;
+  const StudyRow put = make_study();
+  s.store->put_study(put);
+  s.store->flush();
+  s.reopen();
+  const StudyRow got = s.store->load_study().value();
+  CHECK(got.id == put.id);
+  CHECK(got.name == put.name);
+  CHECK(got.recipe_yaml == put.recipe_yaml);
+  CHECK(got.recipe_hash == put.recipe_hash);
+  CHECK(got.recipe_path == put.recipe_path);
+  CHECK(got.state == put.state);
+  CHECK(got.horizon == put.horizon);
+  CHECK(got.searched_seconds == put.searched_seconds);
+  CHECK(got.created_ms == put.created_ms);
+  CHECK(got.budget_trials == put.budget_trials);
+  CHECK(got.budget_seconds == put.budget_seconds);
+  CHECK(got.budget_steps == put.budget_steps);
+  CHECK(got.final_json == put.final_json);
+  CHECK(got.metric == put.metric);
+  CHECK(got.goal == put.goal);
+}
+
+TEST_CASE_TEMPLATE("a study's row is replaced, not added", S, InMemory,
+                   InSqlite) {
+  S s;
+  StudyRow row = make_study();
+  s.store->put_study(row);
+  row.state = StudyState::finished;
+  row.searched_seconds = 99;
+  s.store->put_study(row);
+  s.store->flush();
+  s.reopen();
+  CHECK(s.store->load_study()->state == StudyState::finished);
+  CHECK(s.store->load_study()->searched_seconds == 99);
+}
+
+TEST_CASE_TEMPLATE("another study is refused by name", S, InMemory, InSqlite) {
+  S s;
+  s.store->put_study(make_study("f00d"));
+  s.store->flush();
+  s.reopen();
+  try {
+    s.store->put_study(make_study("beef"));
+    FAIL("it was taken");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::store);
+    const std::string text = error.what();
+    CHECK(text.find("holds another study") != std::string::npos);
+    CHECK(text.find("f00d") != std::string::npos);
+  }
+  CHECK(s.store->load_study()->id == "f00d");
+}
+
+TEST_CASE_TEMPLATE("a trial comes back as it was put", S, InMemory, InSqlite) {
+  S s;
+  const Trial put = make_trial(1);
+  s.store->put_trial(put);
+  s.store->flush();
+  s.reopen();
+  const Trial got = only_trial(*s.store);
+  CHECK(got.id == put.id);
+  CHECK(got.kind == put.kind);
+  CHECK(got.point == put.point);  // types of values included
+  CHECK(got.unit == put.unit);
+  CHECK(got.seed == put.seed);
+  CHECK(got.state == put.state);
+  CHECK(got.reason == put.reason);
+  CHECK(got.detail == put.detail);
+  CHECK(got.attempt == put.attempt);
+  CHECK(got.failures == put.failures);
+  CHECK(got.target_step == put.target_step);
+  CHECK(got.curve.empty());
+  CHECK(got.node == put.node);
+  CHECK(got.slot == put.slot);
+  CHECK(got.created_ms == put.created_ms);
+  CHECK(got.started_ms == put.started_ms);
+  CHECK(got.ended_ms == put.ended_ms);
+  CHECK(got.checkpoint == put.checkpoint);
+  CHECK(got.checkpoint_step == put.checkpoint_step);
+}
+
+TEST_CASE_TEMPLATE("putting a trial again keeps its curve", S, InMemory,
+                   InSqlite) {
+  S s;
+  Trial trial = make_trial(1);
+  s.store->put_trial(trial);
+  s.store->put_report(1, 1, make_report(1, 0.5), nullptr);
+  trial.state = TrialState::complete;
+  trial.curve = {make_report(7, 0.7)};  // not the store's business
+  s.store->put_trial(trial);
+  const Trial got = only_trial(*s.store);
+  CHECK(got.state == TrialState::complete);
+  REQUIRE(got.curve.size() == 1);
+  CHECK(got.curve[0].step == 1);
+}
+
+TEST_CASE_TEMPLATE("reports come back to the last bit", S, InMemory, InSqlite) {
+  S s;
+  s.store->put_trial(make_trial(1));
+  StepReport report;
+  report.step = 1;
+  report.metrics = {{"a", 0.1},        {"b", 1e-308},        {"nan", kNan},
+                    {"up", kInfinity}, {"down", -kInfinity}, {"\"q\"", 1.0}};
+  report.seconds = 1.0 / 3.0;
+  report.checkpoint_seconds = 1e-9;
+  report.last = true;
+  s.store->put_report(1, 1, report, nullptr);
+  s.store->flush();
+  s.reopen();
+  const Trial trial = only_trial(*s.store);
+  REQUIRE(trial.curve.size() == 1);
+  const StepReport& got = trial.curve[0];
+  CHECK(std::isnan(got.metrics.at("nan")));
+  report.metrics.erase("nan");
+  for (const auto& [name, value] : report.metrics) {
+    CHECK(got.metrics.at(name) == value);
+  }
+  CHECK(got.metrics.size() == report.metrics.size() + 1);
+  CHECK(got.seconds == report.seconds);
+  CHECK(got.checkpoint_seconds == report.checkpoint_seconds);
+  CHECK(got.last);
+}
+
+TEST_CASE_TEMPLATE("a repeated report changes nothing and is acknowledged", S,
+                   InMemory, InSqlite) {
+  S s;
+  s.store->put_trial(make_trial(1));
+  int acknowledged = 0;
+  const auto count = [&] { ++acknowledged; };
+  s.store->put_report(1, 1, make_report(1, 0.5), count);
+  s.store->put_report(1, 1, make_report(1, 0.9), count);
+  const Trial trial = only_trial(*s.store);
+  CHECK(acknowledged == 2);
+  REQUIRE(trial.curve.size() == 1);
+  CHECK(trial.curve[0].metrics.at("val_accuracy") == 0.5);
+}
+
+TEST_CASE_TEMPLATE("the latest attempt of a step counts, in any order", S,
+                   InMemory, InSqlite) {
+  S s;
+  s.store->put_study(make_study());
+  s.store->put_trial(make_trial(1));
+  s.store->put_report(1, 1, make_report(1, 0.1), nullptr);
+  s.store->put_report(1, 1, make_report(2, 0.9), nullptr);
+  s.store->put_report(1, 3, make_report(2, 0.3), nullptr);
+  s.store->put_report(1, 2, make_report(2, 0.8), nullptr);  // comes late
+  const Trial trial = only_trial(*s.store);
+  REQUIRE(trial.curve.size() == 2);
+  CHECK(trial.curve[0].metrics.at("val_accuracy") == 0.1);
+  CHECK(trial.curve[1].metrics.at("val_accuracy") == 0.3);
+  const ObjectiveSpec objective{"val_accuracy", Goal::maximize};
+  const Trial ends = only_trial(*s.store, CurvePart::ends);
+  CHECK(best_value(objective, ends) == best_value(objective, trial));
+  CHECK(last_value(objective, ends) == last_value(objective, trial));
+}
+
+TEST_CASE_TEMPLATE("the ends of a curve tell its best and its last step", S,
+                   InMemory, InSqlite) {
+  S s;
+  StudyRow study = make_study();
+  s.store->put_study(study);
+  s.store->put_trial(make_trial(1));
+  const double values[] = {0.2, kNan, 0.8, 0.8, 0.1, -kInfinity};
+  for (int step = 1; step <= 6; ++step) {
+    s.store->put_report(1, 1, make_report(step, values[step - 1]), nullptr);
+  }
+  for (const Goal goal : {Goal::maximize, Goal::minimize, Goal::maximize}) {
+    study.goal = goal;
+    s.store->put_study(study);
+    s.reopen();
+    const ObjectiveSpec objective{study.metric, goal};
+    const Trial whole = only_trial(*s.store);
+    const Trial ends = only_trial(*s.store, CurvePart::ends);
+    CHECK(whole.curve.size() == 6);
+    CHECK(ends.steps() == 6);
+    CHECK(best_value(objective, ends) == best_value(objective, whole));
+    CHECK(last_value(objective, ends) == last_value(objective, whole));
+  }
+}
+
+TEST_CASE_TEMPLATE("a study without an objective loads whole curves", S,
+                   InMemory, InSqlite) {
+  S s;
+  s.store->put_trial(make_trial(1));
+  for (int step = 1; step <= 3; ++step) {
+    s.store->put_report(1, 1, make_report(step, 0.1), nullptr);
+  }
+  CHECK(only_trial(*s.store, CurvePart::ends).curve.size() == 3);
+}
+
+TEST_CASE_TEMPLATE("events and decisions come back in order", S, InMemory,
+                   InSqlite) {
+  S s;
+  for (TrialId id = 1; id <= 2; ++id) s.store->put_trial(make_trial(id));
+  s.store->put_event({2, 1, TrialState::running, Reason::assigned, "one", 5});
+  s.store->put_event({1, 1, TrialState::failed, Reason::crashed, "two", 4});
+  s.store->put_event({2, 1, TrialState::cut, Reason::hopeless, "three", 3});
+  s.store->put_decision({2, 1, "resume", 1, "because", 7});
+  s.store->put_decision({1, 1, "start", 0, "first", 6});
+  s.store->put_decision({1, 2, "start", 0, "a repeat", 6});
+  s.store->flush();
+  s.reopen();
+
+  const std::vector<TrialEvent> all = s.store->load_events(0);
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].detail == "one");
+  CHECK(all[1].trial == 1);
+  CHECK(all[1].state == TrialState::failed);
+  CHECK(all[1].reason == Reason::crashed);
+  CHECK(all[1].wall_ms == 4);
+  const std::vector<TrialEvent> second = s.store->load_events(2);
+  REQUIRE(second.size() == 2);
+  CHECK(second[1].detail == "three");
+
+  const std::vector<Decision> decisions = s.store->load_decisions();
+  REQUIRE(decisions.size() == 2);
+  CHECK(decisions[0].number == 1);
+  CHECK(decisions[0].why == "first");
+  CHECK(decisions[1].action == "resume");
+  CHECK(decisions[1].step == 1);
+  CHECK(decisions[1].trial == 1);
+  CHECK(decisions[1].wall_ms == 7);
+}
+
+TEST_CASE_TEMPLATE("a report of an unknown trial is refused, others are kept",
+                   S, InMemory, InSqlite) {
+  S s;
+  s.store->put_trial(make_trial(1));
+  const auto put = [&] {
+    s.store->put_report(9, 1, make_report(1, 0.5), nullptr);
+    s.store->flush();
+  };
+  CHECK_THROWS_AS(put(), Error);
+  s.store->put_report(1, 1, make_report(1, 0.5), nullptr);
+  CHECK(only_trial(*s.store).curve.size() == 1);
+}
+
+TEST_CASE_TEMPLATE("text of any bytes comes back", S, InMemory, InSqlite) {
+  S s;
+  Trial trial = make_trial(1);
+  trial.detail = std::string("crashed: \xff\xfe \0 end", 18);
+  s.store->put_trial(trial);
+  CHECK(only_trial(*s.store).detail == trial.detail);
+}
+
+}  // namespace dtune
