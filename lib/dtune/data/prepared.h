@@ -3,7 +3,6 @@
 // No LibTorch here: readers build in seconds and are fuzzed.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -53,6 +52,8 @@ struct SourceShape {
 };
 SourceShape known_shape(const DataSpec& spec);
 
+struct PreparedHeader;  // prepared_format.h
+
 enum class Split { train, validation, test };
 
 // A prepared file, mapped read-only. Cheap to move. Thread-safe for reading.
@@ -76,8 +77,7 @@ class PreparedData {
   std::span<const float> deviation() const;  // [channels], at least 1e-3
 
  private:
-  struct Header;
-  const Header& header() const;
+  const PreparedHeader& header() const;
   MappedFile file_;
   std::vector<std::string> class_names_;
 };

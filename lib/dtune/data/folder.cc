@@ -1,0 +1,202 @@
+#include "dtune/data/folder.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/data/image.h"
+#include "dtune/data/source_error.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ClassFolder {
+  std::string name;
+  std::vector<fs::path> images;  // sorted
+};
+
+struct Tree {
+  std::vector<ClassFolder> train;  // sorted by name
+  std::vector<ClassFolder> validation;
+  std::vector<ClassFolder> test;
+};
+
+bool is_image_name(const fs::path& path) {
+  std::string ending = path.extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(uint8_t(c)));
+  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+}
+
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().starts_with('.');
+}
+
+std::vector<fs::path> list_images(const fs::path& folder) {
+  std::vector<fs::path> images;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && !is_hidden(entry.path()) &&
+        is_image_name(entry.path())) {
+      images.push_back(entry.path());
+    }
+  }
+  std::sort(images.begin(), images.end());
+  return images;
+}
+
+std::vector<ClassFolder> list_classes(const fs::path& folder) {
+  std::vector<ClassFolder> classes;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_directory() || is_hidden(entry.path())) continue;
+    classes.push_back({entry.path().filename().string(), {}});
+  }
+  std::sort(classes.begin(), classes.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  for (ClassFolder& one : classes) {
+    one.images = list_images(folder / one.name);
+    if (one.images.empty()) {
+      fail_data(folder / one.name,
+                "holds no images (.png, .jpg or .jpeg; delete the folder if it "
+                "is no class)");
+    }
+  }
+  return classes;
+}
+
+// train/ is a split if it holds folders; a class of that name holds images.
+bool has_splits(const fs::path& root) {
+  if (!fs::is_directory(root / "train")) return false;
+  for (const auto& entry : fs::directory_iterator(root / "train")) {
+    if (entry.is_directory() && !is_hidden(entry.path())) return true;
+  }
+  return false;
+}
+
+Tree list_tree(const fs::path& root) {
+  Tree tree;
+  if (!has_splits(root)) {
+    tree.train = list_classes(root);
+  } else {
+    tree.train = list_classes(root / "train");
+    for (const char* name : {"val", "validation", "valid"}) {
+      if (fs::is_directory(root / name)) {
+        tree.validation = list_classes(root / name);
+        break;
+      }
+    }
+    if (fs::is_directory(root / "test")) {
+      tree.test = list_classes(root / "test");
+    }
+  }
+  if (tree.train.size() < 2) {
+    fail_data(root, fmt::format(
+                        "has {} class folder{}; at least two are needed "
+                        "(one folder of images per class, or such "
+                        "folders in train/, val/ and test/)",
+                        tree.train.size(), tree.train.size() == 1 ? "" : "s"));
+  }
+  return tree;
+}
+
+Image decode_file(const fs::path& path, int channels) {
+  constexpr uint64_t kMaxFile = uint64_t{1} << 30;
+  const std::string bytes = read_file(path, kMaxFile);
+  return decode_image(
+      {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, channels,
+      path);
+}
+
+// What of the recipe's size is missing follows from the first image.
+std::pair<int, int> target_size(const DataSpec& spec, const fs::path& first,
+                                int channels) {
+  if (spec.height > 0 && spec.width > 0) return {spec.height, spec.width};
+  const Image image = decode_file(first, channels);
+  if (spec.height <= 0 && spec.width <= 0) return {image.height, image.width};
+  const auto scaled = [](int side, int other_wanted, int other) {
+    const double size = double(side) * other_wanted / other;
+    return std::clamp(static_cast<int>(std::lround(size)), 1,
+                      static_cast<int>(kMaxImageSide));
+  };
+  if (spec.height > 0) {
+    return {spec.height, scaled(image.width, spec.height, image.height)};
+  }
+  return {scaled(image.height, spec.width, image.width), spec.width};
+}
+
+ImageSet make_set(int height, int width, int channels) {
+  return {.height = height,
+          .width = width,
+          .channels = channels,
+          .images = {},
+          .labels = {}};
+}
+
+void append_class(const ClassFolder& folder, int32_t label, ImageSet& set) {
+  for (const fs::path& path : folder.images) {
+    const Image image =
+        resize_image(decode_file(path, set.channels), set.height, set.width);
+    set.images.insert(set.images.end(), image.pixels.begin(),
+                      image.pixels.end());
+    set.labels.push_back(label);
+  }
+}
+
+void read_split(const std::vector<ClassFolder>& folders,
+                const std::vector<std::string>& names, ImageSet& set) {
+  size_t count = 0;
+  for (const ClassFolder& folder : folders) count += folder.images.size();
+  const auto bytes =
+      checked_product({int64_t(count), set.height, set.width, set.channels});
+  if (folders.empty()) return;
+  const fs::path root = folders[0].images[0].parent_path().parent_path();
+  if (!bytes) fail_data(root, "is too large for this image size");
+  check_fits_memory(root, *bytes);
+  set.images.reserve(*bytes);
+  for (const ClassFolder& folder : folders) {
+    const auto at = std::lower_bound(names.begin(), names.end(), folder.name);
+    if (at == names.end() || *at != folder.name) {
+      fail_data(folder.images[0].parent_path(),
+                fmt::format("is a class that the training images do not have "
+                            "(add a folder '{}' to train/, or delete it)",
+                            folder.name));
+    }
+    append_class(folder, static_cast<int32_t>(at - names.begin()), set);
+  }
+}
+
+}  // namespace
+
+SourceData read_image_folder(const fs::path& root, const DataSpec& spec) {
+  const Tree tree = list_tree(root);
+  const int channels = spec.gray ? 1 : 3;
+  const auto [height, width] =
+      target_size(spec, tree.train[0].images[0], channels);
+  SourceData data;
+  for (const ClassFolder& folder : tree.train) {
+    data.class_names.push_back(folder.name);
+  }
+  data.train = data.validation = data.test = make_set(height, width, channels);
+  read_split(tree.train, data.class_names, data.train);
+  read_split(tree.validation, data.class_names, data.validation);
+  read_split(tree.test, data.class_names, data.test);
+  return data;
+}
+
+std::vector<fs::path> image_folder_files(const fs::path& root) {
+  const Tree tree = list_tree(root);
+  std::vector<fs::path> files;
+  for (const auto* split : {&tree.train, &tree.validation, &tree.test}) {
+    for (const ClassFolder& folder : *split) {
+      files.insert(files.end(), folder.images.begin(), folder.images.end());
+    }
+  }
+  return files;
+}
+
+}  // namespace dtune

@@ -1,0 +1,25 @@
+// A folder with one folder of PNG or JPEG images per class, or with such
+// folders in train/, val/ (or validation/, valid/) and test/.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "dtune/data/prepared.h"
+
+namespace dtune {
+
+// Classes are the names of the training split's folders, sorted by byte. Every
+// image gets spec.height x spec.width; where one of them is 0 it follows from
+// the first training image (its size, or its aspect). 3 channels, 1 with
+// spec.gray. Hidden files and files of other endings are left out. Throws
+// Error(data): no class folders, a class without images, a class that only
+// another split has, an image that does not decode (with its path).
+SourceData read_image_folder(const std::filesystem::path& root,
+                             const DataSpec& spec);
+
+// All images in the order in which they are read.
+std::vector<std::filesystem::path> image_folder_files(
+    const std::filesystem::path& root);
+
+}  // namespace dtune

@@ -1,0 +1,197 @@
+#include "dtune/data/npz.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dtune/data/npy.h"
+#include "dtune/data/source_error.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxChannels = 64;
+
+struct RawArray {
+  NpyHeader header;
+  std::vector<uint8_t> bytes;
+  fs::path where;
+};
+
+RawArray read_array(ZipArchive& archive, const std::string& name) {
+  RawArray array;
+  array.where = archive.where().string() + ": " + name;
+  ZipArchive::Member member = archive.open(name + ".npy");
+  std::vector<uint8_t> header(kNpyPrefix);
+  if (member.size() < header.size()) {
+    fail_data(array.where, "is no .npy array (too short)");
+  }
+  member.read(header);
+  const size_t offset = npy_data_offset(header, array.where);
+  if (offset < header.size() || offset > member.size()) {
+    fail_data(array.where, "ends within its .npy header");
+  }
+  header.resize(offset);
+  member.read(std::span(header).subspan(kNpyPrefix));
+  array.header = parse_npy_header(header, array.where);
+  const uint64_t claimed = array.header.value_bytes();
+  if (claimed != member.size() - offset) {
+    fail_data(array.where,
+              fmt::format("claims {} values of {} bytes, but holds {} bytes "
+                          "(damaged; fetch the file again)",
+                          fmt::join(array.header.shape, "x"),
+                          array.header.item_bytes, member.size() - offset));
+  }
+  check_fits_memory(array.where, claimed);
+  array.bytes.resize(claimed);
+  member.read(array.bytes);
+  member.finish();
+  return array;
+}
+
+void set_image_shape(const RawArray& array, ImageSet& set) {
+  const std::vector<int64_t>& shape = array.header.shape;
+  const bool fits = shape.size() == 3 || shape.size() == 4;
+  const int64_t channels = shape.size() == 4 ? shape[3] : 1;
+  if (!fits || shape[1] < 1 || shape[2] < 1 || shape[1] > kMaxImageSide ||
+      shape[2] > kMaxImageSide || channels < 1 || channels > kMaxChannels) {
+    fail_data(array.where,
+              fmt::format("has the shape [{}], expected [N, height, width] or "
+                          "[N, height, width, channels]",
+                          fmt::join(shape, ", ")));
+  }
+  set.height = static_cast<int>(shape[1]);
+  set.width = static_cast<int>(shape[2]);
+  set.channels = static_cast<int>(channels);
+}
+
+void read_images(ZipArchive& archive, const std::string& name, ImageSet& set) {
+  RawArray array = read_array(archive, name);
+  set_image_shape(array, set);
+  const bool as_is = array.header.kind != 'i' && array.header.item_bytes == 1 &&
+                     !array.header.fortran_order;
+  set.images = as_is ? std::move(array.bytes)
+                     : npy_to_uint8(array.header, array.bytes, array.where);
+}
+
+void read_labels(ZipArchive& archive, const std::string& name, ImageSet& set) {
+  const RawArray array = read_array(archive, name);
+  const std::vector<int64_t>& shape = array.header.shape;
+  if (shape.size() != 1 && !(shape.size() == 2 && shape[1] == 1)) {
+    fail_data(
+        array.where,
+        fmt::format("has the shape [{}], expected one label a sample: [N] "
+                    "or [N, 1] (multi-label sets cannot be used)",
+                    fmt::join(shape, ", ")));
+  }
+  set.labels = npy_to_int32(array.header, array.bytes, array.where);
+}
+
+struct MemberNames {
+  std::string images;
+  std::string labels;
+};
+
+// The pair of names of a split that the archive has; MedMNIST's first.
+std::optional<MemberNames> find_pair(const ZipArchive& archive,
+                                     const std::string& split) {
+  const MemberNames styles[] = {{split + "_images", split + "_labels"},
+                                {"x_" + split, "y_" + split}};
+  for (const MemberNames& names : styles) {
+    const bool images = archive.has(names.images + ".npy");
+    const bool labels = archive.has(names.labels + ".npy");
+    if (images && labels) return names;
+    if (images != labels) {
+      fail_data(archive.where(),
+                fmt::format("has {0}, but no {1}",
+                            images ? names.images : names.labels,
+                            images ? names.labels : names.images));
+    }
+  }
+  return std::nullopt;
+}
+
+ImageSet read_split(ZipArchive& archive, const MemberNames& names) {
+  ImageSet set;
+  read_images(archive, names.images, set);
+  read_labels(archive, names.labels, set);
+  const size_t pixels =
+      size_t(set.height) * size_t(set.width) * size_t(set.channels);
+  const size_t count = set.images.size() / pixels;
+  if (count != set.labels.size()) {
+    fail_data(
+        archive.where(),
+        fmt::format("{} holds {} labels, but {} holds {} images", names.labels,
+                    set.labels.size(), names.images, count));
+  }
+  return set;
+}
+
+void check_like_train(const ZipArchive& archive, const ImageSet& train,
+                      const ImageSet& set, const std::string& split,
+                      int classes) {
+  if (set.count() == 0) return;
+  if (set.height != train.height || set.width != train.width ||
+      set.channels != train.channels) {
+    fail_data(archive.where(),
+              fmt::format("{} images are {}x{}x{}, training images {}x{}x{}",
+                          split, set.height, set.width, set.channels,
+                          train.height, train.width, train.channels));
+  }
+  check_labels(archive.where().string() + ": " + split + " labels", set.labels,
+               classes);
+}
+
+int count_classes(const ZipArchive& archive, const ImageSet& train) {
+  const auto [low, high] =
+      std::minmax_element(train.labels.begin(), train.labels.end());
+  if (*low < 0 || *high >= kMaxClasses) {
+    fail_data(archive.where(),
+              fmt::format("training labels reach from {} to {} (labels are 0, "
+                          "1, ... classes - 1)",
+                          *low, *high));
+  }
+  return *high + 1;
+}
+
+}  // namespace
+
+SourceData read_npz(ZipArchive& archive) {
+  const auto train = find_pair(archive, "train");
+  if (!train) {
+    std::vector<std::string> names = archive.names();
+    if (names.size() > 12) names.resize(12);
+    fail_data(archive.where(),
+              fmt::format("has no train_images and train_labels (it holds: {})",
+                          fmt::join(names, ", ")));
+  }
+  SourceData data;
+  data.train = read_split(archive, *train);
+  if (data.train.count() == 0) {
+    fail_data(archive.where(), "holds no training images");
+  }
+  const int classes = count_classes(archive, data.train);
+  for (const auto& [split, set] :
+       {std::pair{"val", &data.validation}, std::pair{"test", &data.test}}) {
+    const auto names = find_pair(archive, split);
+    if (names) *set = read_split(archive, *names);
+    check_like_train(archive, data.train, *set, split, classes);
+  }
+  for (int i = 0; i < classes; ++i) {
+    data.class_names.push_back(std::to_string(i));
+  }
+  return data;
+}
+
+SourceData read_npz_file(const fs::path& path) {
+  ZipArchive archive(path);
+  return read_npz(archive);
+}
+
+}  // namespace dtune

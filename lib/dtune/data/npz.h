@@ -1,0 +1,20 @@
+// NPZ archives in the layout of MedMNIST v2 (Yang et al. 2023,
+// doi 10.1038/s41597-022-01721-8) or of Keras:
+//   train_images, train_labels, [val_..., test_...]   or
+//   x_train, y_train, [x_val, y_val, x_test, y_test]
+// images [N, H, W] or [N, H, W, C], labels [N] or [N, 1].
+#pragma once
+
+#include <filesystem>
+
+#include "dtune/data/prepared.h"
+#include "dtune/data/zip_archive.h"
+
+namespace dtune {
+
+// Classes are 0 .. the largest label of the training split, named by number.
+// Throws Error(data) with the archive and the member.
+SourceData read_npz(ZipArchive& archive);
+SourceData read_npz_file(const std::filesystem::path& path);
+
+}  // namespace dtune

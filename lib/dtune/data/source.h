@@ -1,0 +1,15 @@
+// Which files a data set is read from; what makes a prepared copy stale.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+// All files that read_source would read, in a fixed order; none for synthetic.
+// Throws Error(data) or Error(config) as read_source does if one is missing.
+std::vector<std::filesystem::path> source_files(const DataSpec& spec);
+
+}  // namespace dtune
