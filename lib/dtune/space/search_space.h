@@ -41,8 +41,13 @@ struct Parameter {
 // - integer and quantised: the cell's middle, so that every value gets an equal
 //   share (under `log`: the share of the interval [v - q/2, v + q/2] in log);
 // - categorical, boolean: (index + 1/2) / n.
-// decode(encode(p)) == p for every valid point; encode(decode(u)) snaps to
-// the nearest cell's middle. Inactive parameters encode as 1/2.
+// encode(decode(u)) snaps to the nearest cell's middle. Inactive parameters
+// encode as 1/2. decode(encode(p)) == p for every valid point whose reals have
+// at most 12 digits (of the range; under `log`: of the value), and decode()
+// gives no others: a double in [0, 1] cannot hold more of a wide range, and
+// points stay readable. Any other real comes back to those 12 digits.
+//
+// A condition that reads an inactive parameter does not hold.
 class SearchSpace {
  public:
   SearchSpace() = default;
@@ -80,12 +85,18 @@ class SearchSpace {
   // Conditions make it an upper bound. Saturates at 2^53.
   std::optional<uint64_t> cardinality() const;
 
-  // Draws up to `tries` pseudo-random points; throws Error(config) naming the
-  // constraints if none satisfies them. Called once when a recipe is loaded.
+  // Draws up to `tries` pseudo-random points (always the same); throws
+  // Error(config) naming the constraints if none satisfies them. Called once
+  // when a recipe is loaded.
   void check_satisfiable(int tries = 10000) const;
 
  private:
   bool active(size_t index, const Point& so_far) const;
+
+  void parse_condition(size_t index);
+  void parse_constraint(const std::string& text);
+  void sort_by_dependence();
+  std::string reason_value_invalid(size_t index, const Point& point) const;
 
   std::vector<Parameter> parameters_;
   std::vector<size_t> order_;  // conditions before what depends on them
