@@ -1,0 +1,60 @@
+// What reports need beside the Study, and what they derive from it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dtune/store/final_result.h"
+#include "dtune/store/trial_store.h"
+
+namespace dtune {
+
+// A Study as it is in memory says nothing of files; this does. Paths are shown
+// as they are given here.
+struct StudyFacts {
+  std::string database;
+  std::string recipe_path;
+  int64_t budget_trials = 0;  // as granted so far; 0: no limit
+  double budget_seconds = 0;
+  int64_t budget_steps = 0;
+  std::optional<FinalResult> result;  // once finished
+};
+
+// Throws Error(store) where row.final_json cannot be read.
+StudyFacts facts_of(const StudyRow& row, const std::string& database);
+
+// Number of search trials per state, all states included.
+struct StateCount {
+  TrialState state;
+  int trials = 0;
+  // Number per reason, the most frequent first.
+  std::vector<std::pair<Reason, int>> reasons;
+};
+std::vector<StateCount> count_states(const Study& study);
+
+// Search trials that ended failed, lost, timed out or invalid, by id.
+std::vector<const Trial*> failed_trials(const Study& study);
+
+// The step of a trial with the best objective; null where none is finite.
+const StepReport* best_report(const ObjectiveSpec& objective,
+                              const Trial& trial);
+
+// The objective as the recipe's metric, i.e. without the sign that makes
+// larger better.
+double metric_of(const ObjectiveSpec& objective, double objective_value);
+
+// The metrics that stand for the study: those of the incumbent's best step,
+// replaced by the final model's where there is one.
+std::map<std::string, double> result_metrics(const Study& study,
+                                             const StudyFacts& facts);
+
+// "40 trials: 9 complete, 27 cut (rung), 2 failed (diverged, crashed)".
+std::string describe_states(const Study& study);
+
+// The command to type next: resume, eval, best ...
+std::string next_command(const Study& study, const StudyFacts& facts);
+
+}  // namespace dtune

@@ -1,0 +1,42 @@
+#include "dtune/store/final_result.h"
+
+#include <nlohmann/json.hpp>
+
+#include "dtune/base/error.h"
+#include "dtune/store/codec.h"
+
+namespace dtune {
+
+using Json = nlohmann::json;
+
+std::string encode_final_result(const FinalResult& result) {
+  Json json = {{"best", result.best},
+               {"final_trial", result.final_trial},
+               {"model", result.model},
+               {"why", result.why}};
+  json["metrics"] = Json::parse(encode_metrics(result.metrics));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<FinalResult> decode_final_result(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  try {
+    const Json json = Json::parse(text);
+    FinalResult result;
+    result.best = json.value("best", TrialId{0});
+    result.final_trial = json.value("final_trial", TrialId{0});
+    result.model = json.value("model", "");
+    result.why = json.value("why", "");
+    if (json.contains("metrics")) {
+      result.metrics = decode_metrics(json.at("metrics").dump());
+    }
+    return result;
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::store,
+                std::string("the database holds a final result that cannot be "
+                            "read: ") +
+                    error.what());
+  }
+}
+
+}  // namespace dtune

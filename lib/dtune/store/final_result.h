@@ -1,0 +1,30 @@
+// What a finished study leaves behind: the text of StudyRow::final_json.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "dtune/study/trial.h"
+
+namespace dtune {
+
+struct FinalResult {
+  TrialId best = 0;         // the winner of the search; 0: none
+  TrialId final_trial = 0;  // the training of the model to keep; 0: none
+  // Of the final model: "val_accuracy", "test_accuracy", ...
+  std::map<std::string, double> metrics;
+  std::string model;  // its file, or ""
+  std::string why;    // why the search ended, one sentence
+};
+
+// {"best":7,"final_trial":41,"metrics":{...},"model":"...","why":"..."};
+// metrics as in codec.h.
+std::string encode_final_result(const FinalResult& result);
+
+// Empty for "". Fields that are missing keep their defaults; throws
+// Error(store) where the text is no such object.
+std::optional<FinalResult> decode_final_result(const std::string& json);
+
+}  // namespace dtune
