@@ -48,3 +48,11 @@ function(dtune_torch_module name)
   target_link_libraries(dtune_${name} PUBLIC dtune::torch)
   target_precompile_headers(dtune_${name} REUSE_FROM dtune_torch_pch)
 endfunction()
+
+# Lets a program that sees LibTorch use the precompiled header, which is built
+# as libraries are (-fPIC, not -fPIE).
+function(dtune_torch_program target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC)
+  target_precompile_headers(${target} REUSE_FROM dtune_torch_pch)
+endfunction()

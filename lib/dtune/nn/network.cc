@@ -51,7 +51,7 @@ at::Tensor Network::forward(const at::Tensor& x, Tape* tape,
 at::Tensor Network::backward(const at::Tensor& dlogits, Tape& tape,
                              bool need_dx, const GradientReady& ready) {
   auto& layers = impl_->layers;
-  at::Tensor dy = dlogits;
+  at::Tensor dy = channels_last(dlogits);
   for (size_t i = layers.size(); i-- > 0;) {
     dy = layers[i]->backward(dy, tape.layers[i], need_dx || i > 0);
     if (ready) ready(static_cast<int>(i));

@@ -1,0 +1,255 @@
+// Forward and backward of whole networks against autograd.
+#include <cmath>
+
+#include "nn/layers.h"
+#include "nn/oracle.h"
+#include <doctest/doctest.h>
+
+namespace dtune {
+namespace {
+
+// Sums of some hundred float products in another order differ by this much.
+constexpr double kTolerance = 2e-5;
+
+at::Tensor random_batch(std::vector<int64_t> shape) {
+  at::manual_seed(7);
+  return at::randn(shape);
+}
+
+// Moves the parameters off their defaults so that no term hides behind a zero.
+void disturb(Network& network) {
+  at::manual_seed(11);
+  network.weights().add_(at::randn_like(network.weights()), 0.05);
+  network.buffers().add_(at::rand_like(network.buffers()), 0.3);
+}
+
+void check_against_oracle(const std::vector<LayerSpec>& layers,
+                          const Shape& shape, double tolerance = kTolerance) {
+  Network network(layers, shape, {});
+  disturb(network);
+  const at::Tensor x =
+      shape.flat ? random_batch({5, shape.channels})
+                 : random_batch({5, shape.channels, shape.height, shape.width});
+  for (const bool training : {true, false}) {
+    CAPTURE(training);
+    CAPTURE(layers.front().name);
+    Tape tape;
+    const at::Tensor y = network.forward(x, nullptr, {.training = false});
+    const at::Tensor dy = at::randn_like(y);
+    const OracleResult expected = run_oracle(layers, network, x, dy, training);
+    network.gradients().zero_();
+    const at::Tensor actual = network.forward(x, &tape, {.training = training});
+    const at::Tensor dx = network.backward(dy, tape, true);
+    CHECK(relative_error(actual, expected.y) < tolerance);
+    CHECK(relative_error(dx, expected.dx) < tolerance);
+    CHECK(relative_error(network.gradients(), expected.gradients) < tolerance);
+  }
+}
+
+std::vector<LayerSpec> small_cnn(double p) {
+  return {conv("conv1", 8),
+          layer(LayerKind::relu, "relu1"),
+          pool(LayerKind::max_pool, "pool1"),
+          conv("conv2", 16),
+          layer(LayerKind::relu, "relu2"),
+          pool(LayerKind::max_pool, "pool2"),
+          linear("linear1", 12),
+          layer(LayerKind::relu, "relu3"),
+          dropout("dropout1", p),
+          linear("linear2", 10)};
+}
+
+TEST_CASE("a convolutional network computes what autograd computes") {
+  check_against_oracle(small_cnn(0), {1, 12, 12});
+}
+
+TEST_CASE("every kind of layer computes what autograd computes") {
+  LayerSpec grouped = conv("grouped", 8, 3, 2);
+  grouped.groups = 4;
+  grouped.bias = false;
+  LayerSpec padded = pool(LayerKind::avg_pool, "avg", 3, 2);
+  padded.padding = 1;
+  const Shape image{4, 9, 11};
+  check_against_oracle({conv("strided", 6, 5, 2)}, image);
+  check_against_oracle({grouped}, image);
+  check_against_oracle({layer(LayerKind::batch_norm, "bn")}, image, 1e-4);
+  check_against_oracle({group_norm("gn", 2)}, image, 1e-4);
+  check_against_oracle({layer(LayerKind::gelu, "gelu")}, image);
+  check_against_oracle({layer(LayerKind::tanh, "tanh")}, image);
+  check_against_oracle({pool(LayerKind::max_pool, "max", 3, 2)}, image);
+  check_against_oracle({padded}, image);
+  check_against_oracle({layer(LayerKind::global_avg_pool, "gap")}, image);
+  check_against_oracle({layer(LayerKind::flatten, "flat"), linear("fc", 3)},
+                       image);
+}
+
+TEST_CASE("normalisations take flat inputs too") {
+  const Shape flat{12, 1, 1, true};
+  check_against_oracle({layer(LayerKind::batch_norm, "bn")}, flat, 1e-4);
+  check_against_oracle({group_norm("gn", 3)}, flat, 1e-4);
+}
+
+TEST_CASE("a residual adds its body and its shortcut, each with its gradient") {
+  const Shape image{4, 6, 6};
+  check_against_oracle(
+      {residual("same", {layer(LayerKind::relu, "r"), conv("c", 4)})}, image);
+  check_against_oracle(
+      {conv("first", 4),
+       residual("other",
+                {conv("a", 8, 3, 2), layer(LayerKind::batch_norm, "bn")},
+                {conv("b", 8, 1, 2)}),
+       layer(LayerKind::relu, "last")},
+      image, 1e-4);
+}
+
+TEST_CASE("resnet18 builds from the zoo and its gradients match autograd's") {
+  const Shape image{3, 16, 16};
+  check_against_oracle(zoo("resnet18", image), image, 2e-3);
+}
+
+TEST_CASE("finite differences confirm the gradient of the loss") {
+  // Smooth layers only: a difference across the kink of a ReLU is no slope.
+  const std::vector<LayerSpec> layers = {
+      conv("c", 3), layer(LayerKind::tanh, "t"), linear("fc", 4)};
+  Network network(layers, {2, 5, 5}, {});
+  const at::Tensor x = random_batch({3, 2, 5, 5});
+  const at::Tensor dy = random_batch({3, 4});
+  Tape tape;
+  network.forward(x, &tape, {.training = true});
+  network.backward(dy, tape);
+  const auto loss = [&] {
+    return (network.forward(x, nullptr, {}) * dy).sum().item<double>();
+  };
+  constexpr double kStep = 1e-2;  // float32: smaller drowns in rounding
+  const int64_t count = network.weights().numel();
+  for (int64_t i = 0; i < count; i += 17) {
+    at::Tensor weight = network.weights()[i];
+    const double before = weight.item<double>();
+    weight.fill_(before + kStep);
+    const double above = loss();
+    weight.fill_(before - kStep);
+    const double below = loss();
+    weight.fill_(before);
+    const double slope = (above - below) / (2 * kStep);
+    CHECK(network.gradients()[i].item<double>() ==
+          doctest::Approx(slope).epsilon(0.01).scale(1));
+  }
+}
+
+TEST_CASE("gradients of micro-batches add up to the whole batch's") {
+  const std::vector<LayerSpec> layers = small_cnn(0.4);
+  const Shape image{1, 12, 12};
+  Network whole(layers, image, {});
+  Network parts(layers, image, {});
+  const at::Tensor x = random_batch({7, 1, 12, 12});
+  const at::Tensor dy = random_batch({7, 10});
+  Tape tape;
+  const at::Tensor y = whole.forward(x, &tape, {.training = true, .seed = 5});
+  whole.backward(dy, tape);
+  // Both parts are in flight before the first comes back.
+  Tape first;
+  Tape second;
+  const at::Tensor y1 =
+      parts.forward(x.narrow(0, 0, 3), &first, {.training = true, .seed = 5});
+  const at::Tensor y2 =
+      parts.forward(x.narrow(0, 3, 4), &second,
+                    {.training = true, .seed = 5, .first_sample = 3});
+  parts.backward(dy.narrow(0, 0, 3), first);
+  parts.backward(dy.narrow(0, 3, 4), second);
+  CHECK(relative_error(at::cat({y1, y2}), y) < kTolerance);
+  CHECK(relative_error(parts.gradients(), whole.gradients()) < kTolerance);
+}
+
+TEST_CASE("gradients are announced layer by layer, last layer first") {
+  Network network(small_cnn(0), {1, 12, 12}, {});
+  const at::Tensor x = random_batch({2, 1, 12, 12});
+  Tape tape;
+  network.forward(x, &tape, {.training = true});
+  std::vector<int> order;
+  std::vector<at::Tensor> seen;
+  network.backward(random_batch({2, 10}), tape, false, [&](int index) {
+    order.push_back(index);
+    seen.push_back(network.gradients().clone());
+  });
+  CHECK(order == std::vector<int>{9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+  for (const ParameterSlice& slice : network.parameter_slices()) {
+    int64_t count = 1;
+    for (const int64_t size : slice.shape) count *= size;
+    const auto when = static_cast<size_t>(9 - slice.layer);
+    CHECK(seen[when]
+              .narrow(0, slice.offset, count)
+              .equal(network.gradients().narrow(0, slice.offset, count)));
+  }
+}
+
+TEST_CASE("two runs of a network agree to the last bit") {
+  const Shape image{1, 28, 28};
+  const std::vector<LayerSpec> layers = zoo("cnn-small", image, 0.3);
+  const at::Tensor x = random_batch({16, 1, 28, 28});
+  const at::Tensor dy = random_batch({16, 10});
+  std::vector<at::Tensor> gradients;
+  for (int run = 0; run < 2; ++run) {
+    Network network(layers, image, {.init_seed = 3});
+    Tape tape;
+    for (int step = 0; step < 2; ++step) {
+      network.forward(x, &tape, {.training = true, .seed = 9});
+      network.backward(dy, tape);
+    }
+    gradients.push_back(network.gradients().clone());
+  }
+  CHECK(gradients[0].equal(gradients[1]));
+}
+
+TEST_CASE("batch norm keeps running statistics of training batches alone") {
+  Network network({layer(LayerKind::batch_norm, "bn")}, {2, 4, 4}, {});
+  const at::Tensor x = random_batch({8, 2, 4, 4}) * 3 + 1;
+  network.forward(x, nullptr, {.training = false});
+  CHECK(network.buffers().equal(at::tensor({0.F, 0.F, 1.F, 1.F})));
+  network.forward(x, nullptr, {.training = true});
+  const at::Tensor mean = x.mean({0, 2, 3}) * 0.1;
+  const at::Tensor variance = x.var(at::IntArrayRef{0, 2, 3}) * 0.1 + 0.9;
+  CHECK(relative_error(network.buffers(), at::cat({mean, variance})) < 1e-5);
+}
+
+TEST_CASE("weights start as He et al. say, by seed and name alone") {
+  const std::vector<LayerSpec> layers = {conv("a", 64), linear("b", 100)};
+  Network one(layers, {16, 8, 8}, {.init_seed = 1});
+  Network same(layers, {16, 8, 8}, {.init_seed = 1});
+  Network other(layers, {16, 8, 8}, {.init_seed = 2});
+  CHECK(one.weights().equal(same.weights()));
+  CHECK_FALSE(one.weights().equal(other.weights()));
+  const at::Tensor weight = one.weights().narrow(0, 0, 64 * 16 * 9);
+  CHECK(weight.std().item<double>() ==
+        doctest::Approx(std::sqrt(2.0 / (16 * 9))).epsilon(0.03));
+  CHECK(one.weights().narrow(0, 64 * 16 * 9, 64).abs().max().item<float>() ==
+        0);
+}
+
+TEST_CASE("slices name every weight and say which decay") {
+  Network network(
+      {conv("conv1", 4), layer(LayerKind::batch_norm, "bn1"), linear("fc", 2)},
+      {1, 4, 4}, {});
+  std::vector<std::string> text;
+  for (const ParameterSlice& slice : network.parameter_slices()) {
+    text.push_back(slice.name + (slice.decays ? " decays " : " ") +
+                   std::to_string(slice.offset) + " " +
+                   std::to_string(slice.layer));
+  }
+  CHECK(text ==
+        std::vector<std::string>{"conv1.weight decays 0 0", "conv1.bias 36 0",
+                                 "bn1.weight 40 1", "bn1.bias 44 1",
+                                 "fc.weight decays 48 2", "fc.bias 176 2"});
+  CHECK(network.weights().numel() == 178);
+  CHECK(network.flops_per_sample() == 2 * (16 * 36 + 64 * 2));
+}
+
+TEST_CASE("two layers of one name are refused") {
+  CHECK_THROWS_WITH_AS(
+      Network({conv("c", 2), conv("c", 2)}, {1, 4, 4}, {}),
+      "model: two layers would both own 'c.weight' (give every layer a name of "
+      "its own)",
+      Error);
+}
+
+}  // namespace
+}  // namespace dtune
