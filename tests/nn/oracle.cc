@@ -102,7 +102,8 @@ OracleResult run_oracle(const std::vector<LayerSpec>& layers, Network& network,
   const Leaves leaves(network);
   const at::Tensor input = x.clone().requires_grad_();
   const at::Tensor y = run_list(layers, leaves, input, training);
-  (y * dy).sum().backward();
+  // In y's layout: gelu's gradient is lost in LibTorch 1.13 where they differ.
+  (y * dy.contiguous()).sum().backward();
   return {y.detach(), input.grad(), leaves.gradients(network)};
 }
 

@@ -33,23 +33,13 @@ class Gelu : public Layer {
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     at::Tensor dx;
-    // LibTorch 1.13 leaves the gradient of a channels-last tensor at zero, so
-    // it sees the same memory as plain tensors.
     if (need_dx) {
-      dx = to_channels_first(
-          at::gelu_backward(to_memory_order(dy).contiguous(),
-                            to_memory_order(saved.tensors.at(0))));
+      // LibTorch 1.13 returns zeros where the two differ in layout.
+      const at::Tensor& x = saved.tensors.at(0);
+      dx = at::gelu_backward(dy.contiguous(x.suggest_memory_format()), x);
     }
     saved.tensors.clear();
     return dx;
-  }
-
- private:
-  static at::Tensor to_memory_order(const at::Tensor& x) {
-    return x.dim() == 4 ? x.permute({0, 2, 3, 1}) : x;
-  }
-  static at::Tensor to_channels_first(const at::Tensor& x) {
-    return x.dim() == 4 ? x.permute({0, 3, 1, 2}) : x;
   }
 };
 
