@@ -9,6 +9,22 @@
 #include "dtune/base/random.h"
 
 namespace dtune {
+namespace {
+
+void check_labels(const PreparedData& data, Split split) {
+  const std::span<const int32_t> labels = data.labels(split);
+  const int32_t classes = data.classes();
+  const bool valid = std::all_of(labels.begin(), labels.end(), [=](int32_t y) {
+    return 0 <= y && y < classes;
+  });
+  if (!valid) {
+    throw Error(ErrorKind::data,
+                "prepared data: a label is none of the classes (the file is "
+                "damaged: delete it, it is made again)");
+  }
+}
+
+}  // namespace
 
 Normalization normalization_of(const PreparedData& data, bool normalize) {
   const auto channels = static_cast<size_t>(data.image_shape().channels);
@@ -24,6 +40,7 @@ BatchSource::BatchSource(std::shared_ptr<const PreparedData> data,
                          const Normalization& normalization)
     : data_(std::move(data)), shape_(data_->image_shape()) {
   for (const Split split : splits) {
+    check_labels(*data_, split);
     parts_.push_back({count_, data_->images(split), data_->labels(split)});
     count_ += data_->count(split);
   }
@@ -98,7 +115,7 @@ void BatchSource::gather(std::span<const uint32_t> samples,
                          const std::optional<AugmentKey>& augment,
                          std::span<float> images,
                          std::span<int32_t> labels) const {
-  const int64_t elements = image_elements();
+  const int64_t elements = shape_.elements();
   DTUNE_CHECK(static_cast<int64_t>(images.size()) ==
               elements * static_cast<int64_t>(samples.size()));
   DTUNE_CHECK(labels.size() == samples.size());

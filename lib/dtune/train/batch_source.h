@@ -35,11 +35,12 @@ struct AugmentKey {
 // the data mapped.
 class BatchSource {
  public:
+  // Throws Error(data) where a label is none of the data's classes.
   BatchSource(std::shared_ptr<const PreparedData> data,
               std::vector<Split> splits, const Normalization& normalization);
 
   int64_t count() const { return count_; }
-  int64_t image_elements() const { return shape_.elements(); }
+  const Shape& image_shape() const { return shape_; }
   std::vector<int64_t> class_counts() const;
 
   // images: [samples.size(), height, width, channels] (NHWC, what [N, C, H, W]

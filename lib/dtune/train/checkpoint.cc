@@ -1,0 +1,188 @@
+#include "dtune/train/checkpoint.h"
+
+#include <charconv>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/train/safetensors.h"
+#include "dtune/train/trainer.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kFormat = "checkpoint-1";
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor values;
+};
+
+// All that must be kept, as views of where it lives.
+std::vector<NamedTensor> tensors_of(Trainer& trainer) {
+  std::vector<NamedTensor> tensors = {{"weights", trainer.network().weights()},
+                                      {"buffers", trainer.network().buffers()}};
+  for (const Optimizer::State& state : trainer.optimizer().state()) {
+    tensors.push_back({state.name, state.values});
+  }
+  return tensors;
+}
+
+// FNV-1a over 8-byte words, with the high half folded in.
+uint64_t hash_values(uint64_t hash, std::span<const float> values) {
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at,
+                std::min(sizeof word, bytes.size() - at));
+    hash = (hash ^ word) * 0x100000001b3ULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+json report_to_json(const StepReport& report) {
+  return {{"step", report.step},
+          {"metrics", report.metrics},
+          {"seconds", report.seconds}};
+}
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what) {
+  throw TrialFailure(Reason::crashed,
+                     fmt::format("{}: the checkpoint cannot be used: {} (the "
+                                 "trial has to start again)",
+                                 path.string(), what));
+}
+
+template <typename Number>
+Number number(const SafetensorsFile& file, const char* key,
+              const fs::path& path) {
+  const std::string& text = file.text(key);
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (stop != end || error != std::errc()) {
+    fail(path, fmt::format("its {} '{}' is no number", key, text));
+  }
+  return value;
+}
+
+StepReport read_report(const SafetensorsFile& file, const fs::path& path) {
+  try {
+    const json value = json::parse(file.text("report"));
+    StepReport report;
+    report.step = value.at("step").get<int>();
+    report.metrics = value.at("metrics").get<std::map<std::string, double>>();
+    report.seconds = value.at("seconds").get<double>();
+    return report;
+  } catch (const json::exception&) {
+    fail(path, "its report cannot be read");
+  }
+}
+
+void check_owner(const SafetensorsFile& file, const CheckpointOwner& owner,
+                 uint64_t architecture, const fs::path& path) {
+  if (file.text("dtune_format") != kFormat) {
+    fail(path, fmt::format("it is of format '{}', not '{}'",
+                           file.text("dtune_format"), kFormat));
+  }
+  if (file.text("study") != owner.study_id ||
+      number<TrialId>(file, "trial", path) != owner.trial ||
+      number<uint64_t>(file, "seed", path) != owner.seed) {
+    fail(path, fmt::format("it belongs to trial {} of study '{}'",
+                           file.text("trial"), file.text("study")));
+  }
+  if (number<uint64_t>(file, "architecture", path) != architecture) {
+    fail(path, "it is of another model or another size of images");
+  }
+}
+
+// The values of every tensor, in place in the file; nothing is copied before
+// all of them have been checked.
+std::vector<std::span<const float>> checked_values(
+    const SafetensorsFile& file, const std::vector<NamedTensor>& tensors,
+    const fs::path& path) {
+  std::vector<std::span<const float>> values;
+  uint64_t checksum = 0;
+  for (const NamedTensor& tensor : tensors) {
+    const std::vector<int64_t> shape = {tensor.values.numel()};
+    values.push_back(file.floats(tensor.name, shape));
+    checksum = hash_values(checksum, values.back());
+  }
+  if (number<uint64_t>(file, "checksum", path) != checksum) {
+    fail(path, "its checksum is wrong: it is damaged");
+  }
+  return values;
+}
+
+StepReport load(const fs::path& path, const CheckpointOwner& owner,
+                Trainer& trainer) {
+  const SafetensorsFile file(path);
+  check_owner(file, owner, trainer.architecture(), path);
+  const std::vector<NamedTensor> tensors = tensors_of(trainer);
+  const auto values = checked_values(file, tensors, path);
+  const auto position = number<int64_t>(file, "position", path);
+  const auto updates = number<int64_t>(file, "updates", path);
+  StepReport report = read_report(file, path);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor host = at::empty({tensors[i].values.numel()}, at::kFloat);
+    std::memcpy(host.data_ptr<float>(), values[i].data(),
+                values[i].size_bytes());
+    tensors[i].values.copy_(host);
+  }
+  trainer.set_position(position);
+  trainer.optimizer().set_updates(updates);
+  return report;
+}
+
+}  // namespace
+
+void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
+                      Attempt attempt, const StepReport& report,
+                      Trainer& trainer) {
+  std::vector<NamedTensor> tensors = tensors_of(trainer);
+  std::vector<FloatTensor> pieces;
+  uint64_t checksum = 0;
+  for (NamedTensor& tensor : tensors) {
+    tensor.values = tensor.values.to(at::kCPU);  // itself where it is there
+    const std::span<const float> values(
+        tensor.values.data_ptr<float>(),
+        static_cast<size_t>(tensor.values.numel()));
+    checksum = hash_values(checksum, values);
+    pieces.push_back({tensor.name, {tensor.values.numel()}, values});
+  }
+  const TextMap metadata = {
+      {"dtune_format", kFormat},
+      {"study", owner.study_id},
+      {"trial", std::to_string(owner.trial)},
+      {"attempt", std::to_string(attempt)},
+      {"seed", std::to_string(owner.seed)},
+      {"architecture", std::to_string(trainer.architecture())},
+      {"step", std::to_string(report.step)},
+      {"position", std::to_string(trainer.position())},
+      {"updates", std::to_string(trainer.optimizer().updates())},
+      {"report", report_to_json(report).dump()},
+      {"checksum", std::to_string(checksum)}};
+  if (path.has_parent_path()) fs::create_directories(path.parent_path());
+  write_safetensors(path, pieces, metadata, /*durable=*/false);
+}
+
+StepReport load_checkpoint(const fs::path& path, const CheckpointOwner& owner,
+                           Trainer& trainer) {
+  try {
+    return load(path, owner, trainer);
+  } catch (const TrialFailure&) {
+    throw;
+  } catch (const Error& error) {
+    fail(path, error.what());
+  }
+}
+
+}  // namespace dtune

@@ -1,0 +1,65 @@
+// The optimizer of a network: its state and one step over the flat tensors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "dtune/nn/network.h"
+#include "dtune/study/recipe.h"
+#include "dtune/train/update_rule.h"
+
+namespace dtune {
+
+// What each weight's L2 is: train.l2, but 0 for biases and normalisation
+// unless l2_on_all. Neighbours of equal strength are one run.
+std::vector<DecayRun> decay_runs(std::span<const ParameterSlice> slices,
+                                 const TrainSpec& train);
+
+// Tensors of one update, flat and of one length; `l2` holds each weight's.
+struct UpdateTensors {
+  at::Tensor weights;
+  at::Tensor gradients;  // zero afterwards
+  at::Tensor first;
+  at::Tensor second;  // undefined for sgd
+  at::Tensor l2;
+};
+
+// apply_update's rules as tensor operations, for devices other than the CPU.
+void apply_update(const TrainSpec& train, const UpdateStep& step,
+                  const UpdateTensors& tensors);
+
+// Not thread-safe. The network must outlive this.
+class Optimizer {
+ public:
+  Optimizer(const TrainSpec& train, Network& network);
+
+  // One step with the network's gradients, which are zero afterwards; with
+  // clip_norm c > 0 they are first scaled by min(1, c / (norm + 1e-6))
+  // (Pascanu et al. 2012, arXiv 1211.5063, algorithm 1, as PyTorch has it).
+  // Returns false, and changes nothing, if their norm is not finite.
+  bool update(double lr);
+
+  int64_t updates() const { return updates_; }
+  void set_updates(int64_t updates) { updates_ = updates; }
+
+  struct State {
+    std::string name;
+    at::Tensor values;  // [P], on the network's device; change in place
+  };
+  std::vector<State> state() const;
+
+ private:
+  TrainSpec train_;
+  Network& network_;
+  std::vector<DecayRun> runs_;
+  at::Tensor first_;
+  at::Tensor second_;
+  at::Tensor l2_;  // [P], only where the device is not the CPU
+  int64_t updates_ = 0;
+};
+
+}  // namespace dtune

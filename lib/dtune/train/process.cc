@@ -1,0 +1,79 @@
+#include "dtune/train/process.h"
+
+#include <exception>
+#include <mutex>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <malloc.h>
+
+namespace dtune {
+namespace {
+
+template <typename Function>
+Function* loaded_function(const char* name) {
+  return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
+}
+
+void set_threads(int threads) {
+  at::set_num_threads(threads);
+  // LibTorch does not tell OpenBLAS, which takes every core otherwise.
+  if (auto* set = loaded_function<void(int)>("openblas_set_num_threads")) {
+    set(threads);
+  }
+}
+
+void prepare_once() {
+#ifdef M_MMAP_THRESHOLD
+  constexpr int kLargestArenaBlock = 32 << 20;  // glibc's own limit
+  ::mallopt(M_MMAP_THRESHOLD, kLargestArenaBlock);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+  try {
+    at::set_num_interop_threads(1);
+  } catch (const std::exception&) {
+    // Somebody started the pool before: it stays as it is, unused.
+  }
+}
+
+// "0.3.21" of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...".
+std::string version_in(const std::string& config) {
+  const size_t begin = config.find(' ');
+  if (begin == std::string::npos) return "";
+  return config.substr(begin, config.find(' ', begin + 1) - begin);
+}
+
+}  // namespace
+
+void prepare_process() {
+  static std::once_flag once;
+  std::call_once(once, prepare_once);
+}
+
+void use(const Computing& computing) {
+  prepare_process();
+  at::globalContext().setDeterministicAlgorithms(computing.deterministic,
+                                                 /*warn_only=*/false);
+  set_threads(computing.deterministic ? 1 : computing.threads);
+}
+
+SingleThread::SingleThread() : threads_(at::get_num_threads()) {
+  set_threads(1);
+}
+
+SingleThread::~SingleThread() { set_threads(threads_); }
+
+std::string blas_name() {
+  using Text = const char*();
+  if (auto* config = loaded_function<Text>("openblas_get_config")) {
+    auto* core = loaded_function<Text>("openblas_get_corename");
+    return fmt::format("OpenBLAS{} ({})", version_in(config()),
+                       core != nullptr ? core() : "unknown core");
+  }
+  if (at::globalContext().hasMKL()) return "Intel MKL";
+  return "neither OpenBLAS nor MKL (slow; install libopenblas0-pthread)";
+}
+
+}  // namespace dtune

@@ -1,0 +1,255 @@
+#include "dtune/train/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/base/clock.h"
+#include "dtune/train/checkpoint.h"
+#include "dtune/train/device.h"
+#include "dtune/train/evaluate.h"
+#include "dtune/train/failure.h"
+#include "dtune/train/model_file.h"
+#include "dtune/train/process.h"
+#include "dtune/train/trainer.h"
+
+namespace dtune {
+namespace {
+
+bool trains_on_validation(const TrialAssignment& assignment) {
+  return assignment.kind == TrialKind::final &&
+         assignment.recipe.final_training.data ==
+             FinalData::train_and_validation;
+}
+
+double epochs_of(const TrialAssignment& assignment) {
+  const double own = assignment.recipe.final_training.epochs;
+  if (assignment.kind == TrialKind::final && own > 0) return own;
+  return assignment.recipe.train.epochs;
+}
+
+// Where steps end, in samples seen.
+struct StepPlan {
+  int64_t step = 1;
+  int64_t total = 1;
+  int horizon = 1;
+
+  int64_t end_of(int number) const {
+    return number >= horizon ? total : std::min(number * step, total);
+  }
+};
+
+// `count`: samples an epoch of this training. Where it also has the validation
+// split, steps grow with it, so that there are as many.
+StepPlan plan_steps(const TrialAssignment& assignment, const PreparedData& data,
+                    int64_t count) {
+  const TrainSpec& train = assignment.recipe.train;
+  const int64_t usual = data.count(Split::train);
+  const int64_t step = train.step_samples > 0 ? train.step_samples : usual;
+  StepPlan plan;
+  plan.step = (step * count + usual - 1) / usual;
+  plan.total = std::max<int64_t>(
+      1, std::llround(epochs_of(assignment) * static_cast<double>(count)));
+  plan.horizon = assignment.horizon;
+  return plan;
+}
+
+void check_splits(const TrialAssignment& assignment, const PreparedData& data) {
+  const std::string& metric = assignment.recipe.objective.metric;
+  if (data.count(Split::train) == 0) {
+    throw Error(ErrorKind::data,
+                "data: the training split is empty (check "
+                "data.path and data.limit)");
+  }
+  if (assignment.kind == TrialKind::search && metric.starts_with("val_") &&
+      data.count(Split::validation) == 0) {
+    throw Error(ErrorKind::config,
+                fmt::format("data.validation: the validation split is empty, "
+                            "but the objective is {} (set data.validation to a "
+                            "share or a number of samples)",
+                            metric));
+  }
+}
+
+class CnnSession final : public TrialSession {
+ public:
+  CnnSession(TrialAssignment assignment,
+             std::shared_ptr<const PreparedData> data)
+      : assignment_(std::move(assignment)),
+        data_(std::move(data)),
+        where_(fmt::format("trial {}", assignment_.trial)),
+        normalization_(
+            normalization_of(*data_, assignment_.recipe.data.normalize)),
+        device_(find_device(assignment_.recipe.train.device)) {
+    check_splits(assignment_, *data_);
+    if (assignment_.recipe.train.bf16) {
+      throw Error(ErrorKind::config,
+                  "train.bf16: networks compute in float32 (remove it)");
+    }
+    as_trial_failure(where_, [this] { begin(); });
+  }
+
+  int steps_done() const override { return steps_; }
+
+  StepReport run_step(const std::atomic<bool>& stop) override {
+    if (unheard_) {
+      ++steps_;
+      return *std::exchange(unheard_, std::nullopt);
+    }
+    try {
+      return as_trial_failure(where_, [&] { return train_step(stop); });
+    } catch (const TrialFailure& failure) {
+      throw TrialFailure(
+          failure.reason(),
+          fmt::format("step {}: {}", steps_ + 1, failure.what()));
+    }
+  }
+
+  uint64_t resident_bytes() const override {
+    return trainer_->resident_bytes();
+  }
+
+  std::map<std::string, double> finish_final() override {
+    if (!final_metrics_) {
+      final_metrics_ =
+          as_trial_failure(where_, [this] { return write_final(); });
+    }
+    return *final_metrics_;
+  }
+
+ private:
+  Computing computing() const {
+    return {.threads = assignment_.threads,
+            .deterministic =
+                assignment_.deterministic || assignment_.recipe.deterministic};
+  }
+
+  CheckpointOwner owner() const {
+    return {assignment_.study_id, assignment_.trial, assignment_.seed};
+  }
+
+  void make_trainer() {
+    trainer_ = nullptr;  // frees its memory first
+    trainer_ = std::make_unique<Trainer>(
+        assignment_.recipe,
+        TrainerOptions{.seed = assignment_.seed,
+                       .epochs = epochs_of(assignment_),
+                       .device = device_,
+                       .with_validation = trains_on_validation(assignment_)},
+        data_);
+    plan_ = plan_steps(assignment_, *data_, trainer_->count());
+  }
+
+  void begin() {
+    use(computing());
+    make_trainer();
+    if (assignment_.resume_step == 0) return;
+    StepReport report =
+        load_checkpoint(assignment_.checkpoint, owner(), *trainer_);
+    steps_ = assignment_.resume_step;
+    if (report.step == steps_ + 1) {
+      unheard_ = std::move(report);
+    } else if (report.step != steps_) {
+      throw TrialFailure(
+          Reason::crashed,
+          fmt::format("{}: the checkpoint cannot be used: it holds step {}, "
+                      "not {} (the trial has to start again)",
+                      assignment_.checkpoint.string(), report.step, steps_));
+    }
+    last_ =
+        steps_ == report.step ? std::move(report.metrics) : unheard_->metrics;
+  }
+
+  // Back to the end of the last whole step, after one that was broken off.
+  void restore() {
+    make_trainer();
+    if (steps_ > 0) {
+      load_checkpoint(assignment_.checkpoint, owner(), *trainer_);
+    }
+    broken_off_ = false;
+  }
+
+  StepReport train_step(const std::atomic<bool>& stop) {
+    use(computing());
+    if (broken_off_) restore();
+    broken_off_ = true;
+    const MonoTime begin = system_clock().now();
+    StepReport report;
+    report.step = steps_ + 1;
+    const LossTotals totals =
+        trainer_->train_to(plan_.end_of(report.step), stop);
+    if (totals.samples > 0) {
+      report.metrics["train_loss"] = totals.loss / totals.weight;
+      report.metrics["train_accuracy"] = static_cast<double>(totals.right) /
+                                         static_cast<double>(totals.samples);
+    }
+    if (!trains_on_validation(assignment_)) {
+      report.metrics.merge(judge(Split::validation, "val_"));
+    }
+    const MonoTime trained = system_clock().now();
+    report.seconds = to_seconds(trained - begin);
+    if (!assignment_.checkpoint.empty()) {
+      write_checkpoint(assignment_.checkpoint, owner(), assignment_.attempt,
+                       report, *trainer_);
+    }
+    report.checkpoint_seconds = to_seconds(system_clock().now() - trained);
+    broken_off_ = false;
+    ++steps_;
+    last_ = report.metrics;
+    return report;
+  }
+
+  std::map<std::string, double> judge(Split split, const std::string& prefix) {
+    const BatchSource source(data_, {split}, normalization_);
+    const Answers answers =
+        answer_all(trainer_->network(), source, data_->classes(), device_);
+    if (!answers.finite()) {
+      throw TrialFailure(
+          Reason::diverged,
+          fmt::format("diverged: the network's answers are no finite numbers "
+                      "any more, at a learning rate of {:.3g} (use a smaller "
+                      "lr, a warm-up or clip_norm)",
+                      assignment_.recipe.train.lr));
+    }
+    return answers.metrics(prefix);
+  }
+
+  std::map<std::string, double> write_final() {
+    DTUNE_CHECK(assignment_.kind == TrialKind::final && !broken_off_);
+    use(computing());
+    const SingleThread exactly;
+    std::map<std::string, double> metrics = judge(Split::test, "test_");
+    std::map<std::string, double> all = last_;
+    all.insert(metrics.begin(), metrics.end());
+    write_model(assignment_.model_file,
+                ModelCard{assignment_, *data_, normalization_, std::move(all)},
+                trainer_->network());
+    return metrics;
+  }
+
+  TrialAssignment assignment_;
+  std::shared_ptr<const PreparedData> data_;
+  std::string where_;
+  Normalization normalization_;
+  at::Device device_;
+  std::unique_ptr<Trainer> trainer_;
+  StepPlan plan_;
+  int steps_ = 0;
+  bool broken_off_ = false;            // the trainer is inside a step
+  std::optional<StepReport> unheard_;  // of a step that is done already
+  std::map<std::string, double> last_;
+  std::optional<std::map<std::string, double>> final_metrics_;
+};
+
+}  // namespace
+
+std::unique_ptr<TrialSession> start_session(
+    const TrialAssignment& assignment,
+    std::shared_ptr<const PreparedData> data) {
+  return std::make_unique<CnnSession>(assignment, std::move(data));
+}
+
+}  // namespace dtune
