@@ -1,0 +1,149 @@
+#include "dtune/report/facts.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "dtune/report/text.h"
+
+namespace dtune {
+namespace {
+
+bool is_failure(TrialState state) {
+  return state == TrialState::failed || state == TrialState::lost ||
+         state == TrialState::timed_out || state == TrialState::invalid;
+}
+
+void count_reason(StateCount& count, Reason reason) {
+  const auto found =
+      std::find_if(count.reasons.begin(), count.reasons.end(),
+                   [reason](const auto& r) { return r.first == reason; });
+  if (found == count.reasons.end()) {
+    count.reasons.emplace_back(reason, 1);
+  } else {
+    ++found->second;
+  }
+}
+
+// Reasons that say more than the state does.
+bool tells(TrialState state) {
+  return state == TrialState::cut || is_failure(state);
+}
+
+std::string describe_reasons(const StateCount& count) {
+  if (!tells(count.state)) return "";
+  std::string text;
+  for (const auto& [reason, trials] : count.reasons) {
+    text += text.empty() ? " (" : ", ";
+    if (count.reasons.size() > 1) text += fmt::format("{} ", trials);
+    text += to_string(reason);
+  }
+  return text.empty() ? text : text + ")";
+}
+
+}  // namespace
+
+StudyFacts facts_of(const StudyRow& row, const std::string& database) {
+  StudyFacts facts;
+  facts.database = database;
+  facts.recipe_path = row.recipe_path;
+  facts.budget_trials = row.budget_trials;
+  facts.budget_seconds = row.budget_seconds;
+  facts.budget_steps = row.budget_steps;
+  facts.result = decode_final_result(row.final_json);
+  return facts;
+}
+
+std::vector<StateCount> count_states(const Study& study) {
+  std::vector<StateCount> counts;
+  for (const TrialState state :
+       {TrialState::waiting, TrialState::running, TrialState::paused,
+        TrialState::complete, TrialState::cut, TrialState::failed,
+        TrialState::lost, TrialState::timed_out, TrialState::invalid}) {
+    counts.push_back({state, 0, {}});
+  }
+  for (const Trial& trial : study.trials) {
+    if (trial.kind != TrialKind::search) continue;
+    StateCount& count = counts.at(static_cast<size_t>(trial.state));
+    ++count.trials;
+    count_reason(count, trial.reason);
+  }
+  for (StateCount& count : counts) {
+    std::stable_sort(
+        count.reasons.begin(), count.reasons.end(),
+        [](const auto& a, const auto& b) { return a.second > b.second; });
+  }
+  return counts;
+}
+
+std::vector<const Trial*> failed_trials(const Study& study) {
+  std::vector<const Trial*> failed;
+  for (const Trial& trial : study.trials) {
+    if (trial.kind == TrialKind::search && is_failure(trial.state)) {
+      failed.push_back(&trial);
+    }
+  }
+  return failed;
+}
+
+const StepReport* best_report(const ObjectiveSpec& objective,
+                              const Trial& trial) {
+  const StepReport* best = nullptr;
+  double best_so_far = 0;
+  for (const StepReport& report : trial.curve) {
+    const auto value = objective_value(objective, report);
+    if (value && (best == nullptr || *value > best_so_far)) {
+      best = &report;
+      best_so_far = *value;
+    }
+  }
+  return best;
+}
+
+double metric_of(const ObjectiveSpec& objective, double objective_value) {
+  return objective.goal == Goal::maximize ? objective_value : -objective_value;
+}
+
+std::map<std::string, double> result_metrics(const Study& study,
+                                             const StudyFacts& facts) {
+  std::map<std::string, double> metrics;
+  if (const Trial* best = incumbent(study)) {
+    metrics = best_report(study.recipe.objective, *best)->metrics;
+  }
+  if (facts.result) {
+    for (const auto& [name, value] : facts.result->metrics) {
+      metrics[name] = value;
+    }
+  }
+  return metrics;
+}
+
+std::string describe_states(const Study& study) {
+  int total = 0;
+  std::string text;
+  for (const StateCount& count : count_states(study)) {
+    total += count.trials;
+    if (count.trials == 0) continue;
+    std::string state = to_string(count.state);
+    std::replace(state.begin(), state.end(), '_', ' ');
+    text += fmt::format("{}{} {}{}", text.empty() ? ": " : ", ", count.trials,
+                        state, describe_reasons(count));
+  }
+  return fmt::format("{} trial{}{}", total, total == 1 ? "" : "s", text);
+}
+
+std::string next_command(const Study& study, const StudyFacts& facts) {
+  const std::string database = shell_quoted(facts.database);
+  if (study.state == StudyState::interrupted) return "dtune resume " + database;
+  if (study.state == StudyState::running) return "dtune status " + database;
+  if (study.state == StudyState::failed) {
+    return failed_trials(study).empty() ? "dtune resume " + database
+                                        : "dtune status " + database;
+  }
+  if (facts.result && !facts.result->model.empty()) {
+    return "dtune eval " + shell_quoted(facts.result->model);
+  }
+  return "dtune best " + database;
+}
+
+}  // namespace dtune

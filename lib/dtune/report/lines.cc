@@ -1,0 +1,76 @@
+#include "dtune/report/lines.h"
+
+#include <fmt/format.h>
+
+#include "dtune/report/text.h"
+#include "dtune/report/trial_table.h"
+
+namespace dtune {
+namespace {
+
+std::string stamp(double seconds) { return fmt::format("{:.1f}s ", seconds); }
+
+std::string best_text(const Study& study) {
+  const ObjectiveSpec& objective = study.recipe.objective;
+  const Trial* best = incumbent(study);
+  if (best == nullptr) return "";
+  return fmt::format(" (best {})",
+                     format_metric(metric_of(
+                         objective, best_value(objective, *best).value_or(0))));
+}
+
+}  // namespace
+
+std::string started_line(const Study& study, double elapsed_seconds) {
+  const size_t done = study.trials.size();
+  return stamp(elapsed_seconds) +
+         fmt::format(
+             "study {} {}: {}, horizon {}, seed {}",
+             printable(study.recipe.study),
+             done == 0 ? "started"
+                       : fmt::format("resumed with {} trials", done),
+             fmt::format("{} {}", to_string(study.recipe.objective.goal),
+                         printable(study.recipe.objective.metric)),
+             study.horizon, study.recipe.seed);
+}
+
+std::string report_line(const Study& study, const Trial& trial,
+                        const StepReport& report, double elapsed_seconds) {
+  const std::string& metric = study.recipe.objective.metric;
+  const auto found = report.metrics.find(metric);
+  return stamp(elapsed_seconds) +
+         fmt::format("trial {} step {} {}={}{} {}", trial.id,
+                     format_step(report.step, study.horizon), printable(metric),
+                     found == report.metrics.end()
+                         ? "missing"
+                         : format_metric(found->second),
+                     best_text(study), printable(describe(trial.point)));
+}
+
+std::string state_line(const Study& study, const Trial& trial,
+                       double elapsed_seconds) {
+  std::string line =
+      stamp(elapsed_seconds) +
+      fmt::format("trial {} {} at step {}", trial.id, state_words(trial.state),
+                  format_step(trial.steps(), study.horizon));
+  if (trial.reason != Reason::none) {
+    line += fmt::format(": {}", to_string(trial.reason));
+  }
+  if (!trial.detail.empty()) {
+    line += fmt::format(" ({})", printable(trial.detail));
+  }
+  return line;
+}
+
+std::string notice_line(const std::string& text, double elapsed_seconds) {
+  return stamp(elapsed_seconds) + "notice: " + printable(text);
+}
+
+std::string finished_line(const Study& study, double elapsed_seconds) {
+  return stamp(elapsed_seconds) +
+         fmt::format("study {} {}: {}{}", printable(study.recipe.study),
+                     to_string(study.state), describe_states(study),
+                     best_text(study));
+}
+
+}  // namespace dtune

@@ -1,0 +1,170 @@
+#include "dtune/report/live.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "dtune/report/facts.h"
+#include "dtune/report/trial_table.h"
+
+namespace dtune {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+Color color_of(StudyState state) {
+  switch (state) {
+    case StudyState::running:
+      return Color::cyan;
+    case StudyState::finished:
+      return Color::green;
+    case StudyState::interrupted:
+      return Color::yellow;
+    case StudyState::failed:
+      return Color::red;
+  }
+  return Color::none;
+}
+
+// "fashion  running  1m23s, about 8m left".
+std::string title_line(const Study& study, const ClusterStatus& status,
+                       const TextStyle& style) {
+  std::string times = format_seconds(status.elapsed_seconds);
+  if (status.remaining_seconds >= 0 && study.state == StudyState::running) {
+    times += ", about " + format_seconds(status.remaining_seconds) + " left";
+  }
+  const std::string state = to_string(study.state);
+  const int room = style.columns - 4 - display_width(state + times);
+  const std::string name =
+      fit(printable(study.recipe.study), std::max(8, room), style.unicode);
+  return paint(style, Color::bold, name) + "  " +
+         paint(style, color_of(study.state), state) + "  " + times;
+}
+
+// "████░░░░  27%  12 of 40 trials: 2 running, ...".
+std::string progress_line(const Study& study, const ClusterStatus& status,
+                          const TextStyle& style) {
+  const int width = std::clamp(style.columns / 4, 8, 30);
+  const double done = std::clamp(status.done_fraction, 0.0, 1.0);
+  const std::string percent = fmt::format(" {:3.0f}%  ", 100 * done);
+  const int room = style.columns - width - display_width(percent);
+  return paint(style, Color::green, progress_bar(done, width, style.unicode)) +
+         percent + fit(describe_states(study), room, style.unicode);
+}
+
+// "best   0.9123 val_accuracy  trial 7 step 9/12  lr=0.031 ...".
+std::string best_line(const Study& study, const TextStyle& style) {
+  const Trial* best = incumbent(study);
+  const std::string metric = printable(study.recipe.objective.metric);
+  if (best == nullptr) {
+    return fit("no " + metric + " yet", style.columns, style.unicode);
+  }
+  const ObjectiveSpec& objective = study.recipe.objective;
+  const std::string value = format_metric(
+      metric_of(objective, best_value(objective, *best).value_or(0)));
+  const std::string rest = fmt::format(
+      " {}  trial {} step {}  {}", metric, best->id,
+      format_step(best_report(objective, *best)->step, study.horizon),
+      printable(describe(best->point)));
+  const int room = style.columns - 5 - display_width(value);
+  return "best " + paint(style, Color::bold, value) +
+         fit(rest, room, style.unicode);
+}
+
+std::string rate_text(double samples_per_second) {
+  return samples_per_second > 0
+             ? format_count(static_cast<int64_t>(samples_per_second + 0.5)) +
+                   " img/s"
+             : "";
+}
+
+// "node-a 0: trial 7 43% 1,234 img/s".
+std::string slot_text(const SlotStatus& slot, bool with_node) {
+  std::string text = with_node && !slot.node.empty()
+                         ? printable(slot.node) + " "
+                         : std::string();
+  text += fmt::format("{}: ", slot.slot);
+  if (slot.trial == 0) return text + printable(slot.phase);
+  text += fmt::format("trial {}", slot.trial);
+  if (slot.phase != "training") return text + " " + printable(slot.phase);
+  if (slot.progress > 0) text += fmt::format(" {:.0f}%", 100 * slot.progress);
+  const std::string rate = rate_text(slot.samples_per_second);
+  return rate.empty() ? text : text + " " + rate;
+}
+
+std::string slot_totals(const ClusterStatus& status) {
+  double rate = 0;
+  int busy = 0;
+  int lost = 0;
+  for (const SlotStatus& slot : status.slots) {
+    rate += slot.samples_per_second;
+    busy += slot.trial != 0 ? 1 : 0;
+    lost += slot.phase == "lost" ? 1 : 0;
+  }
+  std::string text =
+      fmt::format("slots  {} of {} busy", busy, status.slots.size());
+  if (lost > 0) text += fmt::format(", {} lost", lost);
+  if (rate > 0) text += ", " + rate_text(rate);
+  return text;
+}
+
+// One line for all slots if they fit, else their totals.
+std::string slots_line(const ClusterStatus& status, const TextStyle& style) {
+  const bool one_node = std::all_of(
+      status.slots.begin(), status.slots.end(), [&](const SlotStatus& slot) {
+        return slot.node == status.slots.front().node;
+      });
+  std::string text = "slots";
+  for (const SlotStatus& slot : status.slots) {
+    text += "  " + slot_text(slot, !one_node);
+  }
+  if (display_width(text) > style.columns) text = slot_totals(status);
+  return paint(style, Color::dim, fit(text, style.columns, style.unicode));
+}
+
+// As many trials as there are lines for, and how many are left out.
+Lines trial_lines(const Study& study, int room, const TextStyle& style) {
+  std::vector<const Trial*> trials = order_for_display(study);
+  if (trials.empty() || room < 2) return {};
+  const size_t all = trials.size();
+  size_t shown = std::min(all, static_cast<size_t>(room - 1));
+  if (shown < all && room >= 3) --shown;  // for the line that says so
+  trials.resize(shown);
+  Lines lines = trial_table(study, trials, style);
+  if (shown < all && room >= 3) {
+    lines.push_back(paint(style, Color::dim,
+                          fit(fmt::format("  and {} more", all - shown),
+                              style.columns, style.unicode)));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string render_live(const Study& study, const ClusterStatus& status,
+                        const FrameSize& size, bool color, bool unicode) {
+  const TextStyle style{color, unicode, std::max(20, size.columns)};
+  const int height = std::max(1, size.rows - 1);
+  Lines lines = {title_line(study, status, style),
+                 progress_line(study, status, style), best_line(study, style)};
+  Lines tail;
+  if (!status.slots.empty()) tail.push_back(slots_line(status, style));
+
+  constexpr int kBlank = 2;  // around the table
+  const int room = height - static_cast<int>(lines.size() + tail.size());
+  const Lines table = trial_lines(study, room - kBlank, style);
+  if (!table.empty()) {
+    lines.emplace_back();
+    lines.insert(lines.end(), table.begin(), table.end());
+    lines.emplace_back();
+  }
+  lines.insert(lines.end(), tail.begin(), tail.end());
+  lines.resize(std::min(lines.size(), static_cast<size_t>(height)));
+
+  std::string frame;
+  for (const std::string& line : lines) frame += line + '\n';
+  return frame;
+}
+
+}  // namespace dtune

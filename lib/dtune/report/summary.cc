@@ -1,0 +1,296 @@
+#include "dtune/report/summary.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "dtune/report/table.h"
+#include "dtune/report/trial_table.h"
+
+namespace dtune {
+namespace {
+
+constexpr size_t kMostFailures = 5;
+
+// "best     text": a line with a label in a column of its own.
+std::string labelled(const TextStyle& style, const char* label,
+                     std::string_view text) {
+  return paint(style, Color::dim, pad_right(label, 9)) + std::string(text) +
+         '\n';
+}
+
+std::string goal_text(const ObjectiveSpec& objective) {
+  return fmt::format("{} {}", to_string(objective.goal),
+                     printable(objective.metric));
+}
+
+// Metrics whose names start with a prefix: "accuracy 0.91, loss 0.24".
+std::string metrics_text(const std::map<std::string, double>& metrics,
+                         const std::string& prefix) {
+  std::string text;
+  for (const auto& [name, value] : metrics) {
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                        printable(name.substr(prefix.size())),
+                        format_metric(value));
+  }
+  return text;
+}
+
+std::string best_lines(const Study& study, const TextStyle& style) {
+  const ObjectiveSpec& objective = study.recipe.objective;
+  const Trial* best = incumbent(study);
+  if (best == nullptr) {
+    return labelled(
+        style, "best",
+        "none: no trial has reported a finite " + printable(objective.metric));
+  }
+  const StepReport& report = *best_report(objective, *best);
+  const std::string value =
+      format_metric(metric_of(objective, *objective_value(objective, report)));
+  return labelled(style, "best",
+                  fmt::format("{} {}  (trial {}, step {})",
+                              printable(objective.metric),
+                              paint(style, Color::bold, value), best->id,
+                              format_step(report.step, study.horizon))) +
+         labelled(style, "", printable(describe(best->point)));
+}
+
+std::string result_lines(const StudyFacts& facts, const TextStyle& style) {
+  if (!facts.result) return "";
+  std::string text;
+  const std::string validation = metrics_text(facts.result->metrics, "val_");
+  const std::string test = metrics_text(facts.result->metrics, "test_");
+  if (!validation.empty()) {
+    text += labelled(style, "final",
+                     fmt::format("{} on validation (trial {})", validation,
+                                 facts.result->final_trial));
+  }
+  if (!test.empty()) {
+    text += labelled(style, "test", paint(style, Color::bold, test));
+  }
+  if (!facts.result->model.empty()) {
+    text += labelled(style, "model", printable(facts.result->model));
+  }
+  return text;
+}
+
+std::string failure_lines(const Study& study, const TextStyle& style) {
+  const std::vector<const Trial*> failed = failed_trials(study);
+  std::string text;
+  for (size_t i = 0; i < std::min(failed.size(), kMostFailures); ++i) {
+    const Trial& trial = *failed[i];
+    const std::string cause =
+        trial.detail.empty() ? to_string(trial.reason)
+                             : fmt::format("{}: {}", to_string(trial.reason),
+                                           printable(trial.detail));
+    text += labelled(
+        style, i == 0 ? "failures" : "",
+        fit(fmt::format("trial {} {} at step {}, {}", trial.id,
+                        state_words(trial.state), trial.steps(), cause),
+            std::max(40, style.columns - 9), style.unicode));
+  }
+  if (failed.size() > kMostFailures) {
+    text += labelled(style, "",
+                     fmt::format("and {} more", failed.size() - kMostFailures));
+  }
+  return text;
+}
+
+std::string heading(const Study& study, const StudyFacts& facts,
+                    const TextStyle& style) {
+  std::string text =
+      paint(style, Color::bold, printable(study.recipe.study)) +
+      fmt::format(": {} after {} of searching", to_string(study.state),
+                  format_seconds(study.searched_seconds));
+  if (facts.result && !facts.result->why.empty()) {
+    text += fmt::format(" ({})", printable(facts.result->why));
+  }
+  return text + '\n';
+}
+
+// "17 of 40 trials, 3m of 10m, 120 steps".
+std::string budget_text(const Study& study, const StudyFacts& facts) {
+  const auto search = static_cast<int64_t>(
+      std::count_if(study.trials.begin(), study.trials.end(),
+                    [](const auto& t) { return t.kind == TrialKind::search; }));
+  const auto part = [](const std::string& used, const std::string& granted,
+                       bool limited, const char* unit) {
+    return limited ? fmt::format("{} of {}{}", used, granted, unit)
+                   : used + unit;
+  };
+  return part(format_count(search), format_count(facts.budget_trials),
+              facts.budget_trials > 0, " trials") +
+         ", " +
+         part(format_seconds(study.searched_seconds),
+              format_seconds(facts.budget_seconds), facts.budget_seconds > 0,
+              "") +
+         ", " +
+         part(format_count(steps_spent(study)),
+              format_count(facts.budget_steps), facts.budget_steps > 0,
+              " steps");
+}
+
+}  // namespace
+
+std::string summary_text(const Study& study, const StudyFacts& facts,
+                         const TextStyle& style) {
+  return heading(study, facts, style) + '\n' + best_lines(study, style) +
+         result_lines(facts, style) +
+         labelled(style, "trials", describe_states(study)) +
+         failure_lines(study, style) +
+         labelled(style, "study", printable(facts.database)) + '\n' +
+         labelled(style, "next",
+                  paint(style, Color::cyan, next_command(study, facts)));
+}
+
+std::string status_text(const Study& study, const StudyFacts& facts,
+                        const TextStyle& style, int most) {
+  std::string text =
+      heading(study, facts, style) +
+      labelled(style, "goal", goal_text(study.recipe.objective)) +
+      labelled(style, "spent", budget_text(study, facts)) +
+      best_lines(study, style) + result_lines(facts, style) +
+      labelled(style, "trials", describe_states(study)) +
+      failure_lines(study, style) + '\n';
+  std::vector<const Trial*> trials = order_for_display(study);
+  const size_t all = trials.size();
+  if (all == 0) return text;
+  if (most > 0) trials.resize(std::min(all, static_cast<size_t>(most)));
+  for (const std::string& line : trial_table(study, trials, style)) {
+    text += line + '\n';
+  }
+  if (trials.size() < all) {
+    text += fmt::format("  and {} more\n", all - trials.size());
+  }
+  return text;
+}
+
+std::string best_text(const Study& study, const StudyFacts& facts,
+                      const TextStyle& style) {
+  std::string text = best_lines(study, style);
+  const Trial* best = incumbent(study);
+  if (best == nullptr) return text;
+  text += result_lines(facts, style);
+  text += labelled(style, "study", printable(facts.database));
+  text += "\nas recipe keys:\n";
+  for (const Parameter& parameter : study.recipe.space.parameters()) {
+    const auto found = best->point.find(parameter.name);
+    if (found == best->point.end()) continue;  // inactive
+    const std::string& key =
+        parameter.key.empty() ? parameter.name : parameter.key;
+    text += fmt::format("  --set {}={}\n", printable(key),
+                        shell_quoted(to_string(found->second)));
+  }
+  return text;
+}
+
+std::string trial_text(const Study& study, const Trial& trial,
+                       const std::vector<TrialEvent>& events,
+                       const TextStyle& style) {
+  std::string text = fmt::format(
+      "trial {} of {}: {}\n", trial.id, printable(study.recipe.study),
+      paint(style, color_of(trial.state), state_words(trial.state)));
+  text += labelled(style, "reason",
+                   trial.detail.empty()
+                       ? to_string(trial.reason)
+                       : fmt::format("{}: {}", to_string(trial.reason),
+                                     printable(trial.detail)));
+  text += labelled(style, "params", printable(describe(trial.point)));
+  text += labelled(style, "steps", format_step(trial.steps(), study.horizon));
+  if (!trial.checkpoint.empty()) {
+    text += labelled(style, "saved",
+                     fmt::format("{} (step {})", printable(trial.checkpoint),
+                                 trial.checkpoint_step));
+  }
+  std::vector<TableColumn> columns = {{"step", true, 0, 11},
+                                      {"time", true, 1, 9}};
+  if (!trial.curve.empty()) {
+    for (const auto& [name, value] : trial.curve.back().metrics) {
+      columns.push_back({printable(name), true, int(columns.size()), 16});
+    }
+  }
+  std::vector<TableRow> rows;
+  for (const StepReport& report : trial.curve) {
+    TableRow row = {{std::to_string(report.step), Color::none},
+                    {fmt::format("{:.2f}s", report.seconds), Color::none}};
+    for (const auto& [name, last] : trial.curve.back().metrics) {
+      const auto found = report.metrics.find(name);
+      row.push_back(
+          {found == report.metrics.end() ? "" : format_metric(found->second),
+           Color::none});
+    }
+    rows.push_back(std::move(row));
+  }
+  if (!rows.empty()) text += '\n';
+  if (!rows.empty()) {
+    for (const auto& line : render_table(columns, rows, style)) {
+      text += line + '\n';
+    }
+  }
+  if (!events.empty()) text += '\n';
+  for (const TrialEvent& event : events) {
+    const double since = double(event.wall_ms - study.created_ms) / 1000;
+    text += fmt::format(
+        "{:>10.1f}s  attempt {}  {:<9} {}{}\n", since, event.attempt,
+        state_words(event.state), to_string(event.reason),
+        event.detail.empty() ? "" : ": " + printable(event.detail));
+  }
+  return text;
+}
+
+StudyListing listing_of(const Study& study, const StudyRow& row,
+                        const std::string& database) {
+  StudyListing listing;
+  listing.database = database;
+  listing.row = row;
+  for (const Trial& trial : study.trials) {
+    listing.trials += trial.kind == TrialKind::search ? 1 : 0;
+  }
+  const ObjectiveSpec& objective = study.recipe.objective;
+  if (const Trial* best = incumbent(study)) {
+    listing.best = metric_of(objective, best_value(objective, *best).value());
+  }
+  return listing;
+}
+
+std::string ls_text(const std::vector<StudyListing>& studies,
+                    const TextStyle& style) {
+  if (studies.empty()) return "no studies here\n";
+  const std::vector<TableColumn> columns = {
+      {"file", false, 0, 40},   {"study", false, 4, 24},
+      {"state", false, 1, 11},  {"trials", true, 2, 9},
+      {"searched", true, 3, 9}, {"metric", false, 5, 20},
+      {"best", true, 1, 10},    {"problem", false, 1, 200}};
+  std::vector<TableRow> rows;
+  for (const StudyListing& s : studies) {
+    if (!s.problem.empty()) {
+      rows.push_back({{printable(s.database), Color::none},
+                      {},
+                      {},
+                      {},
+                      {},
+                      {},
+                      {},
+                      {printable(s.problem), Color::red}});
+      continue;
+    }
+    const bool stopped = s.row.state == StudyState::running && !s.held;
+    rows.push_back({{printable(s.database), Color::none},
+                    {printable(s.row.name), Color::none},
+                    {stopped ? "stopped" : to_string(s.row.state),
+                     stopped ? Color::yellow : Color::none},
+                    {format_count(s.trials), Color::none},
+                    {format_seconds(s.row.searched_seconds), Color::none},
+                    {printable(s.row.metric), Color::none},
+                    {s.best ? format_metric(*s.best) : "", Color::bold},
+                    {}});
+  }
+  std::string text;
+  for (const auto& line : render_table(columns, rows, style)) {
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace dtune
