@@ -56,8 +56,8 @@ struct RawPng {
   int width = 1;
   int depth = 8;
   int type = 0;
-  Bytes rows;     // packed as PNG packs them
-  Bytes palette;  // red, green, blue, ...
+  Bytes rows = {};     // packed as PNG packs them
+  Bytes palette = {};  // red, green, blue, ...
   bool interlaced = false;
 };
 Bytes raw_png_bytes(const RawPng& png);

@@ -48,25 +48,44 @@ uint64_t cache_key(const DataSpec& spec) {
   return key;
 }
 
-// Waits for its turn; the kernel releases the lock when a holder dies.
+// Waits for its turn; the kernel releases the lock when a holder dies, however
+// it dies. FileLock gives up at once, where here the other's work is wanted.
 class TurnLock {
  public:
-  explicit TurnLock(const fs::path& path) {
-    descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  explicit TurnLock(const fs::path& path)
+      : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (descriptor_ < 0) fail(path, errno);
-    int code = 0;
-    while (::flock(descriptor_, LOCK_EX) != 0) {
-      if ((code = errno) == EINTR) continue;
-      ::close(descriptor_);
-      fail(path, code);
-    }
+    const int code = wait();
+    if (code == 0) return;
+    ::close(descriptor_);
+    fail(path, code);
   }
   ~TurnLock() { ::close(descriptor_); }
   TurnLock(const TurnLock&) = delete;
   TurnLock& operator=(const TurnLock&) = delete;
 
  private:
+  // 0 or an errno; EWOULDBLOCK after an hour.
+  int wait() const {
+    constexpr auto kPause = std::chrono::milliseconds(20);
+    constexpr auto kLongest = std::chrono::hours(1);
+    for (auto waited = kPause * 0; ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0;
+         waited += kPause) {
+      const int code = errno;
+      const bool held = code == EWOULDBLOCK || code == EINTR;
+      if (!held || waited > kLongest) return code;
+      std::this_thread::sleep_for(kPause);
+    }
+    return 0;
+  }
+
   [[noreturn]] static void fail(const fs::path& path, int code) {
+    if (code == EWOULDBLOCK) {
+      throw Error(ErrorKind::temporary,
+                  fmt::format("{}: another process has been preparing the same "
+                              "data for an hour (end it and try again)",
+                              path.string()));
+    }
     const bool full = code == ENOSPC || code == EDQUOT;
     throw Error(full ? ErrorKind::temporary : ErrorKind::data,
                 fmt::format("{}: cannot be locked: {} (set XDG_CACHE_HOME to a "

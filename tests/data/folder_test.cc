@@ -1,0 +1,131 @@
+#include "dtune/data/folder.h"
+
+#include "data/fixtures.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/error.h"
+
+using namespace dtune;
+using namespace dtune::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of class folders that grows file by file.
+struct ImageFolder {
+  TemporaryDirectory folder;
+  fs::path root = folder.path();
+  DataSpec spec;
+
+  void add(const std::string& name, const Bytes& bytes) {
+    fs::create_directories((root / name).parent_path());
+    write_bytes(root / name, bytes);
+  }
+  SourceData read() { return read_image_folder(root, spec); }
+  std::string error() {
+    std::string text = error_of([&] { read(); }, root);
+    const std::string whole = root.string();
+    const size_t at = text.find(whole);
+    if (at != std::string::npos) text.replace(at, whole.size(), "ROOT");
+    return text;
+  }
+};
+
+Bytes gray_png(uint8_t value, int height = 4, int width = 6) {
+  return png_bytes(flat_image(height, width, {value}));
+}
+
+}  // namespace
+
+TEST_CASE("class folders are read in order of their names") {
+  ImageFolder images;
+  images.add("dog/2.png", gray_png(20));
+  images.add("dog/1.png", gray_png(10));
+  images.add("Cat/x.JPEG", jpeg_bytes(flat_image(4, 6, {90})));
+  images.add("ant/deep/1.png", gray_png(30));
+  images.add("ant/notes.txt", bytes_of("no image"));
+  images.add(".cache/1.png", gray_png(40));
+  images.add("readme.md", bytes_of("no class"));
+  const SourceData data = images.read();
+  CHECK(data.class_names == std::vector<std::string>{"Cat", "ant", "dog"});
+  CHECK(data.train.labels == std::vector<int32_t>{0, 1, 2, 2});
+  CHECK(data.train.height == 4);
+  CHECK(data.train.width == 6);
+  CHECK(data.train.channels == 3);
+  const size_t pixels = 4 * 6 * 3;
+  CHECK(data.train.images.size() == 4 * pixels);
+  CHECK(data.train.images[2 * pixels] == 10);
+  CHECK(data.train.images[3 * pixels] == 20);
+  CHECK(data.test.count() == 0);
+}
+
+TEST_CASE("train, validation and test folders are kept apart") {
+  ImageFolder images;
+  for (const char* split : {"train", "valid", "test"}) {
+    for (const char* name : {"a", "b"}) {
+      images.add(std::string(split) + "/" + name + "/1.png", gray_png(1));
+    }
+  }
+  images.add("test/b/2.png", gray_png(2));
+  const SourceData data = images.read();
+  CHECK(data.train.count() == 2);
+  CHECK(data.validation.count() == 2);
+  CHECK(data.test.labels == std::vector<int32_t>{0, 1, 1});
+}
+
+TEST_CASE("a class may be called train") {
+  ImageFolder images;
+  images.add("train/1.png", gray_png(1));
+  images.add("car/1.png", gray_png(1));
+  CHECK(images.read().class_names == std::vector<std::string>{"car", "train"});
+}
+
+TEST_CASE("images get the recipe's size, or what follows from the first") {
+  ImageFolder images;
+  images.spec.gray = true;
+  images.add("a/1.png", gray_png(10, 8, 12));
+  images.add("b/1.png", gray_png(20, 30, 30));
+  const auto shape = [&](int height, int width) {
+    images.spec.height = height;
+    images.spec.width = width;
+    const ImageSet set = images.read().train;
+    CHECK(set.channels == 1);
+    CHECK(set.images.size() == size_t(2 * set.height * set.width));
+    CHECK(set.images.back() == 20);
+    return std::pair{set.height, set.width};
+  };
+  CHECK(shape(0, 0) == std::pair{8, 12});
+  CHECK(shape(5, 7) == std::pair{5, 7});
+  CHECK(shape(4, 0) == std::pair{4, 6});
+  CHECK(shape(0, 24) == std::pair{16, 24});
+}
+
+TEST_CASE("an image folder that is wrong says which file and why") {
+  ImageFolder images;
+  CHECK(images.error() ==
+        "data: ROOT: has 0 class folders; at least two are needed (one folder "
+        "of images per class, or such folders in train/, val/ and test/)");
+  images.add("a/1.png", gray_png(1));
+  CHECK(images.error() ==
+        "data: ROOT: has 1 class folder; at least two are needed (one folder "
+        "of images per class, or such folders in train/, val/ and test/)");
+  fs::create_directories(images.root / "b");
+  CHECK(images.error() ==
+        "data: b: holds no images (.png, .jpg or .jpeg; delete the folder if "
+        "it is no class)");
+  images.add("b/broken.png", bytes_of("oops"));
+  CHECK(images.error() ==
+        "data: b/broken.png: is neither PNG nor JPEG (convert it, or give it "
+        "another ending)");
+}
+
+TEST_CASE("a class that the training images do not have is refused") {
+  ImageFolder images;
+  for (const char* name : {"train/a/1.png", "train/b/1.png", "test/c/1.png"}) {
+    images.add(name, gray_png(1));
+  }
+  CHECK(images.error() ==
+        "data: test/c: is a class that the training images do not have (add a "
+        "folder 'c' to train/, or delete it)");
+}
