@@ -3,6 +3,10 @@
 add_library(dtune_warnings INTERFACE)
 target_compile_options(dtune_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  # Fields that a designated initialiser leaves out have their defaults.
+  -Wno-missing-field-initializers
+  # GCC 12 sees overlaps in std::string that are not there (its bug 105651).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 
 find_program(DTUNE_CCACHE ccache)
