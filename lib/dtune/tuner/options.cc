@@ -1,0 +1,67 @@
+#include "dtune/tuner/options.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/suggest.h"
+
+namespace dtune {
+namespace {
+
+std::vector<std::string> to_strings(std::initializer_list<const char*> words) {
+  return {words.begin(), words.end()};
+}
+
+}  // namespace
+
+OptionReader::OptionReader(std::string where, const std::string& kind,
+                           const std::map<std::string, Value>& options,
+                           std::initializer_list<const char*> known)
+    : where_(std::move(where)), options_(options) {
+  const std::vector<std::string> names = to_strings(known);
+  for (const auto& [name, value] : options_) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string has =
+        names.empty()
+            ? fmt::format("'{}' takes no options", kind)
+            : fmt::format("'{}' takes {}", kind, fmt::join(names, ", "));
+    throw Error(ErrorKind::config,
+                fmt::format("{}.{}: unknown option{} ({})", where_, name,
+                            did_you_mean(name, names), has));
+  }
+}
+
+std::optional<int> OptionReader::integer(const std::string& name, int low,
+                                         int high) const {
+  const auto found = options_.find(name);
+  if (found == options_.end()) return std::nullopt;
+  const int64_t* value = std::get_if<int64_t>(&found->second);
+  if (value == nullptr || *value < low || *value > high) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}.{}: '{}' does not fit (write a whole number "
+                            "from {} to {})",
+                            where_, name, to_string(found->second), low, high));
+  }
+  return static_cast<int>(*value);
+}
+
+std::string OptionReader::word(const std::string& name,
+                               std::initializer_list<const char*> words) const {
+  const auto found = options_.find(name);
+  if (found == options_.end()) return *words.begin();
+  const std::vector<std::string> known = to_strings(words);
+  const std::string given = to_string(found->second);
+  if (std::find(known.begin(), known.end(), given) == known.end()) {
+    throw Error(
+        ErrorKind::config,
+        fmt::format("{}.{}: unknown word '{}'{} (one of {})", where_, name,
+                    given, did_you_mean(given, known), fmt::join(known, ", ")));
+  }
+  return given;
+}
+
+}  // namespace dtune

@@ -1,0 +1,34 @@
+// The options of a sampler or scheduler, checked once when it is made.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "dtune/space/value.h"
+
+namespace dtune {
+
+// Reads `options` of `where` ("sampler" or "scheduler"); every error is
+// Error(config) that begins with "<where>.<option>: ". Keeps a reference.
+class OptionReader {
+ public:
+  // Throws on an option that `kind` does not have, with "did you mean".
+  OptionReader(std::string where, const std::string& kind,
+               const std::map<std::string, Value>& options,
+               std::initializer_list<const char*> known);
+
+  bool has(const std::string& name) const { return options_.contains(name); }
+  // Empty where the option is not given.
+  std::optional<int> integer(const std::string& name, int low, int high) const;
+  // One of `words`, the first where the option is not given.
+  std::string word(const std::string& name,
+                   std::initializer_list<const char*> words) const;
+
+ private:
+  std::string where_;
+  const std::map<std::string, Value>& options_;
+};
+
+}  // namespace dtune

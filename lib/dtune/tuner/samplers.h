@@ -1,0 +1,27 @@
+// Samplers that look at no results. Each throws Error(config) where the
+// recipe's options or space do not fit.
+#pragma once
+
+#include <memory>
+
+#include "dtune/study/tuner.h"
+
+namespace dtune {
+
+// Points of tuner/sequence.h, warped to the user's prior (tuner/prior.h); with
+// a prior, the first proposal is the prior itself, coordinates without one
+// coming from the sequence.
+std::unique_ptr<Sampler> make_random_sampler(const Recipe& recipe);
+std::unique_ptr<Sampler> make_sobol_sampler(const Recipe& recipe);
+std::unique_ptr<Sampler> make_halton_sampler(const Recipe& recipe);
+
+// Every combination of the values of discrete parameters and of `points`
+// values of reals (ends included; evenly spaced, under `log` in the
+// logarithm). `points` also thins integers and quantised reals that have more
+// values. `order: shuffled` (by the seed) or `ordered` (the first parameter
+// changes fastest). A combination counts as covered when a trial of the study
+// has it: a resumed or widened study goes on where points are missing. Priors
+// are not looked at.
+std::unique_ptr<Sampler> make_grid_sampler(const Recipe& recipe);
+
+}  // namespace dtune
