@@ -133,9 +133,9 @@ Normalization load_model(const fs::path& path, const PreparedData& data,
   if (file.text("dtune_format") != kFormat) {
     throw Error(ErrorKind::data,
                 fmt::format("{}: is of format '{}', but this dtune reads '{}' "
-                            "(use the version that wrote it: {})",
-                            path.string(), file.text("dtune_format"), kFormat,
-                            file.text("dtune_version")));
+                            "(name the model file of a study, or use the "
+                            "version of dtune that wrote it)",
+                            path.string(), file.text("dtune_format"), kFormat));
   }
   check_fits(file, data, path);
   const size_t known =
