@@ -118,6 +118,23 @@ std::map<std::string, double> result_metrics(const Study& study,
   return metrics;
 }
 
+std::string describe_point(const Study& study, const Point& point) {
+  Point rest = point;
+  std::string text;
+  const auto add = [&](const std::string& words) {
+    if (!text.empty() && !words.empty()) text += ' ';
+    text += printable(words);
+  };
+  for (const Parameter& parameter : study.recipe.space.parameters()) {
+    const auto found = rest.find(parameter.name);
+    if (found == rest.end()) continue;  // inactive
+    add(describe({*found}));
+    rest.erase(found);
+  }
+  add(describe(rest));
+  return text;
+}
+
 std::string describe_states(const Study& study) {
   int total = 0;
   std::string text;

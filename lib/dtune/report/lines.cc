@@ -44,7 +44,7 @@ std::string report_line(const Study& study, const Trial& trial,
                      found == report.metrics.end()
                          ? "missing"
                          : format_metric(found->second),
-                     best_text(study), printable(describe(trial.point)));
+                     best_text(study), describe_point(study, trial.point));
 }
 
 std::string state_line(const Study& study, const Trial& trial,

@@ -66,7 +66,7 @@ std::string best_line(const Study& study, const TextStyle& style) {
   const std::string rest = fmt::format(
       " {}  trial {} step {}  {}", metric, best->id,
       format_step(best_report(objective, *best)->step, study.horizon),
-      printable(describe(best->point)));
+      describe_point(study, best->point));
   const int room = style.columns - 5 - display_width(value);
   return "best " + paint(style, Color::bold, value) +
          fit(rest, room, style.unicode);

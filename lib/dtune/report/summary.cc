@@ -53,7 +53,7 @@ std::string best_lines(const Study& study, const TextStyle& style) {
                               printable(objective.metric),
                               paint(style, Color::bold, value), best->id,
                               format_step(report.step, study.horizon))) +
-         labelled(style, "", printable(describe(best->point)));
+         labelled(style, "", describe_point(study, best->point));
 }
 
 std::string result_lines(const StudyFacts& facts, const TextStyle& style) {
@@ -75,20 +75,23 @@ std::string result_lines(const StudyFacts& facts, const TextStyle& style) {
   return text;
 }
 
+// "crashed: killed by signal 9".
+std::string cause_of(const Trial& trial) {
+  return trial.detail.empty() ? to_string(trial.reason)
+                              : fmt::format("{}: {}", to_string(trial.reason),
+                                            printable(trial.detail));
+}
+
 std::string failure_lines(const Study& study, const TextStyle& style) {
   const std::vector<const Trial*> failed = failed_trials(study);
   std::string text;
   for (size_t i = 0; i < std::min(failed.size(), kMostFailures); ++i) {
     const Trial& trial = *failed[i];
-    const std::string cause =
-        trial.detail.empty() ? to_string(trial.reason)
-                             : fmt::format("{}: {}", to_string(trial.reason),
-                                           printable(trial.detail));
-    text += labelled(
-        style, i == 0 ? "failures" : "",
-        fit(fmt::format("trial {} {} at step {}, {}", trial.id,
-                        state_words(trial.state), trial.steps(), cause),
-            std::max(40, style.columns - 9), style.unicode));
+    text += labelled(style, i == 0 ? "failures" : "",
+                     fit(fmt::format("trial {} {} at step {}, {}", trial.id,
+                                     state_words(trial.state), trial.steps(),
+                                     cause_of(trial)),
+                         std::max(40, style.columns - 9), style.unicode));
   }
   if (failed.size() > kMostFailures) {
     text += labelled(style, "",
@@ -131,13 +134,57 @@ std::string budget_text(const Study& study, const StudyFacts& facts) {
               " steps");
 }
 
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + '\n';
+  return text;
+}
+
+// A table of all metrics over the steps.
+std::string curve_lines(const Trial& trial, const TextStyle& style) {
+  if (trial.curve.empty()) return "";
+  const auto& names = trial.curve.back().metrics;
+  std::vector<TableColumn> columns = {{"step", true, 0, 11},
+                                      {"time", true, 1, 9}};
+  int rank = 2;
+  for (const auto& [name, last] : names) {
+    columns.push_back({printable(name), true, rank++, 16});
+  }
+  std::vector<TableRow> rows;
+  for (const StepReport& report : trial.curve) {
+    TableRow row = {{std::to_string(report.step), Color::none},
+                    {fmt::format("{:.2f}s", report.seconds), Color::none}};
+    for (const auto& [name, last] : names) {
+      const auto found = report.metrics.find(name);
+      const bool known = found != report.metrics.end();
+      row.push_back({known ? format_metric(found->second) : "", Color::none});
+    }
+    rows.push_back(std::move(row));
+  }
+  return '\n' + joined(render_table(columns, rows, style));
+}
+
+std::string event_lines(const Study& study,
+                        const std::vector<TrialEvent>& events) {
+  std::string text = events.empty() ? "" : "\n";
+  for (const TrialEvent& event : events) {
+    const double since =
+        static_cast<double>(event.wall_ms - study.created_ms) / 1000;
+    text += fmt::format(
+        "{:>10.1f}s  attempt {}  {:<9} {}{}\n", since, event.attempt,
+        state_words(event.state), to_string(event.reason),
+        event.detail.empty() ? "" : ": " + printable(event.detail));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string summary_text(const Study& study, const StudyFacts& facts,
                          const TextStyle& style) {
   return heading(study, facts, style) + '\n' + best_lines(study, style) +
          result_lines(facts, style) +
-         labelled(style, "trials", describe_states(study)) +
+         labelled(style, "search", describe_states(study)) +
          failure_lines(study, style) +
          labelled(style, "study", printable(facts.database)) + '\n' +
          labelled(style, "next",
@@ -151,15 +198,13 @@ std::string status_text(const Study& study, const StudyFacts& facts,
       labelled(style, "goal", goal_text(study.recipe.objective)) +
       labelled(style, "spent", budget_text(study, facts)) +
       best_lines(study, style) + result_lines(facts, style) +
-      labelled(style, "trials", describe_states(study)) +
+      labelled(style, "search", describe_states(study)) +
       failure_lines(study, style) + '\n';
   std::vector<const Trial*> trials = order_for_display(study);
   const size_t all = trials.size();
   if (all == 0) return text;
   if (most > 0) trials.resize(std::min(all, static_cast<size_t>(most)));
-  for (const std::string& line : trial_table(study, trials, style)) {
-    text += line + '\n';
-  }
+  text += joined(trial_table(study, trials, style));
   if (trials.size() < all) {
     text += fmt::format("  and {} more\n", all - trials.size());
   }
@@ -191,52 +236,15 @@ std::string trial_text(const Study& study, const Trial& trial,
   std::string text = fmt::format(
       "trial {} of {}: {}\n", trial.id, printable(study.recipe.study),
       paint(style, color_of(trial.state), state_words(trial.state)));
-  text += labelled(style, "reason",
-                   trial.detail.empty()
-                       ? to_string(trial.reason)
-                       : fmt::format("{}: {}", to_string(trial.reason),
-                                     printable(trial.detail)));
-  text += labelled(style, "params", printable(describe(trial.point)));
+  text += labelled(style, "reason", cause_of(trial));
+  text += labelled(style, "params", describe_point(study, trial.point));
   text += labelled(style, "steps", format_step(trial.steps(), study.horizon));
   if (!trial.checkpoint.empty()) {
     text += labelled(style, "saved",
                      fmt::format("{} (step {})", printable(trial.checkpoint),
                                  trial.checkpoint_step));
   }
-  std::vector<TableColumn> columns = {{"step", true, 0, 11},
-                                      {"time", true, 1, 9}};
-  if (!trial.curve.empty()) {
-    for (const auto& [name, value] : trial.curve.back().metrics) {
-      columns.push_back({printable(name), true, int(columns.size()), 16});
-    }
-  }
-  std::vector<TableRow> rows;
-  for (const StepReport& report : trial.curve) {
-    TableRow row = {{std::to_string(report.step), Color::none},
-                    {fmt::format("{:.2f}s", report.seconds), Color::none}};
-    for (const auto& [name, last] : trial.curve.back().metrics) {
-      const auto found = report.metrics.find(name);
-      row.push_back(
-          {found == report.metrics.end() ? "" : format_metric(found->second),
-           Color::none});
-    }
-    rows.push_back(std::move(row));
-  }
-  if (!rows.empty()) text += '\n';
-  if (!rows.empty()) {
-    for (const auto& line : render_table(columns, rows, style)) {
-      text += line + '\n';
-    }
-  }
-  if (!events.empty()) text += '\n';
-  for (const TrialEvent& event : events) {
-    const double since = double(event.wall_ms - study.created_ms) / 1000;
-    text += fmt::format(
-        "{:>10.1f}s  attempt {}  {:<9} {}{}\n", since, event.attempt,
-        state_words(event.state), to_string(event.reason),
-        event.detail.empty() ? "" : ": " + printable(event.detail));
-  }
-  return text;
+  return text + curve_lines(trial, style) + event_lines(study, events);
 }
 
 StudyListing listing_of(const Study& study, const StudyRow& row,
@@ -258,21 +266,14 @@ std::string ls_text(const std::vector<StudyListing>& studies,
                     const TextStyle& style) {
   if (studies.empty()) return "no studies here\n";
   const std::vector<TableColumn> columns = {
-      {"file", false, 0, 40},   {"study", false, 4, 24},
-      {"state", false, 1, 11},  {"trials", true, 2, 9},
-      {"searched", true, 3, 9}, {"metric", false, 5, 20},
-      {"best", true, 1, 10},    {"problem", false, 1, 200}};
+      {"file", false, 0, 40}, {"study", false, 4, 24}, {"state", false, 1, 11},
+      {"trials", true, 2, 9}, {"time", true, 3, 9},    {"metric", false, 5, 20},
+      {"best", true, 1, 10}};
   std::vector<TableRow> rows;
+  std::string problems;
   for (const StudyListing& s : studies) {
     if (!s.problem.empty()) {
-      rows.push_back({{printable(s.database), Color::none},
-                      {},
-                      {},
-                      {},
-                      {},
-                      {},
-                      {},
-                      {printable(s.problem), Color::red}});
+      problems += paint(style, Color::red, printable(s.problem)) + '\n';
       continue;
     }
     const bool stopped = s.row.state == StudyState::running && !s.held;
@@ -283,14 +284,11 @@ std::string ls_text(const std::vector<StudyListing>& studies,
                     {format_count(s.trials), Color::none},
                     {format_seconds(s.row.searched_seconds), Color::none},
                     {printable(s.row.metric), Color::none},
-                    {s.best ? format_metric(*s.best) : "", Color::bold},
-                    {}});
+                    {s.best ? format_metric(*s.best) : "", Color::bold}});
   }
-  std::string text;
-  for (const auto& line : render_table(columns, rows, style)) {
-    text += line + '\n';
-  }
-  return text;
+  const std::string table =
+      rows.empty() ? "" : joined(render_table(columns, rows, style));
+  return table + problems;
 }
 
 }  // namespace dtune

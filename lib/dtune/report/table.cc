@@ -44,7 +44,7 @@ void shrink(const std::vector<TableColumn>& columns, int available,
     if (worst == columns.size() || columns[worst].rank == 0) return;
     // A text column may be cut before it goes altogether.
     const int excess = total_width(widths) - available;
-    constexpr int kStillTells = 12;
+    constexpr int kStillTells = 8;
     const bool cut =
         !columns[worst].right && widths[worst] - excess >= kStillTells;
     widths[worst] = cut ? widths[worst] - excess : 0;

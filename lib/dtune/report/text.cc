@@ -74,6 +74,25 @@ int width_of(char32_t c) {
   return std::any_of(kWide.begin(), kWide.end(), holds) ? 2 : 1;
 }
 
+// Bytes of the escape sequence that the text starts with (ECMA-48: CSI ends
+// with a byte of @..~, strings such as OSC with BEL or ESC \\).
+size_t escape_length(std::string_view text) {
+  if (text.size() < 2) return 1;
+  if (text[1] == '[') {
+    size_t i = 2;
+    while (i < text.size() && text[i] >= 0x20 && text[i] < 0x40) ++i;
+    return std::min(text.size(), i + 1);
+  }
+  if (std::string_view("]P_^X").find(text[1]) == std::string_view::npos) {
+    return 2;
+  }
+  for (size_t i = 2; i < text.size(); ++i) {
+    if (text[i] == '\a') return i + 1;
+    if (text[i] == '\x1b') return std::min(text.size(), i + 2);
+  }
+  return text.size();
+}
+
 const char* code_of(Color color) {
   switch (color) {
     case Color::none:
@@ -109,6 +128,10 @@ std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
+    if (text.front() == '\x1b') {
+      text.remove_prefix(escape_length(text));
+      continue;
+    }
     const CodePoint point = next_code_point(text);
     const char32_t c = point.value;
     if (point.valid && (c == '\n' || c == '\t' || c == '\r')) {

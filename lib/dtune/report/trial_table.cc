@@ -30,15 +30,24 @@ std::string shown(const ObjectiveSpec& objective,
                          : "";
 }
 
-// What else there is to say: where it runs, or why it is as it is.
-std::string note_of(const Trial& trial) {
-  if (trial.state == TrialState::running) {
-    return trial.node.empty()
-               ? fmt::format("slot {}", trial.slot)
-               : fmt::format("{} slot {}", printable(trial.node), trial.slot);
+std::string last_shown(const ObjectiveSpec& objective, const Trial& trial) {
+  if (trial.curve.empty()) return "";
+  const auto& metrics = trial.curve.back().metrics;
+  const auto found = metrics.find(objective.metric);
+  return found == metrics.end() ? "" : format_metric(found->second);
+}
+
+// Where it runs, or why it is as it is, in a word.
+std::string why_of(const Trial& trial) {
+  switch (trial.state) {
+    case TrialState::running:
+      return fmt::format("slot {}", trial.slot);
+    case TrialState::waiting:
+    case TrialState::complete:
+      return "";
+    default:
+      return trial.reason == Reason::none ? "" : to_string(trial.reason);
   }
-  if (!trial.detail.empty()) return printable(trial.detail);
-  return trial.reason == Reason::none ? "" : to_string(trial.reason);
 }
 
 std::vector<TableColumn> columns_of(const Study& study) {
@@ -52,6 +61,7 @@ std::vector<TableColumn> columns_of(const Study& study) {
   for (const Parameter& parameter : study.recipe.space.parameters()) {
     columns.push_back({printable(parameter.name), true, rank++, 12});
   }
+  columns.push_back({"why", false, 8, 12});
   columns.push_back({"note", false, rank + 1000, 60});
   return columns;
 }
@@ -70,13 +80,14 @@ TableRow row_of(const Study& study, const Trial& trial, const Trial* best,
       {sparkline(curve_of(objective, trial), scale, kCurveWidth, unicode),
        Color::cyan},
       {format_step(trial.steps(), study.horizon), Color::none},
-      {shown(objective, last_value(objective, trial)), Color::none},
+      {last_shown(objective, trial), Color::none},
       {shown(objective, best_value(objective, trial)), strong},
   };
   for (const Parameter& parameter : study.recipe.space.parameters()) {
     row.push_back({format_parameter(trial.point, parameter.name), Color::none});
   }
-  row.push_back({note_of(trial), Color::dim});
+  row.push_back({why_of(trial), Color::dim});
+  row.push_back({printable(trial.detail), Color::dim});
   return row;
 }
 
