@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "dtune/study/recipe.h"
 
 namespace dtune {
+
+struct Document;  // config/document.h
 
 // One problem of a recipe.
 struct Diagnostic {
@@ -64,9 +67,9 @@ class RecipeFile {
   std::string search_hash() const;
 
  private:
-  std::string yaml_;  // with overrides applied
-  std::string name_;
-  std::filesystem::path directory_;
+  explicit RecipeFile(std::shared_ptr<const Document> document);
+
+  std::shared_ptr<const Document> document_;
   Recipe recipe_;
 };
 

@@ -35,18 +35,18 @@ const std::vector<std::string>& layer_kind_names();
 // One layer; plain data. Fields that a kind does not use keep their defaults.
 struct LayerSpec {
   LayerKind kind = LayerKind::relu;
-  std::string name;  // unique; e.g. "conv1"; prefixes the names of its weights
-  int channels = 0;  // output channels or features
+  std::string name{};  // unique; e.g. "conv1"; prefixes its weights' names
+  int channels = 0;    // output channels or features
   int kernel = 0;
   int stride = 1;
   int padding = -1;  // -1: kernel / 2 of a conv ("same" for odd kernels of
                      // stride 1), 0 of a pool; expand_model fills it in
   int groups = 1;
   bool bias = true;
-  double p = -1;                    // dropout; -1: the recipe's model.dropout
-  std::vector<LayerSpec> body;      // residual
-  std::vector<LayerSpec> shortcut;  // residual
-  std::string where;                // "recipe.yaml:12:5" or "", for error texts
+  double p = -1;                      // dropout; -1: the recipe's model.dropout
+  std::vector<LayerSpec> body{};      // residual
+  std::vector<LayerSpec> shortcut{};  // residual
+  std::string where{};  // "recipe.yaml:12:5" or "", for error texts
 };
 
 // The padding that a convolution or pool has: its own or what -1 stands for.

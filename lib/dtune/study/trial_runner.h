@@ -36,6 +36,12 @@ struct TrialAssignment {
 // the step counts.
 struct StepStopped {};
 
+// How far the step in flight is.
+struct StepProgress {
+  double fraction = 0;            // 0..1
+  double samples_per_second = 0;  // 0: unknown
+};
+
 // One trial in a worker. Not thread-safe, but `stop` may be set by any thread.
 class TrialSession {
  public:
@@ -51,6 +57,8 @@ class TrialSession {
   // kind == final, after the last step: evaluates the test split (once), writes
   // the model; returns test metrics ("test_accuracy", ...).
   virtual std::map<std::string, double> finish_final() = 0;
+  // Thread-safe, also while a step runs; must not block.
+  virtual StepProgress progress() const { return {}; }
 };
 
 // A failure that belongs to the trial and says why.

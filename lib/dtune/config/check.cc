@@ -1,0 +1,281 @@
+#include "dtune/config/check.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "dtune/base/suggest.h"
+#include "dtune/config/path.h"
+#include "dtune/config/schema.h"
+#include "dtune/study/data_shape.h"
+
+namespace dtune {
+namespace {
+
+class Checker {
+ public:
+  Checker(const YamlNode& tree, const Recipe& recipe, Diagnostics& diagnostics)
+      : tree_(tree), recipe_(recipe), diagnostics_(diagnostics) {}
+
+  void check_all() {
+    check_study_name();
+    check_limits();
+    if (recipe_.command) {
+      check_command();
+      return;
+    }
+    check_data();
+    check_train();
+    check_objective();
+    check_model();
+  }
+
+ private:
+  void complain(const std::string& key, const std::string& message) {
+    diagnostics_.add(mark_of_path(tree_, key), message);
+  }
+
+  // It names files and processes.
+  void check_study_name() {
+    const std::string& name = recipe_.study;
+    const auto fits = [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+    };
+    const bool good = !name.empty() && name.size() <= 64 && name[0] != '.' &&
+                      name[0] != '-' &&
+                      std::all_of(name.begin(), name.end(), fits);
+    if (!good) {
+      complain("study",
+               "'study' must be a name of 1 to 64 letters, digits, "
+               "'_', '-' and '.'");
+    }
+  }
+
+  void check_limits() {
+    const LimitsSpec& limits = recipe_.limits;
+    if (limits.heartbeat <= Duration(0)) {
+      complain("limits.heartbeat", "'limits.heartbeat' must be more than 0");
+    } else if (limits.lease < 2 * limits.heartbeat) {
+      complain("limits.lease",
+               "'limits.lease' must be at least two heartbeats, or a slot is "
+               "lost by one late message");
+    }
+  }
+
+  void check_command() {
+    if (recipe_.command->argv.empty() || recipe_.command->argv[0].empty()) {
+      complain("command",
+               "'command' names no program (write command: python "
+               "train.py --lr {lr})");
+    }
+    for (const char* section : {"data", "model", "train"}) {
+      const YamlNode* found = tree_.find(section);
+      if (found == nullptr) continue;
+      diagnostics_.add(found->key_mark,
+                       fmt::format("'{}' has no place beside 'command' (the "
+                                   "program trains; remove one of the two)",
+                                   section));
+    }
+    for (const std::string& word : recipe_.command->argv) {
+      check_placeholders(word);
+    }
+  }
+
+  // "{lrr}" that is nearly a parameter is a slip; other braces are the
+  // program's own business.
+  void check_placeholders(const std::string& word) {
+    std::vector<std::string> names;
+    for (const Parameter& parameter : recipe_.space.parameters()) {
+      names.push_back(parameter.name);
+    }
+    size_t open = 0;
+    while ((open = word.find('{', open)) != std::string::npos) {
+      const size_t close = word.find('}', open);
+      if (close == std::string::npos) return;
+      const std::string name = word.substr(open + 1, close - open - 1);
+      const std::string hint = did_you_mean(name, names);
+      const bool known =
+          std::find(names.begin(), names.end(), name) != names.end();
+      if (!known && !hint.empty()) {
+        complain("command.run", fmt::format("the command's {{{}}} is no "
+                                            "parameter{}",
+                                            name, hint));
+      }
+      open = close;
+    }
+  }
+
+  void check_data() {
+    const DataSpec& data = recipe_.data;
+    const bool needs_path =
+        data.kind == DataKind::npz || data.kind == DataKind::folder;
+    if (needs_path && data.path.empty()) {
+      complain("data", fmt::format("kind: {} needs a path (data.path: the {})",
+                                   to_string(data.kind),
+                                   data.kind == DataKind::npz
+                                       ? ".npz file"
+                                       : "folder of class folders"));
+    }
+    if ((data.height == 0) != (data.width == 0)) {
+      complain("data.size",
+               "'data.size' must be [height, width], both more "
+               "than 0");
+    }
+    for (const auto& [key, share] :
+         {std::pair("data.validation", data.validation),
+          std::pair("data.test", data.test)}) {
+      if (share > 1 && share != static_cast<double>(int64_t(share))) {
+        complain(key, fmt::format("'{}' must be a share below 1 or a whole "
+                                  "number of samples",
+                                  key));
+      }
+    }
+    if (data.kind != DataKind::npz && data.validation == 0) {
+      complain("data.validation",
+               "'data.validation' must be more than 0: without a validation "
+               "split nothing can be compared");
+    }
+  }
+
+  void check_train() {
+    const TrainSpec& train = recipe_.train;
+    const ScheduleSpec& schedule = train.schedule;
+    if (schedule.kind == ScheduleKind::step && schedule.milestones.empty()) {
+      complain("train.schedule",
+               "schedule: step needs the epochs at which the rate falls "
+               "(milestones: [6, 9])");
+    }
+    if (!std::is_sorted(schedule.milestones.begin(),
+                        schedule.milestones.end())) {
+      complain("train.schedule.milestones",
+               "'train.schedule.milestones' must rise");
+    }
+    if (train.nesterov && train.momentum == 0) {
+      complain("train.nesterov", "nesterov needs a momentum above 0");
+    }
+    const std::string& device = train.device;
+    const bool numbered =
+        device.starts_with("cuda:") && device.size() > 5 &&
+        device.size() <= 8 &&
+        std::all_of(device.begin() + 5, device.end(),
+                    [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (device != "auto" && device != "cpu" && device != "cuda" && !numbered) {
+      complain("train.device",
+               fmt::format("'train.device' must be one of auto, cpu, cuda, "
+                           "cuda:0, cuda:1, ..., but is '{}'",
+                           device));
+    }
+  }
+
+  void check_objective() {
+    const auto& known = step_metrics();
+    const std::string& metric = recipe_.objective.metric;
+    if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+    const std::string hint = did_you_mean(metric, known);
+    std::string list;
+    for (const std::string& one : known) {
+      list += (list.empty() ? "" : ", ") + one;
+    }
+    complain("objective.metric",
+             fmt::format("unknown metric '{}'{}", metric,
+                         hint.empty() ? " (known: " + list + ")" : hint));
+  }
+
+  // Expands the model and follows the shapes, as far as they are known
+  // without the data.
+  void check_model() {
+    DataShape shape = known_data_shape(recipe_.data);
+    const bool known = shape.image.channels > 0;
+    if (!known) shape.image = {.channels = 3, .height = 224, .width = 224};
+    if (shape.classes == 0) shape.classes = 2;
+    try {
+      const auto layers =
+          expand_model(recipe_.model, shape.image, shape.classes);
+      if (known) infer_shapes(layers, shape.image);
+    } catch (const Error& error) {
+      add_model_error(error.what());
+    }
+  }
+
+  // Texts of layers begin with their place.
+  void add_model_error(const std::string& text) {
+    std::vector<const LayerSpec*> layers;
+    collect(recipe_.model.layers, layers);
+    for (const LayerSpec* layer : layers) {
+      const std::string head = layer->where + ": ";
+      if (layer->where.empty() || !text.starts_with(head)) continue;
+      diagnostics_.add(layer->where, mark_of_layer(*layer),
+                       text.substr(head.size()));
+      return;
+    }
+    std::string message = text;
+    for (const char* key : {"model.arch", "model.depth"}) {
+      const std::string head = std::string(key) + ": ";
+      if (!text.starts_with(head)) continue;
+      complain(key, text.substr(head.size()));
+      return;
+    }
+    complain("model", message);
+  }
+
+  static void collect(const std::vector<LayerSpec>& layers,
+                      std::vector<const LayerSpec*>& all) {
+    for (const LayerSpec& layer : layers) {
+      all.push_back(&layer);
+      collect(layer.body, all);
+      collect(layer.shortcut, all);
+    }
+  }
+
+  Mark mark_of_layer(const LayerSpec& layer) const {
+    return mark_of_path(tree_, "model.layers." + layer.name + ".name");
+  }
+
+  const YamlNode& tree_;
+  const Recipe& recipe_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void check_recipe(const YamlNode& tree, const Recipe& recipe,
+                  Diagnostics& diagnostics) {
+  Checker(tree, recipe, diagnostics).check_all();
+}
+
+void check_idle_keys(const YamlNode& tree, const Recipe& recipe,
+                     const std::vector<std::string>& tuned,
+                     Diagnostics& diagnostics) {
+  const auto is_tuned = [&](const std::string& key) {
+    return std::find(tuned.begin(), tuned.end(), key) != tuned.end();
+  };
+  for (const IdleKey& idle : idle_keys(recipe)) {
+    if (idle.key == "model.depth" && is_tuned("model.arch")) continue;
+    const std::string section = idle.key.substr(0, idle.key.find('.'));
+    const YamlNode* node = tree.find(section);
+    const YamlNode* found =
+        node != nullptr ? node->find(idle.key.substr(section.size() + 1))
+                        : nullptr;
+    if (found == nullptr) continue;
+    diagnostics.add(found->key_mark, fmt::format("'{}' has no effect: {} "
+                                                 "(remove it)",
+                                                 idle.key, idle.reason));
+  }
+}
+
+const std::vector<std::string>& step_metrics() {
+  static const std::vector<std::string> metrics = {
+      "val_accuracy", "val_loss", "val_auc", "train_loss", "train_accuracy"};
+  return metrics;
+}
+
+std::vector<std::string> all_metrics() {
+  std::vector<std::string> metrics = step_metrics();
+  for (const char* more : {"test_accuracy", "test_loss", "test_auc"}) {
+    metrics.emplace_back(more);
+  }
+  return metrics;
+}
+
+}  // namespace dtune

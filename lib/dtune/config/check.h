@@ -1,0 +1,28 @@
+// What a recipe's values must be to each other, beyond what each takes alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dtune/config/diagnostics.h"
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+// Reports contradictions: keys that belong to another kind, missing paths,
+// layers whose shapes do not fit, ... `tree`: written out, for places.
+void check_recipe(const YamlNode& tree, const Recipe& recipe,
+                  Diagnostics& diagnostics);
+
+// Reports keys that are written but have no effect. `tuned`: keys that the
+// space sets (what they decide on is not known here).
+void check_idle_keys(const YamlNode& tree, const Recipe& recipe,
+                     const std::vector<std::string>& tuned,
+                     Diagnostics& diagnostics);
+
+// Metrics that a training reports after each step; the test split's, which
+// `expect:` may name too, come with the final training.
+const std::vector<std::string>& step_metrics();
+std::vector<std::string> all_metrics();
+
+}  // namespace dtune

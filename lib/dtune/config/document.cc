@@ -1,0 +1,195 @@
+#include "dtune/config/document.h"
+
+#include <cctype>
+#include <cstdlib>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "dtune/config/check.h"
+#include "dtune/config/expect_section.h"
+#include "dtune/config/extremes.h"
+#include "dtune/config/path.h"
+#include "dtune/config/reader.h"
+#include "dtune/config/schema.h"
+#include "dtune/config/space_section.h"
+#include "dtune/config/sugar.h"
+#include "dtune/config/writer.h"
+
+namespace dtune {
+namespace {
+
+[[noreturn]] void fail(const Sources& sources, const YamlProblem& problem) {
+  Diagnostics diagnostics(sources);
+  diagnostics.add(problem.mark, problem.message);
+  diagnostics.throw_if_any();
+  throw RecipeError({});  // not reached: there is one
+}
+
+void apply_override(YamlNode& tree, const Override& override, int source) {
+  const Mark mark{.line = 1, .column = 1, .source = source};
+  const YamlNode value = parse_yaml(override.value, source);
+  // Short forms come first: they may be what the key goes into.
+  write_out(tree);
+  const std::string problem = set_path(tree, override.key, value);
+  if (!problem.empty()) throw YamlProblem{mark, problem};
+  write_out(tree);
+}
+
+// "~/x" and paths relative to the recipe as absolute ones.
+std::string absolute_path(const std::string& path,
+                          const std::filesystem::path& directory) {
+  if (path.empty()) return path;
+  const char* home = std::getenv("HOME");
+  if (path.starts_with("~/") && home != nullptr) {
+    return std::filesystem::path(home) / path.substr(2);
+  }
+  return (directory / path).lexically_normal();
+}
+
+// "My recipe.yaml" -> "My-recipe".
+std::string study_name(const std::string& file) {
+  std::string name = std::filesystem::path(file).stem().string().substr(0, 64);
+  for (char& c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) == 0 && c != '_' && c != '-' && c != '.') c = '-';
+  }
+  const size_t first = name.find_first_not_of(".-");
+  return first == std::string::npos ? "study" : name.substr(first);
+}
+
+// Everything but space, constraints and what they are checked against.
+Recipe read_sections(const YamlNode& tree, const Document& document,
+                     Diagnostics& diagnostics) {
+  Recipe recipe;
+  recipe.study = study_name(document.sources.name);
+  recipe.directory = document.directory;
+  Reader reader(tree, "", diagnostics, recipe_keys());
+  describe_recipe(reader, recipe);
+  reader.take("command");  // known, even where it is not there
+  reader.take("space");
+  reader.take("constraints");
+  for (const char* key : {"data", "model", "train"}) {
+    if (recipe.command) reader.take(key);  // check_recipe says why not
+  }
+  recipe.expect = read_expectations(
+      reader.take("expect"),
+      recipe.command ? std::vector<std::string>() : all_metrics(), diagnostics);
+  reader.finish();
+  recipe.data.path = absolute_path(recipe.data.path, document.directory);
+  if (recipe.command) {
+    CommandSpec& command = *recipe.command;
+    command.directory =
+        command.directory.empty()
+            ? document.directory.string()
+            : absolute_path(command.directory, document.directory);
+  }
+  return recipe;
+}
+
+std::vector<std::string> tuned_keys(const SearchSpace& space) {
+  std::vector<std::string> keys;
+  for (const Parameter& parameter : space.parameters()) {
+    keys.push_back(parameter.key);
+  }
+  return keys;
+}
+
+}  // namespace
+
+Document read_document(const std::string& yaml, const std::string& name,
+                       const std::filesystem::path& directory,
+                       const std::vector<Override>& overrides) {
+  Document document;
+  document.sources.name = name;
+  document.sources.lines = Sources::split_lines(yaml);
+  document.directory =
+      std::filesystem::absolute(directory.empty() ? "." : directory)
+          .lexically_normal();
+  for (const Override& one : overrides) {
+    document.sources.overrides.push_back(one.key);
+  }
+  try {
+    document.tree = parse_yaml(yaml);
+    if (document.tree.is_null()) {
+      throw YamlProblem{{.line = 1, .column = 1},
+                        "the recipe is empty (`dtune init` writes a commented "
+                        "one)"};
+    }
+    if (!document.tree.is_map()) {
+      throw YamlProblem{document.tree.mark,
+                        fmt::format("a recipe is a section of keys, not {}",
+                                    describe_node(document.tree))};
+    }
+    write_out(document.tree);
+    for (size_t i = 0; i < overrides.size(); ++i) {
+      apply_override(document.tree, overrides[i], static_cast<int>(i) + 1);
+    }
+  } catch (const YamlProblem& problem) {
+    fail(document.sources, problem);
+  }
+  Diagnostics diagnostics(document.sources);
+  fix_parameters(document.tree, diagnostics);
+  diagnostics.throw_if_any();
+  return document;
+}
+
+Recipe read_recipe(const Document& document) {
+  Diagnostics diagnostics(document.sources);
+  Recipe recipe = read_sections(document.tree, document, diagnostics);
+  recipe.space = read_space(document.tree, recipe, diagnostics);
+  check_recipe(document.tree, recipe, diagnostics);
+  check_idle_keys(document.tree, recipe, tuned_keys(recipe.space), diagnostics);
+  diagnostics.throw_if_any();
+  check_extremes(document, recipe.space, diagnostics);
+  diagnostics.throw_if_any();
+  return recipe;
+}
+
+Recipe read_point(const Document& document,
+                  const std::vector<Parameter>& parameters,
+                  const Point& point) {
+  Diagnostics diagnostics(document.sources);
+  YamlNode tree = document.tree;
+  std::set<std::string> set_keys;
+  for (const Parameter& parameter : parameters) {
+    const auto value = point.find(parameter.name);
+    if (value == point.end() || parameter.key.empty()) continue;
+    const Mark mark = mark_of_path(document.tree, "space." + parameter.name);
+    if (!set_keys.insert(parameter.key).second) {
+      diagnostics.add(mark, fmt::format("two parameters set {} at once (their "
+                                        "conditions overlap)",
+                                        parameter.key));
+    }
+    const std::string problem =
+        set_path(tree, parameter.key, scalar_of(value->second, mark));
+    if (!problem.empty()) diagnostics.add(mark, problem);
+  }
+  tree.erase("space");
+  tree.erase("constraints");
+  Recipe recipe = read_sections(tree, document, diagnostics);
+  check_recipe(tree, recipe, diagnostics);
+  diagnostics.throw_if_any();
+  return recipe;
+}
+
+YamlNode resolve(const Recipe& recipe) {
+  std::set<std::string> left_out;
+  for (const IdleKey& idle : idle_keys(recipe)) left_out.insert(idle.key);
+  for (const Parameter& parameter : recipe.space.parameters()) {
+    // Conditional parameters leave the base value for when they do not apply,
+    // layers are never complete without theirs.
+    const bool stays =
+        !parameter.when.empty() || parameter.key.starts_with("model.layers.");
+    if (!stays) left_out.insert(parameter.key);
+  }
+  YamlNode tree = YamlNode::map();
+  Recipe copy = recipe;  // a Fields takes values that it could change
+  Writer writer(tree, "", left_out);
+  describe_recipe(writer, copy);
+  write_space(tree, recipe.space);
+  write_expectations(tree, recipe.expect);
+  return tree;
+}
+
+}  // namespace dtune

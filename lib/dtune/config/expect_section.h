@@ -1,0 +1,20 @@
+// `expect:` of a recipe: what turns a run into a check.
+#pragma once
+
+#include <vector>
+
+#include "dtune/config/diagnostics.h"
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+// Reads {metric: ">= 0.90"} or {metric: [">= 0.90", "<= 0.99"]}. `metrics`:
+// the names that there are; empty where any is possible (a command).
+std::vector<Expectation> read_expectations(
+    const YamlNode* node, const std::vector<std::string>& metrics,
+    Diagnostics& diagnostics);
+
+void write_expectations(YamlNode& recipe,
+                        const std::vector<Expectation>& expectations);
+
+}  // namespace dtune

@@ -1,0 +1,261 @@
+#include "dtune/config/layer_list.h"
+
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace dtune {
+namespace {
+
+// The field that a kind's short form gives: `conv: 32`.
+const char* main_field(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::conv:
+    case LayerKind::linear:
+      return "channels";
+    case LayerKind::max_pool:
+    case LayerKind::avg_pool:
+      return "kernel";
+    case LayerKind::group_norm:
+      return "groups";
+    case LayerKind::dropout:
+      return "p";
+    case LayerKind::residual:
+      return "body";
+    case LayerKind::batch_norm:
+    case LayerKind::relu:
+    case LayerKind::gelu:
+    case LayerKind::tanh:
+    case LayerKind::global_avg_pool:
+    case LayerKind::flatten:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+constexpr double kMaxChannels = 65536;
+constexpr double kMaxKernel = 1024;
+
+void describe_window(Fields& f, LayerSpec& layer) {
+  f.integer("kernel", layer.kernel, between(1, kMaxKernel));
+  f.integer("stride", layer.stride, between(1, kMaxKernel));
+  if (f.reading() || layer.padding >= 0) {
+    f.integer("padding", layer.padding, between(0, kMaxKernel));
+  }
+}
+
+void describe_conv(Fields& f, LayerSpec& layer) {
+  if (f.reading()) layer.kernel = 3;
+  f.integer("channels", layer.channels, between(1, kMaxChannels));
+  describe_window(f, layer);
+  f.integer("groups", layer.groups, between(1, kMaxChannels));
+  f.flag("bias", layer.bias);
+}
+
+void describe_linear(Fields& f, LayerSpec& layer) {
+  f.integer("channels", layer.channels, between(1, kMaxChannels));
+  f.flag("bias", layer.bias);
+}
+
+// A pool steps by its own size unless it says otherwise.
+void describe_pool(Fields& f, LayerSpec& layer) {
+  if (f.reading()) {
+    layer.kernel = 2;
+    layer.stride = 0;
+  }
+  describe_window(f, layer);
+  if (layer.stride == 0) layer.stride = layer.kernel;
+}
+
+void describe_layer(Fields& f, LayerSpec& layer) {
+  f.text("name", layer.name);
+  switch (layer.kind) {
+    case LayerKind::conv:
+      return describe_conv(f, layer);
+    case LayerKind::linear:
+      return describe_linear(f, layer);
+    case LayerKind::max_pool:
+    case LayerKind::avg_pool:
+      return describe_pool(f, layer);
+    case LayerKind::group_norm:
+      return f.integer("groups", layer.groups, between(1, kMaxChannels));
+    case LayerKind::dropout:
+      if (f.reading() || layer.p >= 0) {
+        f.real("p", layer.p, up_to_below(0, 1));
+      }
+      return;
+    case LayerKind::residual:
+      describe_layers(f, "body", layer.body);
+      return describe_layers(f, "shortcut", layer.shortcut);
+    case LayerKind::batch_norm:
+    case LayerKind::relu:
+    case LayerKind::gelu:
+    case LayerKind::tanh:
+    case LayerKind::global_avg_pool:
+    case LayerKind::flatten:
+      return;
+  }
+}
+
+// The fields that a parameter may set.
+std::vector<const char*> fields_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::conv:
+      return {"channels", "kernel", "stride", "padding", "groups", "bias"};
+    case LayerKind::linear:
+      return {"channels", "bias"};
+    case LayerKind::max_pool:
+    case LayerKind::avg_pool:
+      return {"kernel", "stride", "padding"};
+    case LayerKind::group_norm:
+      return {"groups"};
+    case LayerKind::dropout:
+      return {"p"};
+    default:
+      return {};
+  }
+}
+
+// `relu` or `conv: 32` as {relu: {}} or {conv: {channels: 32}}.
+void lengthen(YamlNode& item) {
+  if (item.is_scalar()) {
+    YamlNode map = YamlNode::map(item.mark);
+    YamlNode& fields = map.entry(item.text, item.mark);
+    fields.kind = YamlNode::Kind::map;
+    item.set_value(map);
+  }
+  if (!item.is_map() || item.items.size() != 1) return;
+  YamlNode& fields = item.items[0];
+  const auto kind = parse_layer_kind(fields.key);
+  if (!kind) {
+    if (!fields.is_map()) fields.set_value(YamlNode::map(fields.key_mark));
+    return;
+  }
+  if (fields.is_null()) fields.set_value(YamlNode::map(fields.key_mark));
+  if (fields.is_map()) return;
+  if (const char* field = main_field(*kind)) {
+    YamlNode map = YamlNode::map(fields.mark);
+    map.entry(field, fields.mark).set_value(fields);
+    fields.set_value(map);
+  }
+}
+
+void rename(YamlNode& fields, const std::string& old_name,
+            const std::string& new_name) {
+  YamlNode* found = fields.find(old_name);
+  if (found != nullptr && fields.find(new_name) == nullptr) {
+    found->key = new_name;
+  }
+}
+
+// Names a user gave, so that none of ours takes one.
+void collect_names(const YamlNode& list, std::set<std::string>& names) {
+  for (const std::string& name : layer_names(list)) names.insert(name);
+}
+
+struct Naming {
+  std::set<std::string> taken;
+  std::map<std::string, int> count;
+};
+
+// Calls visit(kind, fields) for every layer, outer ones first.
+template <typename Node, typename Visit>
+void for_each_layer(Node& list, const Visit& visit) {
+  if (!list.is_list()) return;
+  for (auto& item : list.items) {
+    if (!item.is_map() || item.items.size() != 1) continue;
+    auto& fields = item.items[0];
+    if (!fields.is_map()) continue;
+    visit(fields.key, fields);
+    for (const char* inner : {"body", "shortcut"}) {
+      if (auto* inside = fields.find(inner)) for_each_layer(*inside, visit);
+    }
+  }
+}
+
+// As expand_model names them: kind and number among the layers of its kind.
+void name_layers(YamlNode& list, Naming& naming) {
+  for_each_layer(list, [&](const std::string& kind, YamlNode& fields) {
+    if (!parse_layer_kind(kind)) return;
+    int& number = naming.count[kind];
+    ++number;
+    if (fields.find("name") != nullptr) return;
+    std::string name = fmt::format("{}{}", kind, number);
+    while (!naming.taken.insert(name).second) {
+      name = fmt::format("{}{}", kind, ++number);
+    }
+    fields.entry("name", fields.mark)
+        .set_value(YamlNode::scalar(name, fields.mark));
+  });
+}
+
+void lengthen_list(YamlNode& list) {
+  if (!list.is_list()) return;
+  for (YamlNode& item : list.items) {
+    lengthen(item);
+    if (!item.is_map() || item.items.size() != 1) continue;
+    YamlNode& fields = item.items[0];
+    if (fields.key == "linear") rename(fields, "features", "channels");
+    for (const char* inner : {"body", "shortcut"}) {
+      if (YamlNode* inside = fields.find(inner)) lengthen_list(*inside);
+    }
+  }
+}
+
+}  // namespace
+
+void describe_layers(Fields& fields, const std::string& key,
+                     std::vector<LayerSpec>& layers) {
+  if (fields.reading()) layers.clear();
+  const auto describe = [&](size_t index, size_t& kind,
+                            const std::string& where, Fields& inside) {
+    if (fields.reading()) {
+      layers.push_back({.kind = static_cast<LayerKind>(kind), .where = where});
+    }
+    LayerSpec& layer = layers[index];
+    kind = static_cast<size_t>(layer.kind);
+    describe_layer(inside, layer);
+  };
+  fields.kinds(key, layers.size(), layer_kind_names(), describe);
+}
+
+void lengthen_layers(YamlNode& list) {
+  lengthen_list(list);
+  Naming naming;
+  collect_names(list, naming.taken);
+  name_layers(list, naming);
+}
+
+YamlNode* find_layer(YamlNode& list, const std::string& name) {
+  YamlNode* found = nullptr;
+  for_each_layer(list, [&](const std::string&, YamlNode& fields) {
+    const YamlNode* own = fields.find("name");
+    if (own != nullptr && own->text == name) found = &fields;
+  });
+  return found;
+}
+
+std::vector<std::string> layer_names(const YamlNode& list) {
+  std::vector<std::string> names;
+  for_each_layer(list, [&](const std::string&, const YamlNode& fields) {
+    const YamlNode* own = fields.find("name");
+    if (own != nullptr && own->is_scalar()) names.push_back(own->text);
+  });
+  return names;
+}
+
+std::vector<std::string> layer_field_keys(const YamlNode& list) {
+  std::vector<std::string> keys;
+  for_each_layer(list, [&](const std::string& word, const YamlNode& fields) {
+    const auto kind = parse_layer_kind(word);
+    const YamlNode* name = fields.find("name");
+    if (!kind || name == nullptr) return;
+    for (const char* field : fields_of(*kind)) {
+      keys.push_back(name->text + "." + field);
+    }
+  });
+  return keys;
+}
+
+}  // namespace dtune

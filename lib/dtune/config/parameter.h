@@ -1,0 +1,25 @@
+// One line of `space:`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "dtune/config/diagnostics.h"
+#include "dtune/space/search_space.h"
+
+namespace dtune {
+
+// Reads `name: {log: [a, b], key: ..., when: ...}`; reports what is wrong and
+// returns nothing then. Parameters of a command set no key.
+std::optional<Parameter> read_parameter(const YamlNode& recipe,
+                                        const YamlNode& line, bool command,
+                                        Diagnostics& diagnostics);
+
+YamlNode write_parameter(const Parameter& parameter);
+
+// The key that a line sets: `given`, checked to be one that can be tuned;
+// reports and returns "" if it is none.
+std::string resolve_key(const YamlNode& recipe, const YamlNode& line,
+                        const std::string& given, Diagnostics& diagnostics);
+
+}  // namespace dtune

@@ -1,0 +1,221 @@
+#include "dtune/config/schema.h"
+
+#include "dtune/config/layer_list.h"
+#include "dtune/config/writer.h"
+
+namespace dtune {
+
+namespace {
+
+constexpr double kMaxSide = 8192;
+
+// FinalData as a word; the type has no use for one elsewhere.
+const std::vector<std::string>& final_data_words() {
+  static const std::vector<std::string> words = {"train", "train+validation"};
+  return words;
+}
+
+void describe_data(Fields& f, DataSpec& data) {
+  f.choice("kind", data.kind, DataKind::synthetic);
+  f.text("path", data.path);
+  f.real("validation", data.validation, at_least(0));
+  f.real("test", data.test, at_least(0));
+  f.integer("split_seed", data.split_seed, at_least(0));
+  f.integer("limit", data.limit, at_least(0));
+  f.flag("normalize", data.normalize);
+  double height = data.height;
+  double width = data.width;
+  f.pair("size", height, width, between(0, kMaxSide));
+  data.height = static_cast<int>(height);
+  data.width = static_cast<int>(width);
+  f.flag("gray", data.gray);
+  f.section("augment", [&](Fields& inside) {
+    inside.flag("flip", data.augment.flip);
+    inside.integer("shift", data.augment.shift, between(0, 64));
+  });
+  f.integer("classes", data.classes, between(2, 10000));
+  f.integer("channels", data.channels, between(1, 4));
+  f.integer("samples", data.samples, between(20, 1e7));
+  f.real("difficulty", data.difficulty, between(0, 1));
+  f.flag("balance", data.balance);
+}
+
+void describe_model(Fields& f, ModelSpec& model) {
+  f.text("arch", model.arch);
+  f.integer("width", model.width, between(0, 4096));
+  f.integer("depth", model.depth, between(0, 1000));
+  f.real("dropout", model.dropout, up_to_below(0, 1));
+  describe_layers(f, "layers", model.layers);
+}
+
+void describe_schedule(Fields& f, ScheduleSpec& schedule) {
+  f.choice("kind", schedule.kind, ScheduleKind::cosine);
+  f.real("warmup", schedule.warmup, at_least(0));
+  f.real("gamma", schedule.gamma, {.low = 0, .high = 1, .above = true});
+  f.reals("milestones", schedule.milestones, more_than(0));
+  f.real("floor", schedule.floor, between(0, 1));
+}
+
+void describe_train(Fields& f, TrainSpec& train) {
+  f.real("epochs", train.epochs, {.low = 0, .high = 1e6, .above = true});
+  f.section("step", [&](Fields& inside) {
+    inside.integer("samples", train.step_samples, at_least(0));
+  });
+  f.integer("batch_size", train.batch_size, between(1, 65536));
+  f.choice("optimizer", train.optimizer, OptimizerKind::adamw);
+  f.real("lr", train.lr, more_than(0));
+  f.real("l2", train.l2, at_least(0));
+  f.flag("l2_on_all", train.l2_on_all);
+  f.real("momentum", train.momentum, up_to_below(0, 1));
+  f.flag("nesterov", train.nesterov);
+  f.pair("betas", train.beta1, train.beta2, up_to_below(0, 1));
+  f.real("clip_norm", train.clip_norm, at_least(0));
+  f.section("schedule",
+            [&](Fields& inside) { describe_schedule(inside, train.schedule); });
+  f.choice("loss", train.loss, LossKind::focal);
+  f.real("label_smoothing", train.label_smoothing, up_to_below(0, 1));
+  f.real("focal_gamma", train.focal_gamma, between(0, 100));
+  f.text("device", train.device);
+  f.flag("bf16", train.bf16);
+}
+
+void describe_command(Fields& f, CommandSpec& command) {
+  f.texts("run", command.argv);
+  f.integer("steps", command.steps, at_least(0));
+  f.text("directory", command.directory);
+  f.text_map("environment", command.environment);
+}
+
+bool ends_with_any(const std::string& text,
+                   const std::vector<std::string>& ends) {
+  for (const std::string& end : ends) {
+    if (text.ends_with(end)) return true;
+  }
+  return false;
+}
+
+void describe_objective(Fields& f, ObjectiveSpec& objective) {
+  f.text("metric", objective.metric);
+  // A loss that nobody gave a goal is to be small.
+  if (f.reading()) {
+    objective.goal = ends_with_any(objective.metric, {"loss", "error", "err"})
+                         ? Goal::minimize
+                         : Goal::maximize;
+  }
+  f.choice("goal", objective.goal, Goal::minimize);
+}
+
+void describe_budget(Fields& f, BudgetSpec& budget) {
+  f.integer("trials", budget.trials, at_least(0));
+  f.duration("time", budget.time);
+  f.integer("steps", budget.steps, at_least(0));
+}
+
+void describe_limits(Fields& f, LimitsSpec& limits) {
+  f.duration("trial_time", limits.trial_time);
+  f.duration("step_time", limits.step_time);
+  f.duration("heartbeat", limits.heartbeat);
+  f.duration("lease", limits.lease);
+  f.duration("grace", limits.grace);
+  f.integer("retries", limits.retries, between(0, 1000));
+}
+
+void describe_resources(Fields& f, ResourcesSpec& resources) {
+  f.integer("slots", resources.slots, between(0, 4096));
+  f.integer("threads_per_slot", resources.threads_per_slot, between(1, 1024));
+  f.memory("memory", resources.memory_mb);
+  f.integer("warm_trials", resources.warm_trials, between(0, 1e6));
+}
+
+void describe_final(Fields& f, FinalSpec& final_training) {
+  f.flag("enabled", final_training.enabled);
+  auto index = static_cast<size_t>(final_training.data);
+  f.word("data", index, final_data_words());
+  final_training.data = static_cast<FinalData>(index);
+  f.real("epochs", final_training.epochs, between(0, 1e6));
+  f.integer("seeds", final_training.seeds, between(1, 1000));
+}
+
+}  // namespace
+
+void describe_recipe(Fields& f, Recipe& recipe) {
+  f.text("study", recipe.study);
+  f.integer("seed", recipe.seed, at_least(0));
+  f.flag("deterministic", recipe.deterministic);
+  if (f.has("command") && !recipe.command) recipe.command.emplace();
+  if (recipe.command) {
+    f.section("command",
+              [&](Fields& in) { describe_command(in, *recipe.command); });
+  } else {
+    f.section("data", [&](Fields& in) { describe_data(in, recipe.data); });
+    f.section("model", [&](Fields& in) { describe_model(in, recipe.model); });
+    f.section("train", [&](Fields& in) { describe_train(in, recipe.train); });
+  }
+  f.section("objective",
+            [&](Fields& in) { describe_objective(in, recipe.objective); });
+  f.section("sampler", [&](Fields& in) {
+    in.text("kind", recipe.sampler.kind);
+    in.options(recipe.sampler.options);
+  });
+  f.section("scheduler", [&](Fields& in) {
+    in.text("kind", recipe.scheduler.kind);
+    in.options(recipe.scheduler.options);
+  });
+  // Without a word on the budget a study still ends.
+  constexpr int kDefaultTrials = 40;
+  if (f.reading() && !f.has("budget")) recipe.budget.trials = kDefaultTrials;
+  f.section("budget", [&](Fields& in) { describe_budget(in, recipe.budget); });
+  f.section("limits", [&](Fields& in) { describe_limits(in, recipe.limits); });
+  f.section("resources",
+            [&](Fields& in) { describe_resources(in, recipe.resources); });
+  f.section("final",
+            [&](Fields& in) { describe_final(in, recipe.final_training); });
+}
+
+const std::vector<std::string>& recipe_keys() {
+  static const std::vector<std::string> keys = [] {
+    YamlNode tree = YamlNode::map();
+    const std::set<std::string> nothing;
+    Recipe recipe;
+    Writer writer(tree, "", nothing);
+    describe_recipe(writer, recipe);
+    recipe.command.emplace();
+    describe_recipe(writer, recipe);
+    std::vector<std::string> all = leaf_keys(tree);
+    for (const char* more : {"model.layers", "command.environment", "space",
+                             "constraints", "expect"}) {
+      all.emplace_back(more);
+    }
+    return all;
+  }();
+  return keys;
+}
+
+std::vector<IdleKey> idle_keys(const Recipe& recipe) {
+  std::vector<IdleKey> idle;
+  if (recipe.command) return idle;
+  const auto add = [&](bool used, const char* key, const char* reason) {
+    if (!used) idle.push_back({key, reason});
+  };
+  const DataKind kind = recipe.data.kind;
+  const bool synthetic = kind == DataKind::synthetic;
+  const bool folder = kind == DataKind::folder;
+  for (const char* key :
+       {"data.classes", "data.channels", "data.samples", "data.difficulty"}) {
+    add(synthetic, key, "only for kind: synthetic");
+  }
+  add(!synthetic, "data.path", "not for kind: synthetic, which has no files");
+  add(folder || synthetic, "data.size", "only for kind: folder or synthetic");
+  add(folder, "data.gray", "only for kind: folder");
+  add(folder, "data.test",
+      "only for kind: folder; other kinds bring a test "
+      "split");
+  const bool layers = !recipe.model.layers.empty();
+  add(!layers, "model.arch", "not beside layers, which say it all");
+  add(!layers, "model.width", "not beside layers: give each its channels");
+  add(!layers && recipe.model.arch == "wide-resnet", "model.depth",
+      "only for arch: wide-resnet");
+  return idle;
+}
+
+}  // namespace dtune

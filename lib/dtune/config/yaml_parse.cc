@@ -1,0 +1,270 @@
+// yaml-cpp's events -> YamlNode, with limits on everything that can explode.
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include "dtune/config/yaml_node.h"
+
+namespace dtune {
+namespace {
+
+constexpr size_t kMaxBytes = size_t{256} << 10;
+constexpr size_t kMaxDepth = 32;
+constexpr size_t kMaxNodes = 20000;
+
+Mark mark_of(const YAML::Mark& mark, int source) {
+  if (mark.is_null()) return {.line = 1, .column = 1, .source = source};
+  return {.line = mark.line + 1, .column = mark.column + 1, .source = source};
+}
+
+size_t count_nodes(const YamlNode& node) {
+  size_t count = 1;
+  for (const YamlNode& item : node.items) count += count_nodes(item);
+  return count;
+}
+
+size_t depth_of(const YamlNode& node) {
+  size_t deepest = 0;
+  for (const YamlNode& item : node.items) {
+    deepest = std::max(deepest, depth_of(item));
+  }
+  return deepest + 1;
+}
+
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(int source) : source_(source) {}
+
+  YamlNode take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    YamlNode node;
+    node.mark = mark_of(mark, source_);
+    add(std::move(node), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const Mark at = mark_of(mark, source_);
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) {
+      throw YamlProblem{at, "an alias stands inside of what it names"};
+    }
+    YamlNode copy = found->second;
+    if (frames_.size() + depth_of(copy) > kMaxDepth) too_deep(at);
+    charge(count_nodes(copy), at);
+    copy.mark = at;
+    add(std::move(copy), 0);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag,
+                YAML::anchor_t anchor, const std::string& value) override {
+    const Mark at = mark_of(mark, source_);
+    check_tag(tag, at);
+    YamlNode node = YamlNode::scalar(value, at);
+    node.quoted = tag == "!";
+    const bool plain_null = !node.quoted && (value == "~" || value == "null");
+    if (plain_null) node.kind = YamlNode::Kind::null;
+    add(std::move(node), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag,
+                       YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(YamlNode::list(mark_of(mark, source_)), tag, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag,
+                  YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    open(YamlNode::map(mark_of(mark, source_)), tag, anchor);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Frame {
+    YamlNode node;
+    YAML::anchor_t anchor = 0;
+    bool has_key = false;  // a map whose next node is a value
+    std::string key;
+    Mark key_mark;
+  };
+
+  [[noreturn]] static void too_deep(const Mark& at) {
+    throw YamlProblem{
+        at, fmt::format("nested more than {} levels deep", kMaxDepth)};
+  }
+
+  static void check_tag(const std::string& tag, const Mark& at) {
+    if (tag.empty() || tag == "?" || tag == "!") return;
+    throw YamlProblem{at, fmt::format("a recipe has no tags such as '{}' "
+                                      "(leave it out)",
+                                      tag)};
+  }
+
+  void charge(size_t nodes, const Mark& at) {
+    nodes_ += nodes;
+    if (nodes_ > kMaxNodes) {
+      throw YamlProblem{at, fmt::format("more than {} values, aliases expanded "
+                                        "(is this a recipe?)",
+                                        kMaxNodes)};
+    }
+  }
+
+  void open(YamlNode node, const std::string& tag, YAML::anchor_t anchor) {
+    check_tag(tag, node.mark);
+    if (frames_.size() + 1 >= kMaxDepth) too_deep(node.mark);
+    check_key_position(node);
+    frames_.push_back({.node = std::move(node),
+                       .anchor = anchor,
+                       .has_key = false,
+                       .key = {},
+                       .key_mark = {}});
+  }
+
+  void close() {
+    Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    add(std::move(frame.node), frame.anchor);
+  }
+
+  // A list or map in the place of a key.
+  void check_key_position(const YamlNode& node) const {
+    if (frames_.empty() || !frames_.back().node.is_map()) return;
+    if (!frames_.back().has_key) {
+      throw YamlProblem{node.mark, fmt::format("a key must be a word, not {}",
+                                               describe_node(node))};
+    }
+  }
+
+  void add(YamlNode node, YAML::anchor_t anchor) {
+    charge(1, node.mark);
+    if (anchor != 0) {
+      charge(count_nodes(node), node.mark);
+      anchors_[anchor] = node;
+    }
+    if (frames_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Frame& frame = frames_.back();
+    if (!frame.node.is_map()) {
+      frame.node.items.push_back(std::move(node));
+    } else if (frame.has_key) {
+      node.key = std::move(frame.key);
+      node.key_mark = frame.key_mark;
+      frame.node.items.push_back(std::move(node));
+      frame.has_key = false;
+    } else {
+      take_key(frame, node);
+    }
+  }
+
+  static void take_key(Frame& frame, const YamlNode& node) {
+    if (!node.is_scalar() || node.text.empty()) {
+      throw YamlProblem{node.mark, fmt::format("a key must be a word, not {}",
+                                               describe_node(node))};
+    }
+    if (const YamlNode* twin = frame.node.find(node.text)) {
+      throw YamlProblem{
+          node.mark, fmt::format("key '{}' is there twice (first in line {}; "
+                                 "keep one)",
+                                 node.text, twin->key_mark.line)};
+    }
+    frame.key = node.text;
+    frame.key_mark = node.mark;
+    frame.has_key = true;
+  }
+
+  int source_;
+  YamlNode root_;
+  std::vector<Frame> frames_;
+  std::map<YAML::anchor_t, YamlNode> anchors_;
+  size_t nodes_ = 0;
+};
+
+// Length of the UTF-8 character that starts here (Unicode 15, table 3-7), or 0.
+size_t character_length(const unsigned char* at, size_t left) {
+  const auto continues = [&](size_t i, unsigned low, unsigned high) {
+    return i < left && at[i] >= low && at[i] <= high;
+  };
+  const unsigned char c = at[0];
+  if (c < 0x80) return 1;
+  if (c >= 0xc2 && c <= 0xdf) return continues(1, 0x80, 0xbf) ? 2 : 0;
+  if (c >= 0xe0 && c <= 0xef) {
+    const unsigned low = c == 0xe0 ? 0xa0 : 0x80;
+    const unsigned high = c == 0xed ? 0x9f : 0xbf;
+    return continues(1, low, high) && continues(2, 0x80, 0xbf) ? 3 : 0;
+  }
+  if (c >= 0xf0 && c <= 0xf4) {
+    const unsigned low = c == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = c == 0xf4 ? 0x8f : 0xbf;
+    const bool whole = continues(1, low, high) && continues(2, 0x80, 0xbf) &&
+                       continues(3, 0x80, 0xbf);
+    return whole ? 4 : 0;
+  }
+  return 0;
+}
+
+void check_text(const std::string& text, int source) {
+  if (text.size() > kMaxBytes) {
+    throw YamlProblem{{.line = 1, .column = 1, .source = source},
+                      fmt::format("{} bytes long, but a recipe has at most {} "
+                                  "(is this a recipe?)",
+                                  text.size(), kMaxBytes)};
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+  Mark at{.line = 1, .column = 1, .source = source};
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = character_length(bytes + i, text.size() - i);
+    if (length == 0) {
+      throw YamlProblem{at, fmt::format("byte 0x{:02x} is not UTF-8 (save the "
+                                        "file as UTF-8)",
+                                        bytes[i])};
+    }
+    const unsigned char c = bytes[i];
+    if ((c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f) {
+      throw YamlProblem{at, fmt::format("control character 0x{:02x} (is this a "
+                                        "recipe?)",
+                                        c)};
+    }
+    at.column = c == '\n' ? 1 : at.column + static_cast<int>(length);
+    if (c == '\n') ++at.line;
+    i += length;
+  }
+}
+
+}  // namespace
+
+YamlNode parse_yaml(const std::string& text, int source) {
+  check_text(text, source);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    TreeBuilder builder(source);
+    if (!parser.HandleNextDocument(builder)) return {};
+    YamlNode root = builder.take();
+    TreeBuilder rest(source);
+    if (parser.HandleNextDocument(rest)) {
+      throw YamlProblem{rest.take().mark,
+                        "a second document starts here (a recipe is one: "
+                        "remove the '---')"};
+    }
+    return root;
+  } catch (const YAML::Exception& error) {
+    throw YamlProblem{mark_of(error.mark, source), "not YAML: " + error.msg};
+  } catch (const std::exception& error) {
+    throw YamlProblem{{.line = 1, .column = 1, .source = source},
+                      std::string("not YAML: ") + error.what()};
+  }
+}
+
+}  // namespace dtune
