@@ -1,0 +1,96 @@
+#include "dtune/tuner/factory.h"
+
+#include "tuner/simulation.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/error.h"
+
+using namespace dtune;           // NOLINT(google-build-using-namespace)
+using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+Recipe with_sampler(const std::string& kind,
+                    std::map<std::string, Value> options) {
+  Recipe recipe = cube_recipe("sobol", "fifo", 0, 10);
+  recipe.sampler = {kind, std::move(options)};
+  return recipe;
+}
+
+Recipe with_scheduler(const std::string& kind,
+                      std::map<std::string, Value> options) {
+  Recipe recipe = cube_recipe("sobol", "fifo", 0, 10);
+  recipe.scheduler = {kind, std::move(options)};
+  return recipe;
+}
+
+}  // namespace
+
+TEST_CASE("every kind has a name and a summary and can be made") {
+  for (const NamedKind& kind : sampler_kinds()) {
+    CHECK_FALSE(kind.summary.empty());
+    CHECK(make_sampler(cube_recipe(kind.name, "fifo", 0, 1)) != nullptr);
+  }
+  for (const NamedKind& kind : scheduler_kinds()) {
+    CHECK_FALSE(kind.summary.empty());
+    CHECK(make_scheduler(cube_recipe("sobol", kind.name, 0, 1), 5) != nullptr);
+  }
+}
+
+TEST_CASE("the defaults of a recipe can be made") {
+  const Recipe recipe;
+  CHECK(make_sampler(recipe) != nullptr);
+  CHECK(make_scheduler(recipe, 12) != nullptr);
+}
+
+TEST_CASE("an unknown kind is named with the nearest one and all others") {
+  CHECK_THROWS_WITH_AS(
+      make_sampler(with_sampler("sobal", {})),
+      "sampler.kind: unknown sampler 'sobal', did you mean 'sobol'? (one of "
+      "sobol, halton, random, grid)",
+      Error);
+  CHECK_THROWS_WITH_AS(make_scheduler(with_scheduler("hyperband", {}), 5),
+                       "scheduler.kind: unknown scheduler 'hyperband' (one of "
+                       "asha, median, fifo)",
+                       Error);
+}
+
+TEST_CASE("an unknown option is named with what the kind takes") {
+  CHECK_THROWS_WITH_AS(
+      make_sampler(with_sampler("grid", {{"point", int64_t{3}}})),
+      "sampler.point: unknown option, did you mean 'points'? ('grid' takes "
+      "points, order)",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      make_sampler(with_sampler("random", {{"points", int64_t{3}}})),
+      "sampler.points: unknown option ('random' takes no options)", Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("asha", {{"etaa", int64_t{3}}}), 9),
+      "scheduler.etaa: unknown option, did you mean 'eta'? ('asha' takes mode, "
+      "eta, min_steps)",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("fifo", {{"eta", int64_t{3}}}), 9),
+      "scheduler.eta: unknown option ('fifo' takes no options)", Error);
+}
+
+TEST_CASE("an option out of range or of the wrong type says what fits") {
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("asha", {{"eta", int64_t{1}}}), 9),
+      "scheduler.eta: '1' does not fit (write a whole number from 2 to 100)",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("asha", {{"eta", 2.5}}), 9),
+      "scheduler.eta: '2.5' does not fit (write a whole number from 2 to 100)",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("asha", {{"min_steps", int64_t{10}}}), 9),
+      "scheduler.min_steps: '10' does not fit (write a whole number from 1 to "
+      "9)",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("asha", {{"mode", Value("agressive")}}), 9),
+      "scheduler.mode: unknown word 'agressive', did you mean 'aggressive'? "
+      "(one of standard, aggressive, conservative)",
+      Error);
+}
