@@ -21,6 +21,7 @@ class Reader {
   template <typename Read>
   auto snapshot(Read read) {
     const std::lock_guard lock(mutex_);
+    DTUNE_CHECK(opened_.connection != nullptr);
     Database& database = *opened_.connection;
     database.execute("BEGIN");
     try {
@@ -35,6 +36,11 @@ class Reader {
       }
       throw;
     }
+  }
+
+  void close() {
+    const std::lock_guard lock(mutex_);
+    opened_.connection.reset();
   }
 
  private:
@@ -71,6 +77,9 @@ class ReadOnlyStore : public TrialStore {
     return reader_.snapshot(read_decisions);
   }
 
+ protected:
+  void close_reader() { reader_.close(); }
+
  private:
   [[noreturn]] static void refuse() {
     throw Error(ErrorKind::internal,
@@ -94,6 +103,12 @@ class SqliteStore final : public ReadOnlyStore {
         }) {
     if (const auto row = read_study(*opened_.connection)) remember(*row);
   }
+
+  // The writer's connection must be the last to close: that merges the log and
+  // leaves one file.
+  ~SqliteStore() override { close_reader(); }
+  SqliteStore(const SqliteStore&) = delete;
+  SqliteStore& operator=(const SqliteStore&) = delete;
 
   void put_study(const StudyRow& row) override {
     const std::lock_guard lock(mutex_);
