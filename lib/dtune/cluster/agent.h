@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,24 @@ struct AgentOptions {
                                          // the agent appends its own
   Duration heartbeat{1'000'000'000};
   Duration grace{3'000'000'000};
+  // How long to wait for the coordinator's welcome.
+  Duration join_timeout{30'000'000'000};
+  // Gets every line that a worker writes; called on the agent's thread. May be
+  // empty: the last lines of one that crashes are reported in any case.
+  std::function<void(int slot, const std::string& line)> log_line;
 };
 
 // Runs until the coordinator says so, is gone for longer than a lease, or
-// `stop` is set. Leaves no process behind. Returns an exit code.
+// `stop` is set (1: workers may end their step's clean-up within `grace`; 2:
+// at once). Leaves no process behind. Returns an exit code: ok, temporary
+// where the coordinator is gone, study failed where no worker could be started.
+//
+// Workers get, after worker_argv: --connect <endpoint> --slot <k> --threads
+// <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT. Heartbeat
+// and grace are the coordinator's once it has answered. Workers are killed by
+// the kernel when the thread that called this ends; after a kill -9 of this
+// process, what their commands started is ended by kill_orphans() of the
+// coordinator or of the next agent.
 int run_agent(const AgentOptions& options, const std::atomic<int>& stop);
 
 }  // namespace dtune

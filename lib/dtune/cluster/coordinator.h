@@ -16,6 +16,24 @@
 
 namespace dtune {
 
+// How decisions are taken:
+// - a free slot first gets trials that are owed a lease (lost, interrupted),
+//   then what the scheduler says; budgets are enforced here;
+// - every lease has a number (attempt); what comes under an older one is
+//   dropped; a lease ends when its slot is silent for limits.lease, when no
+//   step was finished for limits.step_time (by default ten times the slowest
+//   step seen, at least the lease), or by decision;
+// - cluster/retry_policy.h says which failures are tried again, up to
+//   limits.retries times, from the last checkpoint;
+// - a report is acknowledged once it is committed; while the database cannot be
+//   written (disk full) nothing new is started, and nothing is lost;
+// - recipe.deterministic: slots are heard in turns, in the order of trials.
+//   Same seed and slots give the same decisions; each step then waits for the
+//   slowest slot.
+// - after the search the best trial is trained to the end (final_training) and
+//   tested; command studies have no model to keep, so theirs end there.
+//
+// Costs O(slots) a report, and O(log n) in the number of trials.
 struct CoordinatorOptions {
   std::string endpoint;  // ZeroMQ endpoint to bind, "ipc:///..." or "tcp://..."
   std::filesystem::path checkpoints;    // folder for checkpoint files
@@ -25,8 +43,13 @@ struct CoordinatorOptions {
   // Error(config) for a point that makes no valid recipe: the trial is invalid.
   std::function<Recipe(const Point&)> recipe_for;
   // Starts (or restarts, if it died) this machine's agent; may be empty where
-  // agents join by themselves. Polled: returns false while it is alive.
+  // agents join by themselves. Called about ten times a second; must not block.
   std::function<void()> ensure_local_agent;
+  // The study fails when it has been without any agent for this long.
+  Duration agent_timeout{60'000'000'000};
+  // Steps of the final training; 0: study.horizon, scaled where
+  // final_training.epochs differs from train.epochs.
+  int final_horizon = 0;
 };
 
 // How a study ended.
@@ -51,7 +74,15 @@ class Coordinator {
   // set (then: asks all slots to checkpoint and stop, state `interrupted`).
   // Setting `stop` twice (value 2) does not wait for the step in flight.
   // Blocks; one thread.
+  //
+  // Throws only what is nobody's trial: Error(internal), Error(store) where the
+  // database refuses to be used; agents are told to stop first. A study that
+  // failed, e.g. as every trial did, is an outcome.
   StudyOutcome run(const std::atomic<int>& stop);
+
+  // Where agents connect to: the endpoint bound, with the port that was chosen
+  // for "tcp://127.0.0.1:0".
+  std::string endpoint() const;
 
  private:
   struct Impl;

@@ -1,0 +1,344 @@
+#include "dtune/cluster/agent.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/cluster/slot_process.h"
+#include "dtune/cluster/socket.h"
+
+namespace dtune {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kHelloInterval = seconds(1);
+
+std::string host_name() {
+  std::string name(256, '\0');
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  name.resize(name.find('\0'));
+  return name;
+}
+
+class Agent {
+ public:
+  explicit Agent(const AgentOptions& options);
+  int run(const std::atomic<int>& stop);
+
+ private:
+  void wait(MonoTime until);
+  void from_coordinator(const std::string& frame);
+  void from_worker(const std::string& identity, const std::string& frame);
+  void on_welcome(const wire::Welcome& welcome, const std::string& frame);
+  void on_assign(const wire::Assign& assign, const std::string& frame);
+  void forward(int slot, const std::string& frame);
+  void say_hello();
+  void keep_alive(MonoTime now);
+  void send(const wire::Message& message) { send_raw(encode(message)); }
+  void send_raw(std::string frame) { outbox_.push_back(std::move(frame)); }
+  void flush();
+  MonoTime tick_slots(MonoTime now);
+  void begin_end(bool now, int code);
+  void shut_down();
+  SlotProcess* slot(int number);
+
+  const AgentOptions options_;
+  SlotOptions slot_options_;
+  SocketDirectory directory_;
+  SocketContext context_;
+  Socket coordinator_;
+  Socket workers_;
+  Frames outbox_;  // to the coordinator
+  std::map<int, Frames> to_workers_;
+  std::map<int, std::string> identities_;  // slot -> worker's identity
+  std::deque<SlotProcess> slots_;
+  std::string welcome_frame_;
+  std::string session_;  // of the coordinator; "": not welcome yet
+  Duration heartbeat_;
+  Duration lease_{seconds(15)};
+  MonoTime heard_;  // from the coordinator
+  MonoTime began_;
+  MonoTime next_hello_{};
+  MonoTime next_heartbeat_{};
+  MonoTime last_turn_;
+  bool ending_ = false;
+  bool end_now_ = false;
+  int code_ = kExitOk;
+};
+
+Agent::Agent(const AgentOptions& options)
+    : options_(options),
+      coordinator_(context_, Socket::Kind::dealer),
+      workers_(context_, Socket::Kind::router),
+      heartbeat_(options.heartbeat) {
+  slot_options_.argv = options.worker_argv;
+  slot_options_.endpoint = directory_.endpoint("agent");
+  slot_options_.study_id = options.study_id;
+  slot_options_.threads = options.threads_per_slot;
+  slot_options_.devices = options.devices;
+  slot_options_.grace = options.grace;
+  slot_options_.log_line = options.log_line;
+  workers_.bind(slot_options_.endpoint);
+  coordinator_.connect(options.endpoint);
+  began_ = heard_ = last_turn_ = system_clock().now();
+}
+
+int Agent::run(const std::atomic<int>& stop) {
+  while (!ending_) {
+    const MonoTime now = system_clock().now();
+    // Stopped ourselves (SIGSTOP, a suspended machine): what lapsed meanwhile
+    // is our fault, not the coordinator's.
+    if (now - last_turn_ > lease_ / 2) heard_ = now;
+    last_turn_ = now;
+    keep_alive(now);
+    const MonoTime next = session_.empty() ? next_hello_ : tick_slots(now);
+    flush();
+    wait(std::min(next, next_heartbeat_));
+    if (stop != 0) begin_end(stop > 1, kExitOk);
+  }
+  shut_down();
+  return code_;
+}
+
+void Agent::keep_alive(MonoTime now) {
+  if (session_.empty()) {
+    if (now >= next_hello_) say_hello();
+    if (now - began_ > options_.join_timeout) {
+      spdlog::error("{}: no coordinator answered within {}", options_.endpoint,
+                    format_duration(options_.join_timeout));
+      begin_end(true, kExitTemporary);
+    }
+  } else if (now - heard_ > lease_) {
+    spdlog::error("{}: the coordinator is gone", options_.endpoint);
+    begin_end(true, kExitTemporary);
+  }
+  if (now >= next_heartbeat_) {
+    if (!session_.empty() && outbox_.empty()) send(wire::Heartbeat{});
+    next_heartbeat_ = now + heartbeat_;
+  }
+}
+
+void Agent::say_hello() {
+  wire::Hello hello;
+  hello.study_id = options_.study_id;
+  hello.node = options_.node.empty() ? host_name() : options_.node;
+  hello.agent = process_name(getpid());
+  hello.slots = options_.slots;
+  hello.threads = options_.threads_per_slot;
+  hello.pid = getpid();
+  send(hello);
+  next_hello_ = system_clock().now() + kHelloInterval;
+}
+
+void Agent::wait(MonoTime until) {
+  PollSet polls;
+  polls.add(coordinator_);
+  polls.add(workers_);
+  for (const SlotProcess& s : slots_) {
+    if (s.output() >= 0) polls.add(s.output());
+    if (s.exit_descriptor() >= 0) polls.add(s.exit_descriptor());
+  }
+  polls.wait(until - system_clock().now());
+  while (auto frames = coordinator_.receive()) {
+    heard_ = system_clock().now();
+    for (const std::string& frame : *frames) from_coordinator(frame);
+  }
+  while (auto frames = workers_.receive()) {
+    for (size_t i = 1; i < frames->size(); ++i) {
+      from_worker(frames->front(), (*frames)[i]);
+    }
+  }
+  flush();
+}
+
+void Agent::from_coordinator(const std::string& frame) {
+  wire::Message message;
+  try {
+    message = decode(frame);
+  } catch (const Error& e) {
+    spdlog::warn("from the coordinator: {}", e.what());
+    return;
+  }
+  if (const auto* welcome = std::get_if<wire::Welcome>(&message)) {
+    on_welcome(*welcome, frame);
+  } else if (const auto* assign = std::get_if<wire::Assign>(&message)) {
+    on_assign(*assign, frame);
+  } else if (const auto* kill = std::get_if<wire::Kill>(&message)) {
+    if (SlotProcess* s = slot(kill->slot)) {
+      s->kill(kill->reason, kill->why, system_clock().now());
+    }
+  } else if (const auto* stop = std::get_if<wire::Stop>(&message)) {
+    begin_end(stop->now, kExitOk);
+  } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+    if (bye->again) {
+      say_hello();
+    } else {
+      spdlog::error("the coordinator refuses this agent: {}", bye->why);
+      begin_end(true, kExitConfig);
+    }
+  } else if (slot_of(message) >= 0) {
+    forward(slot_of(message), frame);
+  }
+}
+
+void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
+  welcome_frame_ = frame;
+  heartbeat_ = Duration(welcome.heartbeat_ns);
+  lease_ = Duration(welcome.lease_ns);
+  slot_options_.grace = Duration(welcome.grace_ns);
+  slot_options_.memory_bytes =
+      static_cast<uint64_t>(std::max<int64_t>(welcome.memory_mb, 0)) << 20;
+  if (slots_.empty()) {
+    kill_orphans(options_.study_id);
+    for (int i = 0; i < options_.slots; ++i) {
+      slots_.emplace_back(i, slot_options_,
+                          [this](const wire::Message& m) { send(m); });
+    }
+  }
+  session_ = welcome.session;
+  for (const SlotProcess& s : slots_) {
+    if (!s.up()) continue;
+    forward(s.slot(), frame);
+    send(wire::SlotUp{s.slot(), s.pid()});
+  }
+}
+
+void Agent::on_assign(const wire::Assign& assign, const std::string& frame) {
+  SlotProcess* s = slot(assign.slot);
+  if (s != nullptr && s->up()) {
+    s->on_assign(assign);
+    forward(assign.slot, frame);
+    return;
+  }
+  // It died while this was on its way: nobody's failure.
+  wire::Ended ended;
+  ended.slot = assign.slot;
+  ended.trial = assign.trial;
+  ended.attempt = assign.attempt;
+  ended.outcome = wire::Outcome::temporary;
+  ended.reason = Reason::node_lost;
+  ended.detail = "the slot's worker was just being restarted";
+  send(ended);
+}
+
+void Agent::from_worker(const std::string& identity, const std::string& frame) {
+  wire::Message message;
+  try {
+    message = decode(frame);
+  } catch (const Error& e) {
+    spdlog::warn("from a worker: {}", e.what());
+    return;
+  }
+  SlotProcess* s = slot(slot_of(message));
+  if (s == nullptr || !s->alive()) return;
+  if (const auto* up = std::get_if<wire::SlotUp>(&message)) {
+    if (up->pid != s->pid()) return;  // a late word of a worker that is dead
+    identities_[s->slot()] = identity;
+    s->on_slot_up();
+    forward(s->slot(), welcome_frame_);
+  } else if (identities_[s->slot()] != identity) {
+    return;
+  }
+  if (const auto* ended = std::get_if<wire::Ended>(&message)) {
+    s->on_ended(*ended);
+  }
+  send_raw(frame);
+}
+
+void Agent::forward(int number, const std::string& frame) {
+  to_workers_[number].push_back(frame);
+}
+
+void Agent::flush() {
+  if (!outbox_.empty() && coordinator_.send(outbox_)) outbox_.clear();
+  for (auto& [number, frames] : to_workers_) {
+    const auto identity = identities_.find(number);
+    if (frames.empty() || identity == identities_.end()) continue;
+    frames.insert(frames.begin(), identity->second);
+    // A worker that is gone needs no messages: its slot's end is told apart.
+    workers_.send(frames);
+    frames.clear();
+  }
+}
+
+MonoTime Agent::tick_slots(MonoTime now) {
+  MonoTime next = now + seconds(1);
+  for (SlotProcess& s : slots_) {
+    const bool was_up = s.up();
+    next = std::min(next, s.tick(now));
+    if (was_up && !s.up()) identities_.erase(s.slot());
+  }
+  return next;
+}
+
+void Agent::begin_end(bool now, int code) {
+  if (!ending_) code_ = code;
+  ending_ = true;
+  end_now_ = end_now_ || now;
+}
+
+// Asks, terminates, kills: each step gets `grace`; then says bye.
+void Agent::shut_down() {
+  for (SlotProcess& s : slots_) {
+    s.close();
+    if (s.up()) forward(s.slot(), encode(wire::Stop{end_now_}));
+  }
+  flush();
+  const MonoTime began = system_clock().now();
+  bool terminated = false;
+  const auto any_alive = [this] {
+    return std::any_of(slots_.begin(), slots_.end(),
+                       [](const SlotProcess& s) { return s.alive(); });
+  };
+  while (any_alive()) {
+    const MonoTime now = system_clock().now();
+    if (!terminated && (end_now_ || now - began > slot_options_.grace)) {
+      for (SlotProcess& s : slots_) s.shut_down(end_now_, now);
+      terminated = true;
+    }
+    if (now - began > 2 * slot_options_.grace + seconds(3)) {
+      spdlog::error("a worker cannot be killed; leaving it behind");
+      break;
+    }
+    const MonoTime next = tick_slots(now);
+    flush();
+    wait(std::min(next, now + milliseconds(20)));
+  }
+  send(wire::Bye{false, "stopped"});
+  flush();
+}
+
+SlotProcess* Agent::slot(int number) {
+  if (number < 0 || static_cast<size_t>(number) >= slots_.size()) {
+    return nullptr;
+  }
+  return &slots_[static_cast<size_t>(number)];
+}
+
+}  // namespace
+
+int run_agent(const AgentOptions& options, const std::atomic<int>& stop) {
+  if (options.slots < 1 || options.slots > kMaxSlots) {
+    throw Error(ErrorKind::config,
+                fmt::format("{} slots (1 to {})", options.slots, kMaxSlots));
+  }
+  try {
+    become_subreaper();
+    Agent agent(options);
+    return agent.run(stop);
+  } catch (const Error& e) {
+    spdlog::error("agent: {}", e.what());
+    return exit_code(e.kind());
+  }
+}
+
+}  // namespace dtune

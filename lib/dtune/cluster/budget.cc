@@ -1,0 +1,49 @@
+#include "dtune/cluster/budget.h"
+
+#include <algorithm>
+
+namespace dtune {
+
+BudgetMeter::BudgetMeter(const BudgetSpec& budget, const Study& study)
+    : budget_(budget), steps_(dtune::steps_spent(study)) {
+  trials_ = std::count_if(
+      study.trials.begin(), study.trials.end(), [](const Trial& t) {
+        return t.kind == TrialKind::search && t.state != TrialState::invalid;
+      });
+}
+
+int64_t BudgetMeter::steps_left(int64_t outstanding) const {
+  if (budget_.steps == 0) return INT64_MAX;
+  return std::max<int64_t>(0, budget_.steps - steps_ - outstanding);
+}
+
+bool BudgetMeter::time_spent(double searched_seconds) const {
+  return budget_.time.count() > 0 &&
+         searched_seconds >= to_seconds(budget_.time);
+}
+
+double BudgetMeter::done_fraction(const Study& study) const {
+  double done = 0;
+  if (budget_.trials > 0) {
+    // A running trial counts by how far it is.
+    double ended = 0;
+    for (const Trial& t : study.trials) {
+      if (t.kind != TrialKind::search || t.state == TrialState::invalid) {
+        continue;
+      }
+      ended += is_terminal(t.state) || t.state == TrialState::paused
+                   ? 1.0
+                   : double(t.steps()) / study.horizon;
+    }
+    done = std::max(done, ended / budget_.trials);
+  }
+  if (budget_.steps > 0) {
+    done = std::max(done, double(steps_) / double(budget_.steps));
+  }
+  if (budget_.time.count() > 0) {
+    done = std::max(done, study.searched_seconds / to_seconds(budget_.time));
+  }
+  return std::min(done, 1.0);
+}
+
+}  // namespace dtune

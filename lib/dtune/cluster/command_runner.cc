@@ -1,0 +1,279 @@
+#include "dtune/cluster/command_runner.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include "dtune/cluster/command_lines.h"
+#include "dtune/cluster/process.h"
+#include "dtune/cluster/worker.h"
+
+namespace dtune {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kInvalidExitCode = 42;
+constexpr size_t kTailBytes = 2000;
+constexpr int kPollMs = 20;  // how soon a stop is noticed
+
+std::string upper(std::string name) {
+  for (char& c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    c = std::isalnum(byte) != 0 ? static_cast<char>(std::toupper(byte)) : '_';
+  }
+  return name;
+}
+
+// Puts values for "{name}". Empty: the word is about a parameter that this
+// point does not have, and is left out.
+std::optional<std::string> substitute(std::string word,
+                                      const TrialAssignment& assignment) {
+  for (const Parameter& parameter : assignment.recipe.space.parameters()) {
+    const std::string mark = "{" + parameter.name + "}";
+    const auto value = assignment.point.find(parameter.name);
+    for (size_t at = word.find(mark); at != std::string::npos;
+         at = word.find(mark, at)) {
+      if (value == assignment.point.end()) return std::nullopt;
+      const std::string text = to_string(value->second);
+      word.replace(at, mark.size(), text);
+      at += text.size();
+    }
+  }
+  return word;
+}
+
+SpawnOptions spawn_options(const TrialAssignment& assignment, int steps_done) {
+  const CommandSpec& command = *assignment.recipe.command;
+  SpawnOptions spawn;
+  for (const std::string& word : command.argv) {
+    if (auto text = substitute(word, assignment)) {
+      spawn.argv.push_back(std::move(*text));
+    }
+  }
+  spawn.directory = command.directory.empty() ? assignment.recipe.directory
+                                              : command.directory;
+  spawn.environment = command.environment;
+  spawn.environment["DTUNE_TRIAL"] = std::to_string(assignment.trial);
+  spawn.environment["DTUNE_ATTEMPT"] = std::to_string(assignment.attempt);
+  spawn.environment["DTUNE_STUDY"] = assignment.study_id;
+  spawn.environment["DTUNE_STEP"] = std::to_string(steps_done);
+  spawn.environment["DTUNE_SEED"] = std::to_string(assignment.seed);
+  spawn.environment["DTUNE_CHECKPOINT"] = assignment.checkpoint.string();
+  for (const auto& [name, value] : assignment.point) {
+    spawn.environment["DTUNE_PARAM_" + upper(name)] = to_string(value);
+  }
+  return spawn;
+}
+
+// A program in the middle of its work. Between steps its group is stopped, so
+// that it neither runs ahead nor costs a core while another trial has the slot.
+class CommandSession final : public TrialSession {
+ public:
+  explicit CommandSession(const TrialAssignment& assignment)
+      : assignment_(assignment),
+        objective_(assignment.recipe.objective.metric),
+        steps_done_(assignment.resume_step),
+        child_(
+            std::make_unique<Child>(spawn_options(assignment, steps_done_))) {
+    child_->signal_group(SIGSTOP);
+  }
+  ~CommandSession() override;
+
+  int steps_done() const override { return steps_done_; }
+  StepReport run_step(const std::atomic<bool>& stop) override;
+  uint64_t resident_bytes() const override {
+    return dtune::resident_bytes(child_->pid()) + (uint64_t{1} << 16);
+  }
+  std::map<std::string, double> finish_final() override { return {}; }
+
+ private:
+  std::optional<StepReport> read_report();
+  std::optional<StepReport> take_line(const std::string& line);
+  StepReport make_report(int step);
+  StepReport on_exit(const ExitStatus& status);
+  void read_errors();
+  void wait_for_output();
+  void keep_tail(const std::string& text);
+  [[noreturn]] void fail(Reason reason, const std::string& text,
+                         const ExitStatus& status);
+
+  const TrialAssignment assignment_;
+  const std::string objective_;
+  int steps_done_;
+  std::unique_ptr<Child> child_;
+  LineBuffer lines_;
+  std::map<std::string, double> metrics_;  // of the step under way
+  StepReport last_report_;
+  std::chrono::steady_clock::time_point step_began_;
+  std::string tail_;  // what it wrote last, reports apart
+};
+
+CommandSession::~CommandSession() {
+  child_->signal_group(SIGCONT);
+  const Duration grace = assignment_.recipe.limits.grace;
+  // One that has done its last step may put its things in order.
+  const bool done = steps_done_ >= assignment_.horizon;
+  if (!(done && child_->wait(grace))) {
+    child_->signal_group(SIGTERM);
+    child_->wait(grace);
+  }
+  child_.reset();
+  // Whatever left the process group.
+  kill_marked({"DTUNE_STUDY=" + assignment_.study_id,
+               "DTUNE_TRIAL=" + std::to_string(assignment_.trial)});
+}
+
+StepReport CommandSession::run_step(const std::atomic<bool>& stop) {
+  child_->signal_group(SIGCONT);
+  step_began_ = std::chrono::steady_clock::now();
+  while (true) {
+    const auto status = child_->status();  // before reading: then all is there
+    read_errors();
+    if (auto report = read_report()) {
+      if (steps_done_ < assignment_.horizon) child_->signal_group(SIGSTOP);
+      return *report;
+    }
+    if (status) return on_exit(*status);
+    if (stop) {
+      child_->signal_group(SIGSTOP);
+      throw StepStopped{};
+    }
+    wait_for_output();
+  }
+}
+
+std::optional<StepReport> CommandSession::read_report() {
+  while (true) {
+    while (auto line = lines_.next()) {
+      if (auto report = take_line(*line)) return report;
+    }
+    std::string text;
+    child_->read_out(text);
+    if (text.empty()) break;
+    lines_.add(text);
+  }
+  if (!child_->status()) return std::nullopt;
+  const auto line = lines_.next(/*rest=*/true);
+  return line ? take_line(*line) : std::nullopt;
+}
+
+std::optional<StepReport> CommandSession::take_line(const std::string& line) {
+  auto parsed = parse_command_line(line, objective_);
+  if (!parsed) {
+    keep_tail(line + "\n");
+    return std::nullopt;
+  }
+  if (parsed->invalid) {
+    throw TrialFailure(Reason::said_invalid,
+                       "the program calls its point invalid: " +
+                           (parsed->why.empty() ? "(no reason)" : parsed->why));
+  }
+  const int step = parsed->step.value_or(steps_done_ + 1);
+  if (step <= steps_done_) return std::nullopt;  // it does an old step again
+  if (step > steps_done_ + 1) {
+    throw TrialFailure(
+        Reason::bad_output,
+        fmt::format("reported step {} after step {} (steps are counted 1, 2, "
+                    "3, ...; without step= every report is the next)",
+                    step, steps_done_));
+  }
+  metrics_.merge(parsed->metrics);
+  for (const auto& [name, value] : parsed->metrics) metrics_[name] = value;
+  if (!metrics_.contains(objective_)) return std::nullopt;
+  return make_report(step);
+}
+
+StepReport CommandSession::make_report(int step) {
+  steps_done_ = step;
+  last_report_ = {};
+  last_report_.step = step;
+  last_report_.metrics = std::exchange(metrics_, {});
+  const auto now = std::chrono::steady_clock::now();
+  last_report_.seconds = to_seconds(now - step_began_);
+  return last_report_;
+}
+
+StepReport CommandSession::on_exit(const ExitStatus& status) {
+  if (status.exit_code == kInvalidExitCode) {
+    fail(Reason::said_invalid, "the program calls its point invalid", status);
+  }
+  if (status.signal != 0) {
+    fail(Reason::crashed, "the program was ended by " + describe(status),
+         status);
+  }
+  if (status.exit_code != 0) {
+    fail(Reason::bad_output, "the program ended with " + describe(status),
+         status);
+  }
+  if (last_report_.step == 0) {
+    fail(Reason::bad_output,
+         fmt::format("the program ended without a line like 'step={} {}=0.5'",
+                     steps_done_ + 1, objective_),
+         status);
+  }
+  // Its last step was reported when it did not look like the last.
+  StepReport report = last_report_;
+  report.last = true;
+  return report;
+}
+
+void CommandSession::fail(Reason reason, const std::string& text,
+                          const ExitStatus& status) {
+  std::string tail = tail_;
+  while (tail.ends_with('\n')) tail.pop_back();
+  const std::string detail =
+      tail.empty() ? text : text + "; it last wrote: " + tail;
+  throw CommandExit(reason, detail, status.exit_code, status.signal);
+}
+
+void CommandSession::read_errors() {
+  std::string text;
+  child_->read_err(text);
+  keep_tail(text);
+}
+
+// What is no report goes on to the agent's log.
+void CommandSession::keep_tail(const std::string& text) {
+  if (text.empty()) return;
+  std::fputs(text.c_str(), stderr);
+  tail_ += text;
+  if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+}
+
+void CommandSession::wait_for_output() {
+  std::array<pollfd, 3> items = {pollfd{child_->out(), POLLIN, 0},
+                                 pollfd{child_->err(), POLLIN, 0},
+                                 pollfd{child_->exit_descriptor(), POLLIN, 0}};
+  poll(items.data(), items.size(), kPollMs);
+}
+
+class CommandRunner final : public TrialRunner {
+ public:
+  std::unique_ptr<TrialSession> start(
+      const TrialAssignment& assignment) override {
+    DTUNE_CHECK(assignment.recipe.command.has_value());
+    try {
+      return std::make_unique<CommandSession>(assignment);
+    } catch (const TrialFailure&) {
+      throw;
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::config) throw;
+      // 127 as a shell would say: twice the same is not tried again.
+      throw CommandExit(Reason::bad_output, e.what(), 127, 0);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TrialRunner> make_command_runner() {
+  return std::make_unique<CommandRunner>();
+}
+
+}  // namespace dtune

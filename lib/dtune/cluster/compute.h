@@ -1,0 +1,94 @@
+// The thread of a worker on which trials run, so that messages are answered
+// while a step computes. All sessions are made, run and destroyed on it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "dtune/cluster/protocol.h"
+#include "dtune/cluster/warm_sessions.h"
+#include "dtune/cluster/worker.h"
+
+namespace dtune {
+
+// Public methods are thread-safe and do not block, but for the destructor: it
+// waits until the step in flight notices that it should stop.
+class Compute {
+ public:
+  // `wake` is called, on the compute thread, when messages wait to be sent.
+  Compute(const WorkerOptions& options, RunnerFactory make_runner,
+          std::function<void()> wake);
+  ~Compute();
+  Compute(const Compute&) = delete;
+  Compute& operator=(const Compute&) = delete;
+
+  using Order = std::variant<wire::Welcome, wire::Assign, wire::Extend,
+                             wire::Pause, wire::Cut>;
+  // Carried out in order, between steps; pause and cut stop the step in flight.
+  void post(Order order);
+  void acknowledged(const wire::Ack& ack);
+
+  // Messages for the coordinator, oldest first.
+  std::vector<wire::Message> take_messages();
+  // Reports not yet acknowledged, for a coordinator that may have missed them.
+  std::vector<wire::Report> unacknowledged();
+  wire::Progress progress();
+
+ private:
+  void run();
+  bool next_orders(std::deque<Order>& orders);
+  void execute(Order& order);
+  void start(const wire::Assign& assign);
+  std::unique_ptr<TrialSession> open_session(const wire::Assign& assign);
+  std::unique_ptr<TrialSession> resume_session(TrialAssignment assignment,
+                                               const wire::Assign& assign);
+  TrialAssignment describe(const wire::Assign& assign);
+  void leave(TrialId trial, Attempt attempt, bool keep);
+  void step();
+  void report(StepReport report);
+  void send_report(const wire::Report& report);
+  void finish();
+  void fail(std::exception_ptr cause);
+  void end(wire::Ended ended);
+  void send(wire::Message message);
+  void set_session(std::unique_ptr<TrialSession> session);
+  void set_phase(const char* phase);
+  bool released(const Order& order) const;
+
+  const WorkerOptions options_;
+  const RunnerFactory make_runner_;
+  const std::function<void()> wake_;
+
+  // Of the compute thread alone:
+  std::unique_ptr<TrialRunner> runner_;
+  wire::Welcome study_;
+  WarmSessions warm_;
+  bool active_ = false;
+  wire::Assign lease_;
+  int target_ = 0;
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable ready_;
+  std::deque<Order> orders_;
+  std::vector<wire::Message> messages_;
+  std::deque<wire::Report> unacknowledged_;
+  std::unique_ptr<TrialSession> session_;  // changed by the thread, read by all
+  TrialId current_trial_ = 0;
+  Attempt current_attempt_ = 0;
+  const char* phase_ = "idle";
+  std::chrono::steady_clock::time_point step_began_;
+  double last_step_seconds_ = 0;
+  bool shutdown_ = false;
+
+  std::atomic<bool> stop_{false};  // set under mutex_, read by sessions
+  std::thread thread_;             // last: starts when all else is there
+};
+
+}  // namespace dtune

@@ -1,0 +1,365 @@
+#include "dtune/cluster/conductor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/cluster/process.h"
+
+namespace dtune {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kTick = milliseconds(100);
+constexpr Duration kSaveInterval = seconds(1);
+
+FleetOptions fleet_options(const Study& study, const CoordinatorOptions& own,
+                           const Clock& clock) {
+  const Recipe& recipe = study.recipe;
+  FleetOptions options;
+  options.endpoint = own.endpoint;
+  options.step_time = recipe.limits.step_time;
+  wire::Welcome& welcome = options.welcome;
+  welcome.study_id = study.id;
+  welcome.session = fmt::format("{}-{}", getpid(), clock.wall_ms());
+  welcome.recipe_yaml = study.recipe_yaml;
+  welcome.prepared_data = own.prepared_data.string();
+  welcome.deterministic = recipe.deterministic;
+  welcome.heartbeat_ns = recipe.limits.heartbeat.count();
+  welcome.lease_ns = recipe.limits.lease.count();
+  welcome.grace_ns = recipe.limits.grace.count();
+  welcome.memory_mb = recipe.resources.memory_mb;
+  welcome.warm_trials = recipe.resources.warm_trials;
+  return options;
+}
+
+}  // namespace
+
+Conductor::Conductor(Study& study, TrialStore& store, Sampler& sampler,
+                     Scheduler& scheduler, ProgressSink& sink,
+                     const Clock& clock, CoordinatorOptions options)
+    : study_(study),
+      sampler_(sampler),
+      scheduler_(scheduler),
+      sink_(sink),
+      clock_(clock),
+      options_(std::move(options)),
+      objective_(study.recipe.objective),
+      deterministic_(study.recipe.deterministic),
+      records_(study, store, sink, clock),
+      budget_(study.recipe.budget, study),
+      fleet_(fleet_options(study, options_, clock), clock) {}
+
+StudyOutcome Conductor::run(const std::atomic<int>& stop) {
+  begin();
+  try {
+    while (phase_ != Phase::done) {
+      on_stop(stop);
+      if (phase_ != Phase::done) turn();
+    }
+  } catch (...) {
+    fleet_.stop(true);  // agents must not wait for a lease to lapse
+    throw;
+  }
+  stop_agents();
+  records_.save_study();
+  records_.flush();
+  sink_.on_finished(study_);
+  return outcome_;
+}
+
+void Conductor::begin() {
+  kill_orphans(study_.id);
+  if (!options_.checkpoints.empty()) {
+    std::filesystem::create_directories(options_.checkpoints);
+  }
+  study_.state = StudyState::running;
+  searched_before_ = study_.searched_seconds;
+  search_began_ = last_agent_ = clock_.now();
+  runs_.resize(study_.trials.size());
+  recover();
+  records_.save_study();
+  sink_.on_started(study_);
+}
+
+// A loaded study: who was running when its coordinator ended goes on from the
+// last stored step, and so does who was on its way to a target.
+void Conductor::recover() {
+  for (Trial& trial : study_.trials) {
+    runs_[size_t(trial.id) - 1].history.failures = trial.failures;
+    if (trial.kind == TrialKind::final) continue;
+    if (const Trial* best = incumbent(study_)) {
+      best_ = best->id;
+      best_value_ = *best_value(objective_, *best);
+    }
+    if (trial.state == TrialState::running) {
+      records_.change(
+          trial, trial.curve.empty() ? TrialState::waiting : TrialState::paused,
+          Reason::resumed, "its coordinator had ended");
+    }
+    const bool on_its_way =
+        trial.state == TrialState::paused && trial.steps() < trial.target_step;
+    if (on_its_way || trial.state == TrialState::waiting ||
+        trial.state == TrialState::lost) {
+      retry_.insert(trial.id);
+    }
+  }
+}
+
+void Conductor::turn() {
+  events_.clear();
+  fleet_.poll(
+      std::min<Duration>(milliseconds(50), study_.recipe.limits.heartbeat / 2),
+      records_.wakeup(), events_);
+  send_acknowledgements();
+  check_clocks();
+  for (FleetEvent& event : events_) handle(event);
+  if (deterministic_) {
+    handle_barriers();
+  } else {
+    fill();
+  }
+  advance();
+  tick();
+}
+
+void Conductor::handle(FleetEvent& event) {
+  if (const auto* notice = std::get_if<Notice>(&event)) {
+    records_.notice(notice->text);
+    return;
+  }
+  changed_ = true;
+  const auto* step = std::get_if<StepDone>(&event);
+  const auto* over = std::get_if<LeaseOver>(&event);
+  if (step == nullptr && over == nullptr) return;  // a slot is ready
+  if (deterministic_) {
+    const TrialId id = step != nullptr ? step->report.trial : over->ended.trial;
+    pending_[id].push_back(std::move(event));
+  } else if (step != nullptr) {
+    on_step(*step);
+  } else {
+    on_lease_over(*over);
+  }
+}
+
+// `deterministic`: decisions are taken when every slot has had its say, in the
+// order of trials, so that they do not depend on who was faster. Costs what
+// slots wait for the slowest of them after each step.
+void Conductor::handle_barriers() {
+  while (settled()) {
+    if (pending_.empty()) {
+      fill();
+      return;
+    }
+    std::vector<FleetEvent> batch;
+    for (auto& [id, queue] : pending_) {
+      batch.push_back(std::move(queue.front()));
+      queue.pop_front();
+    }
+    std::erase_if(pending_, [](const auto& p) { return p.second.empty(); });
+    for (const FleetEvent& event : batch) {
+      if (const auto* step = std::get_if<StepDone>(&event)) {
+        on_step(*step);
+      } else {
+        on_lease_over(std::get<LeaseOver>(event));
+      }
+    }
+    if (pending_.empty()) fill();
+  }
+}
+
+bool Conductor::settled() const {
+  int64_t slots = 0;
+  for (const FleetSlot& slot : fleet_.slots()) {
+    if (slot.state == SlotState::gone) continue;
+    ++slots;
+    if (slot.state == SlotState::down) return false;
+    if (slot.state != SlotState::idle && !pending_.contains(slot.trial)) {
+      return false;
+    }
+  }
+  return slots > 0 && slots >= study_.recipe.resources.slots;
+}
+
+void Conductor::send_acknowledgements() {
+  for (const CommittedReport& done : records_.committed()) {
+    fleet_.acknowledge(done.ack, done.slot);
+  }
+}
+
+void Conductor::check_clocks() {
+  const MonoTime now = clock_.now();
+  if (phase_ == Phase::search) update_searched();
+  if (now < next_check_) return;
+  next_check_ =
+      now + std::min<Duration>(kTick, study_.recipe.limits.heartbeat / 2);
+  check_agents(now);
+  fleet_.check(events_);
+  const double cap = to_seconds(study_.recipe.limits.trial_time);
+  for (const FleetSlot& slot : fleet_.slots()) {
+    if (cap <= 0 || slot.state != SlotState::busy) continue;
+    Trial& trial = study_.trial(slot.trial);
+    const TrialRun& run = runs_[size_t(trial.id) - 1];
+    const double ran = run.seconds + to_seconds(now - slot.lease_began);
+    if (trial.kind == TrialKind::search && ran > cap &&
+        trial.state == TrialState::running) {
+      stop_trial(trial, "cut", TrialState::timed_out, Reason::wall_clock,
+                 fmt::format("ran for {}, limits.trial_time is {}",
+                             format_duration(from_seconds(ran)),
+                             format_duration(from_seconds(cap))));
+    }
+  }
+  if (phase_ == Phase::search && !search_over_ &&
+      budget_.time_spent(study_.searched_seconds)) {
+    search_over_ = true;
+    why_over_ = fmt::format("the time budget of {} is spent",
+                            format_duration(study_.recipe.budget.time));
+    pause_all(Reason::budget, why_over_);
+  }
+  if (now >= next_save_) {
+    next_save_ = now + kSaveInterval;
+    records_.retry();
+    records_.save_study();
+  }
+}
+
+void Conductor::check_agents(MonoTime now) {
+  if (options_.ensure_local_agent && stop_level_ == 0) {
+    options_.ensure_local_agent();
+  }
+  const auto& slots = fleet_.slots();
+  const bool agents = fleet_.present_agents() > 0;
+  const bool all_gone =
+      agents && !slots.empty() &&
+      std::all_of(slots.begin(), slots.end(), [](const FleetSlot& s) {
+        return s.state == SlotState::gone;
+      });
+  if (all_gone) {
+    end(StudyState::failed,
+        "no slot is left that can run a trial (the notices above say why)");
+  } else if (agents) {
+    last_agent_ = now;
+  } else if (now - last_agent_ > options_.agent_timeout) {
+    end(StudyState::failed,
+        fmt::format("no agent has joined within {} (is `dtune agent --connect "
+                    "{}` running?)",
+                    format_duration(options_.agent_timeout),
+                    fleet_.endpoint()));
+  }
+}
+
+void Conductor::on_stop(int level) {
+  const MonoTime now = clock_.now();
+  if (level > stop_level_) {
+    const LimitsSpec& limits = study_.recipe.limits;
+    stop_level_ = level;
+    stop_deadline_ = now + 2 * limits.grace + limits.lease;
+    pause_all(Reason::user, "stopped by the user");
+  }
+  if (stop_level_ == 0) return;
+  if (stop_level_ > 1 || !any_lease() || now > stop_deadline_) {
+    end(StudyState::interrupted,
+        "stopped by the user; `dtune resume` goes on from here");
+  }
+}
+
+// Slots stop within their step; what counts is the checkpoint of the last one.
+void Conductor::pause_all(Reason reason, const std::string& why) {
+  for (size_t i = 0; i < fleet_.slots().size(); ++i) {
+    const FleetSlot& slot = fleet_.slots()[i];
+    if (slot.state != SlotState::busy) continue;
+    Trial& trial = study_.trial(slot.trial);
+    if (trial.state == TrialState::running) {
+      records_.change(trial, TrialState::paused, reason, why);
+    }
+    release(trial, true);
+  }
+}
+
+void Conductor::advance() {
+  if (phase_ == Phase::done || stop_level_ > 0) return;
+  if (phase_ == Phase::final) {
+    advance_final();
+  } else if (search_over_ && !any_lease()) {
+    update_searched();
+    end_search();
+  }
+}
+
+void Conductor::update_searched() {
+  study_.searched_seconds =
+      searched_before_ + to_seconds(clock_.now() - search_began_);
+}
+
+void Conductor::tick() {
+  const MonoTime now = clock_.now();
+  if (now < next_tick_) return;
+  next_tick_ = now + kTick;
+  sink_.on_tick(study_, cluster_status());
+}
+
+ClusterStatus Conductor::cluster_status() {
+  const MonoTime now = clock_.now();
+  ClusterStatus status;
+  status.elapsed_seconds = study_.searched_seconds;
+  status.done_fraction = budget_.done_fraction(study_);
+  if (status.done_fraction > 0.01) {
+    status.remaining_seconds = status.elapsed_seconds *
+                               (1 - status.done_fraction) /
+                               status.done_fraction;
+  }
+  for (const FleetSlot& slot : fleet_.slots()) {
+    SlotStatus out;
+    out.node = fleet_.agent_of(slot).node;
+    out.slot = slot.number;
+    const bool held =
+        slot.state == SlotState::busy || slot.state == SlotState::releasing;
+    out.trial = held ? slot.trial : 0;
+    out.phase = slot.state == SlotState::down          ? "starting"
+                : slot.state == SlotState::gone        ? "lost"
+                : held && !slot.progress.phase.empty() ? slot.progress.phase
+                : held                                 ? "training"
+                                                       : "idle";
+    if (held) out.seconds_since_report = to_seconds(now - slot.last_report);
+    out.progress = slot.progress.fraction;
+    out.samples_per_second = slot.progress.samples_per_second;
+    out.resident_bytes = slot.progress.resident_bytes;
+    status.slots.push_back(std::move(out));
+  }
+  return status;
+}
+
+void Conductor::end(StudyState state, const std::string& why) {
+  phase_ = Phase::done;
+  for (Trial& trial : study_.trials) {
+    if (trial.state == TrialState::running) {
+      records_.change(trial, TrialState::paused, Reason::user, why);
+    }
+  }
+  study_.state = state;
+  outcome_.state = state;
+  outcome_.why = why;
+  outcome_.best = best_;
+}
+
+// Bounded: an agent that does not say bye is left to its lease.
+void Conductor::stop_agents() {
+  const LimitsSpec& limits = study_.recipe.limits;
+  fleet_.stop(stop_level_ > 1);
+  const MonoTime deadline = clock_.now() + 3 * limits.grace + seconds(4);
+  while (fleet_.present_agents() > 0 && clock_.now() < deadline) {
+    events_.clear();
+    fleet_.poll(milliseconds(20), records_.wakeup(), events_);
+    send_acknowledgements();
+    fleet_.check(events_);
+  }
+  fleet_.flush();
+  kill_orphans(study_.id);
+}
+
+}  // namespace dtune

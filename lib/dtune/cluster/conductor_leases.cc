@@ -1,0 +1,340 @@
+// Who runs what: free slots are given to trials, leases that end are settled.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/random.h"
+#include "dtune/cluster/conductor.h"
+#include "dtune/cluster/sidecar.h"
+
+namespace dtune {
+namespace {
+
+// Points that make no recipe are replaced, up to this many in a row.
+constexpr int kMaxInvalidInARow = 100;
+constexpr Duration kTemporaryPause = std::chrono::seconds(2);
+
+}  // namespace
+
+void Conductor::fill() {
+  if (phase_ == Phase::done || stop_level_ > 0 || records_.blocked()) return;
+  if (clock_.now() < hold_until_) return;
+  while (const auto slot = free_slot()) {
+    const bool spent = phase_ == Phase::search && search_over_ &&
+                       budget_.time_spent(study_.searched_seconds);
+    if (spent) return;
+    if (const auto id = next_retry()) {
+      retry_.erase(*id);
+      if (!lease(*id, *slot, Reason::resumed)) return;
+      continue;
+    }
+    if (phase_ != Phase::search || search_over_ || !changed_) return;
+    if (!ask_scheduler(*slot)) return;
+  }
+}
+
+// False: there is nothing to start now.
+bool Conductor::ask_scheduler(size_t slot) {
+  if (budget_.steps_left(outstanding_steps()) == 0) {
+    changed_ = false;
+    if (budget_.steps_spent()) {
+      search_over_ = true;
+      why_over_ = fmt::format("the budget of {} steps is spent",
+                              study_.recipe.budget.steps);
+    }
+    return false;
+  }
+  const Directive directive = scheduler_.next(
+      study_, sampler_, study_.decisions + 1, budget_.trials_left());
+  switch (directive.kind) {
+    case Directive::Kind::start:
+      start_trial(directive, slot);
+      return true;
+    case Directive::Kind::resume: {
+      Trial& trial = study_.trial(directive.trial);
+      DTUNE_CHECK(!runs_[size_t(trial.id) - 1].slot ||
+                  trial.state != TrialState::running);
+      trial.target_step = std::min(directive.target_step, study_.horizon);
+      records_.decide(trial, "resume", directive.why);
+      if (runs_[size_t(trial.id) - 1].slot) {  // still leaving its slot
+        records_.change(trial, TrialState::waiting, Reason::promoted,
+                        directive.why);
+        retry_.insert(trial.id);
+        return true;
+      }
+      return lease(trial.id, slot, Reason::promoted);
+    }
+    case Directive::Kind::wait:
+      changed_ = false;
+      if (!any_lease() && retry_.empty()) {
+        search_over_ = true;
+        why_over_ = "the scheduler has nothing left to run";
+      }
+      return false;
+    case Directive::Kind::finish:
+      search_over_ = true;
+      why_over_ = budget_.trials_left()
+                      ? "the search space is exhausted: " + directive.why
+                      : fmt::format("the budget of {} trials is spent",
+                                    study_.recipe.budget.trials);
+      return false;
+  }
+  return false;
+}
+
+void Conductor::start_trial(const Directive& directive, size_t slot) {
+  const TrialId id = static_cast<TrialId>(study_.trials.size()) + 1;
+  Trial fresh;
+  fresh.id = id;
+  fresh.point = directive.point;
+  fresh.unit = study_.recipe.space.encode(directive.point);
+  fresh.seed = mix_seed({study_.recipe.seed, hash_text("trial"), uint64_t(id)});
+  fresh.target_step = std::clamp(directive.target_step, 1, study_.horizon);
+  fresh.created_ms = clock_.wall_ms();
+  study_.trials.push_back(std::move(fresh));
+  runs_.emplace_back();
+  Trial& trial = study_.trial(id);
+  try {
+    if (options_.recipe_for) options_.recipe_for(trial.point);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::config) throw;
+    last_invalid_ = e.what();
+    records_.change(trial, TrialState::invalid, Reason::said_invalid, e.what());
+    records_.decide(trial, "invalid", e.what());
+    if (++invalid_in_a_row_ >= kMaxInvalidInARow) {
+      search_over_ = true;
+      why_over_ = fmt::format("the last {} points made no valid recipe: {}",
+                              invalid_in_a_row_, last_invalid_);
+    }
+    return;
+  }
+  invalid_in_a_row_ = 0;
+  budget_.trial_started();
+  records_.change(trial, TrialState::waiting, Reason::proposed, directive.why);
+  records_.decide(trial, "start", directive.why);
+  lease(id, slot, Reason::assigned);
+}
+
+// False: the budget of steps has nothing left for it now; it waits.
+bool Conductor::lease(TrialId id, size_t slot, Reason reason) {
+  Trial& trial = study_.trial(id);
+  TrialRun& run = runs_[size_t(id) - 1];
+  const int target = grant(trial);
+  if (target <= trial.steps() && trial.kind == TrialKind::search) {
+    retry_.insert(id);
+    changed_ = false;
+    if (!any_lease()) {
+      search_over_ = true;
+      why_over_ = fmt::format("the budget of {} steps is spent",
+                              study_.recipe.budget.steps);
+    }
+    return false;
+  }
+  slot = preferred_slot(trial, slot);
+  run.slot = slot;
+  run.steps_at_lease = trial.steps();
+  run.reported = false;
+  ++trial.attempt;
+  trial.node = fleet_.agent_of(fleet_.slots()[slot]).node;
+  trial.slot = fleet_.slots()[slot].number;
+  if (trial.started_ms == 0) trial.started_ms = clock_.wall_ms();
+  records_.change(trial, TrialState::running, reason, "");
+  fleet_.assign(slot, describe(trial, target, slot));
+  return true;
+}
+
+wire::Assign Conductor::describe(const Trial& trial, int target,
+                                 size_t slot) const {
+  wire::Assign assign;
+  assign.trial = trial.id;
+  assign.attempt = trial.attempt;
+  assign.kind = trial.kind;
+  assign.point = trial.point;
+  assign.seed = trial.seed;
+  assign.horizon = study_.horizon;
+  assign.target = target;
+  assign.resume_step = trial.steps();
+  assign.checkpoint = checkpoint_of(trial.id).string();
+  const FleetAgent& agent = fleet_.agent_of(fleet_.slots()[slot]);
+  assign.threads = agent.threads;
+  if (trial.kind == TrialKind::final) {
+    assign.horizon = final_horizon();
+    assign.model_file = options_.model_file.string();
+    assign.finish = finals_.size() == 1 || trial.id == winner_;
+    // It has the node to itself, but for the other final trainings.
+    const int running = winner_ != 0 ? 1 : static_cast<int>(finals_.size());
+    assign.threads =
+        std::max(agent.threads, agent.threads * agent.slot_count /
+                                    std::min(running, agent.slot_count));
+  }
+  return assign;
+}
+
+// Where its session may still be warm, if that slot is free.
+size_t Conductor::preferred_slot(const Trial& trial, size_t otherwise) const {
+  if (trial.attempt == 0) return otherwise;
+  for (size_t i = 0; i < fleet_.slots().size(); ++i) {
+    const FleetSlot& slot = fleet_.slots()[i];
+    if (slot.state == SlotState::idle && slot.number == trial.slot &&
+        fleet_.agent_of(slot).node == trial.node) {
+      return i;
+    }
+  }
+  return otherwise;
+}
+
+std::optional<size_t> Conductor::free_slot() const {
+  const auto& slots = fleet_.slots();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].state == SlotState::idle) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<TrialId> Conductor::next_retry() const {
+  for (const TrialId id : retry_) {
+    if (!runs_[size_t(id) - 1].slot) return id;
+  }
+  return std::nullopt;
+}
+
+// The step up to which the trial may run now without asking again.
+int Conductor::grant(const Trial& trial) const {
+  if (trial.kind == TrialKind::final) return final_horizon();
+  int target = trial.target_step;
+  if (deterministic_) target = std::min(target, trial.steps() + 1);
+  int64_t outstanding = outstanding_steps();
+  if (const auto slot = runs_[size_t(trial.id) - 1].slot) {
+    outstanding -= std::max(0, fleet_.slots()[*slot].granted - trial.steps());
+  }
+  const int64_t left = budget_.steps_left(outstanding);
+  return static_cast<int>(std::min<int64_t>(
+      target, left > INT32_MAX ? target : trial.steps() + left));
+}
+
+int64_t Conductor::outstanding_steps() const {
+  if (study_.recipe.budget.steps == 0) return 0;
+  int64_t steps = 0;
+  for (const FleetSlot& slot : fleet_.slots()) {
+    if (slot.state != SlotState::busy) continue;
+    const Trial& trial = study_.trial(slot.trial);
+    if (trial.kind == TrialKind::final) continue;
+    steps += std::max(0, slot.granted - trial.steps());
+  }
+  return steps;
+}
+
+void Conductor::on_lease_over(const LeaseOver& over) {
+  Trial& trial = study_.trial(over.ended.trial);
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  // A lease that was released at its target is settled already.
+  if (over.ended.attempt != trial.attempt || !run.slot) return;
+  run.slot.reset();
+  run.seconds +=
+      to_seconds(clock_.now() - fleet_.slots()[over.slot].lease_began);
+  if (trial.state == TrialState::running) {
+    if (over.ended.outcome == wire::Outcome::complete) {
+      on_final_over(trial, over.ended);
+    } else if (over.ended.outcome == wire::Outcome::failed) {
+      attempt_failed(trial, over.ended);
+    } else {
+      set_aside(trial, over.ended);
+    }
+  }
+  drop_checkpoint(trial);
+}
+
+// Nobody's failure: it goes on as soon as it can.
+void Conductor::set_aside(Trial& trial, const wire::Ended& ended) {
+  records_.change(
+      trial, trial.curve.empty() ? TrialState::waiting : TrialState::paused,
+      Reason::lease_lapsed, ended.detail);
+  retry_.insert(trial.id);
+  if (ended.outcome != wire::Outcome::temporary ||
+      ended.reason == Reason::node_lost) {
+    return;
+  }
+  hold_until_ = clock_.now() + kTemporaryPause;
+  records_.notice(fmt::format("trial {}: {}; trying again in {}", trial.id,
+                              ended.detail, format_duration(kTemporaryPause)));
+}
+
+void Conductor::attempt_failed(Trial& trial, const wire::Ended& ended) {
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  ++trial.failures;
+  run.history.failures = trial.failures;
+  const bool again = should_retry(ended.reason, ended.exit_code, run.history,
+                                  study_.recipe.limits.retries);
+  run.history.last_cause = ended.reason;
+  run.history.last_exit_code = ended.exit_code;
+  // A checkpoint that nobody gets a step out of may be what is wrong.
+  if (!run.reported && run.steps_at_lease > 0) {
+    std::error_code ignored;
+    std::filesystem::remove(checkpoint_of(trial.id), ignored);
+  }
+  if (again) {
+    records_.change(trial, TrialState::lost, ended.reason, ended.detail);
+    records_.notice(fmt::format("trial {}: {}; trying again from step {}",
+                                trial.id, ended.detail, trial.steps()));
+    retry_.insert(trial.id);
+    return;
+  }
+  const TrialState state = retry_rule(ended.reason).final_state;
+  std::string detail = ended.detail;
+  if (trial.failures > 1) {
+    detail = fmt::format("given up after {} attempts: {}", trial.failures,
+                         ended.detail);
+  }
+  records_.change(trial, state, ended.reason, detail);
+  if (state == TrialState::invalid && trial.kind == TrialKind::search) {
+    budget_.trial_was_invalid();
+    last_invalid_ = ended.detail;
+    if (++invalid_in_a_row_ >= kMaxInvalidInARow) {
+      search_over_ = true;
+      why_over_ = fmt::format(
+          "the last {} trials called themselves invalid: "
+          "{}",
+          invalid_in_a_row_, last_invalid_);
+    }
+  }
+  if (trial.kind == TrialKind::final) on_final_over(trial, ended);
+}
+
+void Conductor::release(Trial& trial, bool keep) {
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  if (!run.slot) return;
+  fleet_.release(*run.slot, keep);
+  const FleetSlot& slot = fleet_.slots()[*run.slot];
+  if (slot.state != SlotState::idle) return;  // settled in on_lease_over
+  run.seconds += to_seconds(clock_.now() - slot.lease_began);
+  run.slot.reset();
+  drop_checkpoint(trial);
+}
+
+bool Conductor::any_lease() const {
+  const auto& slots = fleet_.slots();
+  return !pending_.empty() ||
+         std::any_of(slots.begin(), slots.end(), [](const FleetSlot& s) {
+           return s.state == SlotState::busy || s.state == SlotState::releasing;
+         });
+}
+
+// Of a trial that nobody will continue: only the incumbent may be.
+void Conductor::drop_checkpoint(Trial& trial) {
+  if (trial.checkpoint.empty() || !is_terminal(trial.state)) return;
+  if (trial.id == best_ || trial.kind == TrialKind::final) return;
+  if (runs_[size_t(trial.id) - 1].slot || retry_.contains(trial.id)) return;
+  std::error_code ignored;
+  std::filesystem::remove(trial.checkpoint, ignored);
+  std::filesystem::remove(sidecar_path(trial.checkpoint), ignored);
+  trial.checkpoint.clear();
+  trial.checkpoint_step = 0;
+  records_.save(trial);
+}
+
+std::filesystem::path Conductor::checkpoint_of(TrialId id) const {
+  return options_.checkpoints / fmt::format("trial-{}.checkpoint", id);
+}
+
+}  // namespace dtune

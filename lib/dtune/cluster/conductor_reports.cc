@@ -1,0 +1,153 @@
+// What a report leads to.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "dtune/cluster/conductor.h"
+
+namespace dtune {
+
+void Conductor::on_step(const StepDone& step) {
+  Trial& trial = study_.trial(step.report.trial);
+  if (step.report.attempt != trial.attempt) return;
+  if (!record(trial, step)) return;
+  // It was told to stop while this was on its way: kept, but decided upon.
+  if (trial.state != TrialState::running) return;
+  if (trial.kind == TrialKind::final) {
+    on_final_step(trial);
+    return;
+  }
+  const StepReport& report = trial.curve.back();
+  if (lacks_metric(trial, report)) return;
+  const int horizon = study_.horizon;
+  if (report.last || report.step >= horizon) {
+    stop_trial(trial, "complete", TrialState::complete, Reason::horizon,
+               report.step >= horizon ? "reached the horizon"
+                                      : "the program has ended");
+    return;
+  }
+  judge(trial, report.step >= trial.target_step);
+}
+
+// Adds the report to the curve; true where it is new, i.e. to be decided upon.
+bool Conductor::record(Trial& trial, const StepDone& done) {
+  const StepReport& report = done.report.report;
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  if (report.step > trial.steps() + 1) {
+    fleet_.kill(done.slot, Reason::bad_output,
+                fmt::format("reported step {} after step {}", report.step,
+                            trial.steps()));
+    return false;
+  }
+  run.reported = true;
+  if (done.report.checkpointed) {
+    trial.checkpoint = checkpoint_of(trial.id).string();
+    trial.checkpoint_step = report.step;
+  }
+  const bool fresh = report.step > trial.steps();
+  if (fresh) {
+    trial.curve.push_back(report);
+    if (trial.kind == TrialKind::search) budget_.step_done();
+  } else {  // trained again: its checkpoint was behind
+    trial.curve[size_t(report.step) - 1] = report;
+  }
+  note_value(trial, report);
+  const wire::Ack ack{0, trial.id, done.report.attempt, report.step};
+  records_.report(trial, report, {done.slot, ack});
+  // A program that ends is noticed after its last step was reported.
+  return fresh || (report.last && report.step == trial.steps());
+}
+
+void Conductor::note_value(const Trial& trial, const StepReport& report) {
+  if (trial.kind != TrialKind::search) return;
+  const auto value = objective_value(objective_, report);
+  if (!value) return;
+  // Ties go to the earlier trial, as in incumbent().
+  const bool better = best_ == 0 || *value > best_value_ ||
+                      (*value == best_value_ && trial.id < best_);
+  if (!better) return;
+  const TrialId before = best_;
+  best_ = trial.id;
+  best_value_ = *value;
+  if (before != 0 && before != best_) drop_checkpoint(study_.trial(before));
+}
+
+// NaN is data and ends the trial; a metric that is not there is its mistake.
+bool Conductor::lacks_metric(Trial& trial, const StepReport& report) {
+  const auto found = report.metrics.find(objective_.metric);
+  if (found != report.metrics.end() && std::isfinite(found->second)) {
+    return false;
+  }
+  ++trial.failures;
+  if (found != report.metrics.end()) {
+    stop_trial(trial, "cut", TrialState::failed, Reason::diverged,
+               fmt::format("{} is {} at step {}", objective_.metric,
+                           found->second, report.step));
+    return true;
+  }
+  std::string names;
+  for (const auto& [name, value] : report.metrics) {
+    names += names.empty() ? name : ", " + name;
+  }
+  stop_trial(trial, "cut", TrialState::failed, Reason::bad_output,
+             fmt::format("step {} reports {} but not {} (objective.metric)",
+                         report.step, names.empty() ? "nothing" : names,
+                         objective_.metric));
+  return true;
+}
+
+void Conductor::judge(Trial& trial, bool reached) {
+  const Verdict verdict = scheduler_.judge(study_, trial, reached);
+  switch (verdict.kind) {
+    case Verdict::Kind::cut:
+      stop_trial(trial, "cut", TrialState::cut, verdict.reason, verdict.why);
+      return;
+    case Verdict::Kind::pause:
+      stop_trial(
+          trial, "pause", TrialState::paused,
+          verdict.reason == Reason::none ? Reason::scheduled : verdict.reason,
+          verdict.why);
+      return;
+    case Verdict::Kind::go_on:
+      go_on(trial, verdict, reached);
+  }
+}
+
+void Conductor::go_on(Trial& trial, const Verdict& verdict, bool reached) {
+  const int wanted = std::min(verdict.target_step, study_.horizon);
+  if (wanted > trial.target_step) {
+    trial.target_step = wanted;
+    records_.decide(trial, "extend", verdict.why);
+    records_.save(trial);
+  } else if (reached) {  // nowhere to go: its scheduler may resume it
+    stop_trial(trial, "pause", TrialState::paused, Reason::scheduled,
+               verdict.why);
+    return;
+  }
+  const auto slot = runs_[size_t(trial.id) - 1].slot;
+  if (!slot) return;
+  const int target = grant(trial);
+  if (target > fleet_.slots()[*slot].granted) {
+    fleet_.extend(*slot, target);
+  } else if (fleet_.slots()[*slot].at_target) {
+    // Only the budget of steps can have left it there. It keeps its target, so
+    // a larger budget takes it up again.
+    records_.decide(trial, "pause", "the budget of steps is spent");
+    records_.change(trial, TrialState::paused, Reason::budget,
+                    "the budget of steps is spent");
+    release(trial, true);
+  }
+}
+
+// The trial leaves its slot by decision.
+void Conductor::stop_trial(Trial& trial, const char* action, TrialState state,
+                           Reason reason, const std::string& why) {
+  records_.decide(trial, action, why);
+  // Where it was going is no longer of interest to a resumed study.
+  trial.target_step = trial.steps();
+  records_.change(trial, state, reason, why);
+  release(trial, state == TrialState::paused);
+}
+
+}  // namespace dtune

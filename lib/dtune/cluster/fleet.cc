@@ -1,0 +1,370 @@
+#include "dtune/cluster/fleet.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+// A step may take this many times the slowest one seen before it counts as
+// hanging; before any was seen, kFirstStep.
+constexpr double kStepFactor = 10;
+constexpr Duration kFirstStep = std::chrono::hours(1);
+constexpr int kGarbageNotices = 3;
+
+}  // namespace
+
+Fleet::Fleet(const FleetOptions& options, const Clock& clock)
+    : options_(options),
+      clock_(clock),
+      heartbeat_(options.welcome.heartbeat_ns),
+      lease_(options.welcome.lease_ns),
+      grace_(options.welcome.grace_ns),
+      socket_(context_, Socket::Kind::router),
+      last_check_(clock.now()) {
+  socket_.bind(options.endpoint);
+}
+
+void Fleet::poll(Duration patience, Wakeup& wakeup,
+                 std::vector<FleetEvent>& events) {
+  flush();
+  PollSet polls;
+  polls.add(socket_);
+  polls.add(wakeup.descriptor());
+  polls.wait(patience);
+  if (polls.ready(1)) wakeup.drain();
+  while (auto frames = socket_.receive()) receive(std::move(*frames), events);
+}
+
+void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
+  const std::string identity = frames.front();
+  for (size_t i = 1; i < frames.size(); ++i) {
+    wire::Message message;
+    try {
+      message = decode(frames[i]);
+    } catch (const Error& e) {
+      if (++garbage_ <= kGarbageNotices) {
+        events.push_back(Notice{fmt::format("ignored a {}", e.what())});
+      }
+      if (!by_identity_.contains(identity)) refuse(identity, false, e.what());
+      continue;
+    }
+    if (const auto* hello = std::get_if<wire::Hello>(&message)) {
+      on_hello(identity, *hello, events);
+      continue;
+    }
+    const auto found = by_identity_.find(identity);
+    if (found == by_identity_.end()) {
+      refuse(identity, true, "unknown here");
+      return;
+    }
+    on_message(found->second, message, events);
+  }
+}
+
+void Fleet::refuse(const std::string& identity, bool again,
+                   const std::string& why) {
+  const Frames frames{identity, encode(wire::Bye{again, why})};
+  socket_.send(frames);
+}
+
+void Fleet::on_hello(const std::string& identity, const wire::Hello& hello,
+                     std::vector<FleetEvent>& events) {
+  if (hello.study_id != options_.welcome.study_id) {
+    refuse(identity, false,
+           fmt::format("this coordinator runs study '{}', not '{}'",
+                       options_.welcome.study_id, hello.study_id));
+    return;
+  }
+  const auto same = std::find_if(
+      agents_.begin(), agents_.end(),
+      [&hello](const FleetAgent& a) { return a.name == hello.agent; });
+  const size_t index = static_cast<size_t>(same - agents_.begin());
+  if (same == agents_.end()) {
+    FleetAgent agent;
+    agent.name = hello.agent;
+    agent.node = hello.node;
+    agent.threads = hello.threads;
+    agent.first_slot = slots_.size();
+    agent.slot_count = hello.slots;
+    agents_.push_back(std::move(agent));
+    for (int i = 0; i < hello.slots; ++i) {
+      FleetSlot slot;
+      slot.agent = index;
+      slot.number = i;
+      slots_.push_back(slot);
+    }
+  } else if (same->present && same->identity != identity) {
+    by_identity_.erase(same->identity);  // it has connected anew
+  } else if (!same->present) {
+    events.push_back(Notice{fmt::format("node {} is back", same->node)});
+    for (int i = 0; i < same->slot_count; ++i) {
+      slots_[same->first_slot + static_cast<size_t>(i)].state = SlotState::down;
+    }
+  }
+  FleetAgent& agent = agents_[index];
+  agent.identity = identity;
+  agent.present = true;
+  agent.heard = clock_.now();
+  by_identity_[identity] = index;
+  welcome(index);
+}
+
+void Fleet::welcome(size_t agent) {
+  wire::Welcome message = options_.welcome;
+  // An agent that was given up starts anew: its leases are somebody else's.
+  message.session += fmt::format(".{}", agents_[agent].generation);
+  send(agent, message);
+}
+
+void Fleet::on_message(size_t index, const wire::Message& message,
+                       std::vector<FleetEvent>& events) {
+  FleetAgent& agent = agents_[index];
+  agent.heard = clock_.now();
+  if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+    lose_agent(index, bye->why, events);
+    return;
+  }
+  const int number = slot_of(message);
+  if (number < 0 || number >= agent.slot_count) return;
+  const size_t slot = agent.first_slot + static_cast<size_t>(number);
+  slots_[slot].heard = agent.heard;
+  if (std::holds_alternative<wire::SlotUp>(message)) {
+    if (slots_[slot].state != SlotState::down) return;
+    slots_[slot].state = SlotState::idle;
+    events.push_back(SlotReady{slot});
+  } else if (const auto* down = std::get_if<wire::SlotDown>(&message)) {
+    on_slot_down(slot, *down, events);
+  } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
+    slots_[slot].progress = *progress;
+  } else if (const auto* report = std::get_if<wire::Report>(&message)) {
+    on_report(slot, *report, events);
+  } else if (const auto* ended = std::get_if<wire::Ended>(&message)) {
+    on_ended(slot, *ended, events);
+  }
+}
+
+bool Fleet::holds(const FleetSlot& slot, TrialId trial, Attempt attempt) const {
+  return (slot.state == SlotState::busy ||
+          slot.state == SlotState::releasing) &&
+         slot.trial == trial && slot.attempt == attempt;
+}
+
+void Fleet::on_report(size_t index, const wire::Report& report,
+                      std::vector<FleetEvent>& events) {
+  FleetSlot& slot = slots_[index];
+  if (!holds(slot, report.trial, report.attempt)) {
+    // Too late to count; the worker need not say it again.
+    acknowledge({slot.number, report.trial, report.attempt, report.report.step},
+                index);
+    return;
+  }
+  slot.last_report = clock_.now();
+  slot.slowest_step = std::max(slot.slowest_step, report.report.seconds);
+  slowest_step_ = std::max(slowest_step_, report.report.seconds);
+  if (report.report.step >= slot.granted || report.report.last) {
+    slot.at_target = true;
+  }
+  events.push_back(StepDone{index, report});
+}
+
+void Fleet::on_ended(size_t index, const wire::Ended& ended,
+                     std::vector<FleetEvent>& events) {
+  FleetSlot& slot = slots_[index];
+  if (!holds(slot, ended.trial, ended.attempt)) return;
+  slot.state = SlotState::idle;
+  slot.killing = false;
+  events.push_back(LeaseOver{index, ended});
+}
+
+void Fleet::on_slot_down(size_t index, const wire::SlotDown& down,
+                         std::vector<FleetEvent>& events) {
+  FleetSlot& slot = slots_[index];
+  lose_lease(index, Reason::killed, down.detail, events);
+  slot.state = down.gone ? SlotState::gone : SlotState::down;
+  slot.progress = {};
+  if (!down.gone) return;
+  events.push_back(
+      Notice{fmt::format("slot {} of {} is out of service: {}", slot.number,
+                         agents_[slot.agent].node, down.detail)});
+}
+
+void Fleet::lose_lease(size_t index, Reason reason, const std::string& why,
+                       std::vector<FleetEvent>& events) {
+  FleetSlot& slot = slots_[index];
+  if (slot.state != SlotState::busy && slot.state != SlotState::releasing) {
+    return;
+  }
+  wire::Ended ended;
+  ended.slot = slot.number;
+  ended.trial = slot.trial;
+  ended.attempt = slot.attempt;
+  ended.outcome = wire::Outcome::failed;
+  ended.reason = reason;
+  ended.detail = why;
+  slot.state = SlotState::down;
+  slot.killing = false;
+  events.push_back(LeaseOver{index, ended});
+}
+
+void Fleet::lose_agent(size_t index, const std::string& why,
+                       std::vector<FleetEvent>& events) {
+  FleetAgent& agent = agents_[index];
+  if (!agent.present) return;
+  agent.present = false;
+  ++agent.generation;
+  agent.outbox.clear();
+  by_identity_.erase(agent.identity);
+  for (int i = 0; i < agent.slot_count; ++i) {
+    const size_t slot = agent.first_slot + static_cast<size_t>(i);
+    lose_lease(slot, Reason::node_lost, why, events);
+    slots_[slot].state = SlotState::gone;
+    slots_[slot].progress = {};
+  }
+}
+
+void Fleet::check(std::vector<FleetEvent>& events) {
+  const MonoTime now = clock_.now();
+  // We were stopped ourselves, or the machine slept: nobody else's silence.
+  if (now - last_check_ > lease_ / 2) {
+    for (FleetAgent& agent : agents_) agent.heard = now;
+    for (FleetSlot& slot : slots_) {
+      slot.heard = now;
+      slot.last_report += now - last_check_;
+    }
+  }
+  last_check_ = now;
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    if (!agents_[i].present) continue;
+    if (now - agents_[i].heard > lease_) {
+      const std::string why =
+          fmt::format("node {} has been silent for {}", agents_[i].node,
+                      format_duration(now - agents_[i].heard));
+      events.push_back(Notice{why});
+      lose_agent(i, why, events);
+    } else if (now >= next_heartbeat_) {
+      send(i, wire::Heartbeat{});
+    }
+  }
+  if (now >= next_heartbeat_) next_heartbeat_ = now + heartbeat_;
+  for (size_t i = 0; i < slots_.size(); ++i) check_slot(i, now, events);
+}
+
+void Fleet::check_slot(size_t index, MonoTime now,
+                       std::vector<FleetEvent>& events) {
+  FleetSlot& slot = slots_[index];
+  if (slot.state == SlotState::releasing && now > slot.deadline) {
+    if (slot.killing) {  // not even the agent could end it
+      lose_lease(index, Reason::lease_lapsed, "its process cannot be ended",
+                 events);
+    } else {
+      kill(index, Reason::lease_lapsed, "did not stop when asked to");
+    }
+    return;
+  }
+  if (slot.state != SlotState::busy) return;
+  if (now - slot.heard > lease_) {
+    kill(index, Reason::lease_lapsed,
+         fmt::format("its worker has been silent for {}",
+                     format_duration(now - slot.heard)));
+  } else if (!slot.at_target && now - slot.last_report > step_limit(slot)) {
+    kill(index, Reason::lease_lapsed,
+         fmt::format("no step was finished for {} (limits.step_time)",
+                     format_duration(now - slot.last_report)));
+  }
+}
+
+Duration Fleet::step_limit(const FleetSlot& slot) const {
+  if (options_.step_time.count() > 0) return options_.step_time;
+  const double seen = slot.slowest_step > 0 ? slot.slowest_step : slowest_step_;
+  if (seen <= 0) return kFirstStep;
+  return std::max(lease_, from_seconds(kStepFactor * seen));
+}
+
+void Fleet::assign(size_t index, wire::Assign message) {
+  FleetSlot& slot = slots_[index];
+  DTUNE_CHECK(slot.state == SlotState::idle);
+  slot.state = SlotState::busy;
+  slot.trial = message.trial;
+  slot.attempt = message.attempt;
+  slot.granted = message.target;
+  slot.at_target = false;
+  slot.killing = false;
+  slot.slowest_step = 0;
+  slot.heard = slot.lease_began = slot.last_report = clock_.now();
+  slot.progress = {};
+  message.slot = slot.number;
+  send(slot.agent, message);
+}
+
+void Fleet::extend(size_t index, int target) {
+  FleetSlot& slot = slots_[index];
+  slot.granted = target;
+  slot.at_target = false;
+  send(slot.agent, wire::Extend{slot.number, slot.trial, slot.attempt, target});
+}
+
+void Fleet::release(size_t index, bool keep) {
+  FleetSlot& slot = slots_[index];
+  if (slot.state != SlotState::busy) return;
+  if (keep) {
+    send(slot.agent, wire::Pause{slot.number, slot.trial, slot.attempt});
+  } else {
+    send(slot.agent, wire::Cut{slot.number, slot.trial, slot.attempt});
+  }
+  // Messages keep their order, so what is assigned next comes after this.
+  slot.state = slot.at_target ? SlotState::idle : SlotState::releasing;
+  slot.deadline = clock_.now() + grace_;
+}
+
+void Fleet::kill(size_t index, Reason reason, const std::string& why) {
+  FleetSlot& slot = slots_[index];
+  if (slot.killing) return;
+  slot.killing = true;
+  slot.state = SlotState::releasing;
+  // The agent terminates, waits its grace, kills.
+  slot.deadline = clock_.now() + 2 * grace_ + lease_;
+  send(slot.agent,
+       wire::Kill{slot.number, slot.trial, slot.attempt, reason, why});
+}
+
+void Fleet::acknowledge(const wire::Ack& ack, size_t slot) {
+  wire::Ack message = ack;
+  message.slot = slots_[slot].number;
+  send(slots_[slot].agent, message);
+}
+
+void Fleet::stop(bool now) {
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    if (agents_[i].present) send(i, wire::Stop{now});
+  }
+  flush();
+}
+
+int Fleet::present_agents() const {
+  return static_cast<int>(
+      std::count_if(agents_.begin(), agents_.end(),
+                    [](const FleetAgent& a) { return a.present; }));
+}
+
+void Fleet::send(size_t agent, const wire::Message& message) {
+  if (agents_[agent].present) agents_[agent].outbox.push_back(encode(message));
+}
+
+void Fleet::flush() {
+  for (FleetAgent& agent : agents_) {
+    if (agent.outbox.empty() || !agent.present) continue;
+    agent.outbox.insert(agent.outbox.begin(), agent.identity);
+    if (socket_.send(agent.outbox)) {
+      agent.outbox.clear();
+    } else {  // gone or slow; it is lost when its lease lapses
+      agent.outbox.erase(agent.outbox.begin());
+    }
+  }
+}
+
+}  // namespace dtune

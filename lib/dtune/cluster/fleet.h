@@ -1,0 +1,147 @@
+// The coordinator's side of the wire: which agents and slots there are, what
+// each holds, who has gone silent. Knows leases, no samplers or schedulers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dtune/base/clock.h"
+#include "dtune/cluster/protocol.h"
+#include "dtune/cluster/socket.h"
+
+namespace dtune {
+
+enum class SlotState {
+  down,       // its worker is being started
+  idle,       // may be given a trial
+  busy,       // holds a lease
+  releasing,  // was told to leave its trial and has not answered yet
+  gone,       // will not come back
+};
+
+struct FleetSlot {
+  size_t agent = 0;
+  int number = 0;  // of the agent
+  SlotState state = SlotState::down;
+  TrialId trial = 0;  // busy, releasing
+  Attempt attempt = 0;
+  int granted = 0;          // the step up to which it may run
+  bool at_target = false;   // it has reported that step and waits
+  double slowest_step = 0;  // seconds, seen under this lease
+  MonoTime heard{};         // last word of its worker
+  MonoTime lease_began{};
+  MonoTime last_report{};  // or lease_began
+  MonoTime deadline{};     // releasing: then its process is killed
+  bool killing = false;
+  wire::Progress progress;
+};
+
+struct FleetAgent {
+  std::string identity;  // of its socket, now
+  std::string name;
+  std::string node;
+  int threads = 1;
+  size_t first_slot = 0;
+  int slot_count = 0;
+  int generation = 0;  // times that it was lost
+  bool present = false;
+  MonoTime heard{};
+  Frames outbox;
+};
+
+struct FleetOptions {
+  std::string endpoint;
+  wire::Welcome welcome;  // heartbeat, lease and grace are taken from it
+  Duration step_time{0};  // limit of a step without a report; 0: measured
+};
+
+// What the coordinator is to act upon; `slot` is an index into slots().
+struct SlotReady {
+  size_t slot;
+};
+struct StepDone {
+  size_t slot;
+  wire::Report report;
+};
+struct LeaseOver {  // the slot is free or down by now
+  size_t slot;
+  wire::Ended ended;
+};
+struct Notice {
+  std::string text;
+};
+using FleetEvent = std::variant<SlotReady, StepDone, LeaseOver, Notice>;
+
+// Not thread-safe; the owner polls. Nothing blocks but poll().
+class Fleet {
+ public:
+  // Binds: throws Error(comm), Error(temporary), Error(config).
+  Fleet(const FleetOptions& options, const Clock& clock);
+
+  // Sends what is queued, then waits for messages up to `patience` or until
+  // `wakeup` is notified, and appends what happened to `events`.
+  void poll(Duration patience, Wakeup& wakeup, std::vector<FleetEvent>& events);
+  // Looks for agents, slots and steps that are overdue.
+  void check(std::vector<FleetEvent>& events);
+  void flush();
+
+  const std::vector<FleetSlot>& slots() const { return slots_; }
+  const FleetAgent& agent_of(const FleetSlot& slot) const {
+    return agents_[slot.agent];
+  }
+  int present_agents() const;
+  std::string endpoint() const { return socket_.bound_endpoint(); }
+
+  // REQUIRES: the slot is idle. `assign.slot` is filled in.
+  void assign(size_t slot, wire::Assign assign);
+  void extend(size_t slot, int target);
+  // The slot leaves its trial: at once where it waits at its target, else it
+  // is `releasing` until LeaseOver.
+  void release(size_t slot, bool keep);
+  void kill(size_t slot, Reason reason, const std::string& why);
+  void acknowledge(const wire::Ack& ack, size_t slot);
+  void stop(bool now);
+
+ private:
+  void receive(Frames frames, std::vector<FleetEvent>& events);
+  void refuse(const std::string& identity, bool again, const std::string& why);
+  void on_hello(const std::string& identity, const wire::Hello& hello,
+                std::vector<FleetEvent>& events);
+  void on_message(size_t agent, const wire::Message& message,
+                  std::vector<FleetEvent>& events);
+  void on_report(size_t slot, const wire::Report& report,
+                 std::vector<FleetEvent>& events);
+  void on_ended(size_t slot, const wire::Ended& ended,
+                std::vector<FleetEvent>& events);
+  void on_slot_down(size_t slot, const wire::SlotDown& down,
+                    std::vector<FleetEvent>& events);
+  void lose_agent(size_t agent, const std::string& why,
+                  std::vector<FleetEvent>& events);
+  void lose_lease(size_t slot, Reason reason, const std::string& why,
+                  std::vector<FleetEvent>& events);
+  void check_slot(size_t slot, MonoTime now, std::vector<FleetEvent>& events);
+  void welcome(size_t agent);
+  void send(size_t agent, const wire::Message& message);
+  bool holds(const FleetSlot& slot, TrialId trial, Attempt attempt) const;
+  Duration step_limit(const FleetSlot& slot) const;
+
+  const FleetOptions options_;
+  const Clock& clock_;
+  const Duration heartbeat_;
+  const Duration lease_;
+  const Duration grace_;
+  SocketContext context_;
+  Socket socket_;
+  std::vector<FleetAgent> agents_;
+  std::vector<FleetSlot> slots_;
+  std::map<std::string, size_t> by_identity_;
+  MonoTime last_check_;
+  MonoTime next_heartbeat_{};
+  double slowest_step_ = 0;  // seconds, over all trials
+  int garbage_ = 0;          // messages that could not be read
+};
+
+}  // namespace dtune

@@ -1,0 +1,234 @@
+#include "dtune/cluster/process.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+
+extern char** environ;  // NOLINT: POSIX's own
+
+namespace dtune {
+namespace {
+
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+
+  explicit Pipe(bool wanted) {
+    std::array<int, 2> ends{};
+    if (!wanted) return;
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+      throw Error(ErrorKind::temporary, "pipe: " + errno_text(errno));
+    }
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+  ~Pipe() {
+    if (read_end >= 0) close(read_end);
+    if (write_end >= 0) close(write_end);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  int take_read_end() {
+    fcntl(read_end, F_SETFL, O_NONBLOCK);
+    return std::exchange(read_end, -1);
+  }
+};
+
+// Everything that the child needs, made before the fork: between fork and exec
+// only async-signal-safe calls are allowed.
+struct Prepared {
+  std::vector<char*> argv;
+  std::vector<std::string> environment_texts;
+  std::vector<char*> environment;
+
+  explicit Prepared(const SpawnOptions& options) {
+    for (const std::string& word : options.argv) {
+      argv.push_back(const_cast<char*>(word.c_str()));
+    }
+    argv.push_back(nullptr);
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string_view text = *entry;
+      const std::string name(text.substr(0, text.find('=')));
+      if (!options.environment.contains(name)) {
+        environment_texts.emplace_back(text);
+      }
+    }
+    for (const auto& [name, value] : options.environment) {
+      environment_texts.push_back(name + "=" + value);
+    }
+    for (std::string& text : environment_texts) {
+      environment.push_back(text.data());
+    }
+    environment.push_back(nullptr);
+  }
+};
+
+void reset_signals() {
+  for (int signal = 1; signal < 32; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+bool redirect(const SpawnOptions& options, int out, int err) {
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null < 0 || dup2(null, STDIN_FILENO) < 0) return false;
+  if (!options.capture) return true;
+  return dup2(out, STDOUT_FILENO) >= 0 &&
+         dup2(options.merge ? out : err, STDERR_FILENO) >= 0;
+}
+
+// In the child: never returns. Reports errno through `failure`.
+[[noreturn]] void become(const SpawnOptions& options, const Prepared& prepared,
+                         pid_t parent, int out, int err, int failure) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, options.death_signal);
+  if (getppid() != parent) _exit(127);  // it died before the line above
+  reset_signals();
+  bool ok = redirect(options, out, err);
+  if (ok && !options.directory.empty()) {
+    ok = chdir(options.directory.c_str()) == 0;
+  }
+  if (ok && options.data_bytes > 0) {
+    const rlimit limit{options.data_bytes, options.data_bytes};
+    ok = setrlimit(RLIMIT_DATA, &limit) == 0;
+  }
+  if (ok) {
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    execvpe(prepared.argv[0], prepared.argv.data(),
+            prepared.environment.data());
+  }
+  const int code = errno;
+  [[maybe_unused]] const auto n = write(failure, &code, sizeof code);
+  _exit(127);
+}
+
+ExitStatus translate(int raw) {
+  if (WIFSIGNALED(raw)) return {-1, WTERMSIG(raw)};
+  return {WEXITSTATUS(raw), 0};
+}
+
+}  // namespace
+
+std::string describe(const ExitStatus& status) {
+  if (status.signal == 0) return fmt::format("exit code {}", status.exit_code);
+  const char* name = sigdescr_np(status.signal);
+  return fmt::format("signal {} ({})", status.signal,
+                     name != nullptr ? name : "unknown");
+}
+
+Child::Child(const SpawnOptions& options) {
+  if (options.argv.empty() || options.argv[0].empty()) {
+    throw Error(ErrorKind::config, "no program to run");
+  }
+  const Prepared prepared(options);
+  Pipe out(options.capture);
+  Pipe err(options.capture && !options.merge);
+  Pipe failure(true);
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ < 0) {
+    throw Error(ErrorKind::temporary,
+                fmt::format("{}: cannot start a process: {}", options.argv[0],
+                            errno_text(errno)));
+  }
+  if (pid_ == 0) {
+    become(options, prepared, parent, out.write_end, err.write_end,
+           failure.write_end);
+  }
+  setpgid(pid_, pid_);  // also here: whoever comes first
+  close(std::exchange(failure.write_end, -1));
+  int code = 0;
+  ssize_t n;
+  do {
+    n = read(failure.read_end, &code, sizeof code);
+  } while (n < 0 && errno == EINTR);
+  if (n > 0) {
+    waitpid(pid_, nullptr, 0);  // it is past _exit
+    throw Error(ErrorKind::config,
+                fmt::format("{}: cannot be run: {} (is it installed and "
+                            "executable?)",
+                            options.argv[0], errno_text(code)));
+  }
+  if (options.capture) out_ = out.take_read_end();
+  if (options.capture && !options.merge) err_ = err.take_read_end();
+  // By number: glibc 2.36 declares pidfd_open() without C linkage.
+  exit_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+}
+
+Child::~Child() {
+  // The group first, while the unreaped leader still keeps its id from being
+  // used again.
+  if (!status_) kill(-pid_, SIGKILL);
+  wait(std::chrono::seconds(2));
+  for (const int descriptor : {out_, err_, exit_}) {
+    if (descriptor >= 0) close(descriptor);
+  }
+}
+
+bool Child::read_some(int& descriptor, std::string& text) {
+  std::array<char, 16384> buffer;
+  for (int round = 0; descriptor >= 0 && round < 16; ++round) {
+    const ssize_t n = read(descriptor, buffer.data(), buffer.size());
+    if (n > 0) {
+      text.append(buffer.data(), static_cast<size_t>(n));
+    } else if (n < 0 && errno == EINTR) {
+      continue;
+    } else if (n < 0 && errno == EAGAIN) {
+      return true;
+    } else {
+      close(std::exchange(descriptor, -1));
+    }
+  }
+  return descriptor >= 0;
+}
+
+std::optional<ExitStatus> Child::status() {
+  if (status_) return status_;
+  // Look first, then clear the group, then reap: an id is reused only after.
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info,
+             WEXITED | WNOHANG | WNOWAIT) != 0 ||
+      info.si_pid == 0) {
+    return std::nullopt;
+  }
+  kill(-pid_, SIGKILL);
+  int raw = 0;
+  if (waitpid(pid_, &raw, WNOHANG) == pid_) status_ = translate(raw);
+  return status_;
+}
+
+std::optional<ExitStatus> Child::wait(Duration patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!status()) {
+    const Duration left = end - std::chrono::steady_clock::now();
+    if (left.count() <= 0) break;
+    const int64_t ms = std::min<int64_t>(left.count() / 1'000'000 + 1, 50);
+    pollfd item{exit_, POLLIN, 0};  // a negative descriptor just waits
+    poll(&item, 1,
+         static_cast<int>(exit_ >= 0 ? ms : std::min(ms, int64_t{5})));
+  }
+  return status_;
+}
+
+void Child::signal_group(int signal) {
+  if (status_) return;
+  kill(-pid_, signal);
+  if (signal == SIGTERM || signal == SIGINT) kill(-pid_, SIGCONT);
+}
+
+}  // namespace dtune

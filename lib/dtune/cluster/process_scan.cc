@@ -1,0 +1,137 @@
+// The part of process.h that reads /proc.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dtune/cluster/process.h"
+
+namespace dtune {
+namespace {
+
+std::string read_proc(pid_t pid, const char* name) {
+  std::ifstream in(fmt::format("/proc/{}/{}", pid, name), std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> pids;
+  DIR* folder = opendir("/proc");
+  if (folder == nullptr) return pids;
+  while (const dirent* entry = readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    pid_t pid = 0;
+    const auto [end, error] =
+        std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error == std::errc{} && end == name.data() + name.size()) {
+      pids.push_back(pid);
+    }
+  }
+  closedir(folder);
+  return pids;
+}
+
+// The value of NAME= in a block of zero-terminated entries, or "".
+std::string entry_of(const std::string& block, const std::string& name) {
+  const std::string wanted = std::string(1, '\0') + name + "=";
+  const size_t at = (std::string(1, '\0') + block).find(wanted);
+  if (at == std::string::npos) return "";
+  const size_t begin = at + wanted.size() - 1;
+  return block.substr(begin, block.find('\0', begin) - begin);
+}
+
+// The 22nd field of stat: the name before it may hold blanks and brackets.
+std::string start_time(pid_t pid) {
+  const std::string stat = read_proc(pid, "stat");
+  const size_t bracket = stat.rfind(')');
+  if (bracket == std::string::npos) return "";
+  std::istringstream fields(stat.substr(bracket + 1));
+  std::string field;
+  fields >> field;
+  if (field == "Z" || field == "X") return "";  // dead, not yet reaped
+  for (int i = 4; i <= 22; ++i) fields >> field;
+  return field;
+}
+
+bool holds_all(const std::string& block,
+               const std::vector<std::string>& marks) {
+  return std::all_of(marks.begin(), marks.end(), [&](const std::string& mark) {
+    const size_t equal = mark.find('=');
+    return entry_of(block, mark.substr(0, equal)) == mark.substr(equal + 1);
+  });
+}
+
+}  // namespace
+
+std::vector<pid_t> find_marked(const std::vector<std::string>& marks) {
+  std::vector<pid_t> found;
+  const pid_t self = getpid();
+  for (const pid_t pid : all_processes()) {
+    if (pid == self) continue;
+    const std::string block = read_proc(pid, "environ");
+    if (!block.empty() && holds_all(block, marks)) found.push_back(pid);
+  }
+  return found;
+}
+
+int kill_marked(const std::vector<std::string>& marks) {
+  int killed = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (true) {
+    const std::vector<pid_t> found = find_marked(marks);
+    for (const pid_t pid : found) {
+      if (kill(pid, SIGKILL) == 0) ++killed;
+      waitpid(pid, nullptr, WNOHANG);  // where it is an orphan given to us
+    }
+    if (found.empty() || std::chrono::steady_clock::now() > end) return killed;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+int kill_orphans(const std::string& study_id) {
+  int killed = 0;
+  for (const pid_t pid : find_marked({"DTUNE_STUDY=" + study_id})) {
+    const std::string agent =
+        entry_of(read_proc(pid, "environ"), "DTUNE_AGENT");
+    if (agent.empty()) continue;  // the agent itself, or not ours to judge
+    pid_t owner = 0;
+    std::from_chars(agent.data(), agent.data() + agent.size(), owner);
+    if (process_name(owner) != agent && kill(pid, SIGKILL) == 0) ++killed;
+  }
+  return killed;
+}
+
+std::string process_name(pid_t pid) {
+  return fmt::format("{}:{}", pid, start_time(pid));
+}
+
+void become_subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+uint64_t resident_bytes(pid_t pid) {
+  std::istringstream fields(read_proc(pid, "statm"));
+  uint64_t total = 0;
+  uint64_t pages = 0;
+  if (!(fields >> total >> pages)) return 0;
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+uint64_t kernel_oom_kills() {
+  std::ifstream in("/proc/vmstat");
+  std::string name;
+  uint64_t value = 0;
+  while (in >> name >> value) {
+    if (name == "oom_kill") return value;
+  }
+  return 0;
+}
+
+}  // namespace dtune

@@ -1,0 +1,221 @@
+// The control plane's messages: what they are called, who sends them, how they
+// are written.
+//
+//   coordinator <--ROUTER/DEALER--> agent (one a node) <--ROUTER/DEALER-->
+//   worker (one a slot)
+//
+// A message is MessagePack: [version, type, {field: value, ...}]; unknown
+// fields are skipped, missing ones are errors. One ZeroMQ message carries one
+// or more of them as frames, so a burst costs one system call. Agents pass what
+// concerns a slot on as it came, without writing it anew.
+//
+//   type      | from        | to          | when
+//   ----------+-------------+-------------+------------------------------------
+//   hello     | agent       | coordinator | first, and whenever told `bye
+//   again` welcome   | coordinator | agent, slots| answer to hello; the study's
+//   recipe heartbeat | both        | both        | where nothing else was sent
+//   lately slot_up   | worker      | agent, coord| the slot can take a trial
+//   slot_down | agent       | coordinator | its worker died; `gone`: for good
+//   assign    | coordinator | worker      | a lease: run this trial to `target`
+//   extend    | coordinator | worker      | a larger target
+//   pause     | coordinator | worker      | leave the trial, keep it warm
+//   cut       | coordinator | worker      | leave the trial, drop it
+//   kill      | coordinator | agent       | the slot hangs: end its process
+//   report    | worker      | coordinator | a step is done, checkpoint written
+//   ack       | coordinator | worker      | the report is committed
+//   ended     | worker,agent| coordinator | the lease is over, and why
+//   progress  | worker      | coordinator | every heartbeat, also inside a step
+//   stop      | coordinator | agent, slots| end; `now`: without waiting
+//   bye       | both        | both        | leaves; `again`: say hello (anew)
+//
+// A lease is (trial, attempt). Life of a slot as its coordinator sees it:
+//
+//   down --slot_up--> idle --assign--> busy --pause|cut--> releasing
+//     ^                ^                |  \--report at target: waits for
+//     |                |                |     extend, pause or cut
+//     |                +----------------+-- ended, or released at its target
+//     +-- slot_down, lease lapsed, agent lost
+//
+// Every pause or cut is answered by `ended`. What comes under a lease that is
+// over is dropped without a word: late is not wrong. Reports are sent again
+// until acknowledged, and replace what the same step said before, so both
+// losing and repeating a message is harmless.
+//
+// Cost of a trial of n steps: 1 assign, n reports and n acks, 1 release, 1
+// ended; a report is some 150 bytes. Every agent adds two heartbeats an
+// interval, every slot one progress.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "dtune/base/clock.h"
+#include "dtune/space/value.h"
+#include "dtune/study/trial.h"
+
+namespace dtune {
+
+inline constexpr int kProtocolVersion = 1;
+// Of one message; the recipe in `welcome` is by far the largest.
+inline constexpr size_t kMaxMessageBytes = size_t{4} << 20;
+inline constexpr int kMaxSlots = 4096;  // of one agent
+
+namespace wire {
+
+struct Hello {
+  std::string study_id;
+  std::string node;   // shown to people
+  std::string agent;  // unique name of the agent's process
+  int slots = 1;
+  int threads = 1;  // of each slot
+  int64_t pid = 0;
+};
+
+struct Welcome {
+  std::string study_id;
+  std::string session;  // of the coordinator's process; a new one: start anew
+  std::string recipe_yaml;
+  std::string prepared_data;
+  bool deterministic = false;
+  int64_t heartbeat_ns = 0;
+  int64_t lease_ns = 0;
+  int64_t grace_ns = 0;
+  int64_t memory_mb = 0;  // cap of a slot; 0: none
+  int warm_trials = 0;    // 0: by memory
+};
+
+struct Heartbeat {};
+
+struct SlotUp {
+  int slot = 0;
+  int64_t pid = 0;
+};
+
+struct SlotDown {
+  int slot = 0;
+  bool gone = false;   // will not be started again
+  std::string detail;  // how it died
+};
+
+struct Assign {
+  int slot = 0;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  TrialKind kind = TrialKind::search;
+  Point point;
+  uint64_t seed = 0;
+  int horizon = 1;
+  int target = 1;       // run to this step, then wait
+  int resume_step = 0;  // steps that the coordinator has
+  bool finish = false;  // after the horizon: finish_final()
+  int threads = 1;
+  std::string checkpoint;
+  std::string model_file;
+};
+
+struct Extend {
+  int slot = 0;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  int target = 0;
+};
+
+struct Pause {
+  int slot = 0;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+};
+
+struct Cut {
+  int slot = 0;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+};
+
+struct Kill {
+  int slot = 0;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  Reason reason = Reason::none;  // given back in `ended`
+  std::string why;
+};
+
+struct Report {
+  int slot = 0;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  bool checkpointed = false;  // a checkpoint of this step is on disk
+  StepReport report;
+};
+
+struct Ack {
+  int slot = 0;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  int step = 0;
+};
+
+enum class Outcome {
+  stopped,    // as pause or cut asked
+  complete,   // a final trial: finish_final() is done, see `metrics`
+  failed,     // see `reason`
+  temporary,  // not the trial's fault: try again later (disk full)
+};
+
+struct Ended {
+  int slot = 0;
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  Outcome outcome = Outcome::stopped;
+  Reason reason = Reason::none;
+  std::string detail;
+  int exit_code = -1;  // of the process that died; -1: none
+  int signal = 0;      // that ended it; 0: none
+  int steps = 0;       // done under this lease or before
+  std::map<std::string, double> metrics;
+};
+
+struct Progress {
+  int slot = 0;
+  TrialId trial = 0;  // 0: idle
+  Attempt attempt = 0;
+  std::string phase;    // "starting", "training", "waiting", "idle"
+  double fraction = 0;  // of the step in flight, 0..1
+  double samples_per_second = 0;
+  uint64_t resident_bytes = 0;
+};
+
+struct Stop {
+  bool now = false;
+};
+
+struct Bye {
+  bool again = false;
+  std::string why;
+};
+
+using Message =
+    std::variant<Hello, Welcome, Heartbeat, SlotUp, SlotDown, Assign, Extend,
+                 Pause, Cut, Kill, Report, Ack, Ended, Progress, Stop, Bye>;
+
+}  // namespace wire
+
+// The type's word, e.g. "report".
+const char* type_name(const wire::Message& message);
+
+// The slot that a message concerns; -1: none (hello, heartbeat, ...).
+int slot_of(const wire::Message& message);
+
+// Throws Error(comm) where the message is larger than kMaxMessageBytes.
+std::string encode(const wire::Message& message);
+
+// Throws Error(comm), never anything else, whatever the bytes are: too large,
+// nested too deeply, not MessagePack, another version, unknown type, missing or
+// ill-typed field. Takes memory in proportion to the size of `bytes`, plus 4
+// MiB at most.
+wire::Message decode(std::string_view bytes);
+
+}  // namespace dtune

@@ -1,0 +1,120 @@
+#include "dtune/cluster/records.h"
+
+#include <utility>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+
+Records::Records(Study& study, TrialStore& store, ProgressSink& sink,
+                 const Clock& clock)
+    : study_(study), store_(store), sink_(sink), clock_(clock) {
+  store_.flush();
+  if (auto row = store_.load_study()) {
+    row_ = std::move(*row);
+    return;
+  }
+  const Recipe& recipe = study.recipe;
+  row_.id = study.id;
+  row_.name = recipe.study;
+  row_.recipe_yaml = study.recipe_yaml;
+  row_.horizon = study.horizon;
+  row_.created_ms = study.created_ms;
+  row_.budget_trials = recipe.budget.trials;
+  row_.budget_seconds = to_seconds(recipe.budget.time);
+  row_.budget_steps = recipe.budget.steps;
+  row_.metric = recipe.objective.metric;
+  row_.goal = recipe.objective.goal;
+}
+
+template <class Write>
+bool Records::guarded(Write write) {
+  try {
+    write();
+    return true;
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::internal) throw;  // a bug, and not the disk's
+    if (!blocked_) {
+      sink_.on_notice(std::string(e.what()) +
+                      "; no trial is started until the database can be "
+                      "written again, nothing is lost so far");
+    }
+    blocked_ = true;
+    return false;
+  }
+}
+
+void Records::change(Trial& trial, TrialState state, Reason reason,
+                     const std::string& detail) {
+  trial.state = state;
+  trial.reason = reason;
+  trial.detail = detail;
+  trial.ended_ms = clock_.wall_ms();
+  save(trial);
+  guarded([&] {
+    store_.put_event(
+        {trial.id, trial.attempt, state, reason, detail, trial.ended_ms});
+  });
+  sink_.on_state(study_, trial);
+}
+
+void Records::save(const Trial& trial) {
+  guarded([&] { store_.put_trial(trial); });
+}
+
+void Records::decide(const Trial& trial, const char* action,
+                     const std::string& why) {
+  ++study_.decisions;
+  guarded([&] {
+    store_.put_decision({study_.decisions, trial.id, action, trial.steps(), why,
+                         clock_.wall_ms()});
+  });
+}
+
+void Records::report(const Trial& trial, const StepReport& report,
+                     const CommittedReport& ack) {
+  guarded([&] {
+    store_.put_report(trial.id, trial.attempt, report,
+                      [commits = commits_, ack] {
+                        const std::lock_guard lock(commits->mutex);
+                        commits->done.push_back(ack);
+                        if (commits->done.size() == 1) commits->wakeup.notify();
+                      });
+  });
+  sink_.on_report(study_, trial, report);
+}
+
+void Records::copy_report(const Trial& trial, const StepReport& report) {
+  guarded([&] { store_.put_report(trial.id, trial.attempt, report, {}); });
+}
+
+void Records::save_study() {
+  row_.state = study_.state;
+  row_.searched_seconds = study_.searched_seconds;
+  guarded([&] { store_.put_study(row_); });
+}
+
+std::vector<CommittedReport> Records::committed() {
+  const std::lock_guard lock(commits_->mutex);
+  return std::exchange(commits_->done, {});
+}
+
+void Records::retry() {
+  if (blocked_ && flush()) {
+    blocked_ = false;
+    sink_.on_notice("the database can be written again; going on");
+  }
+}
+
+bool Records::flush() {
+  try {
+    store_.flush();
+    return true;
+  } catch (const Error& e) {
+    if (!blocked_) sink_.on_notice(e.what());
+    blocked_ = true;
+    return false;
+  }
+}
+
+}  // namespace dtune

@@ -1,0 +1,32 @@
+#include "dtune/cluster/retry_policy.h"
+
+namespace dtune {
+
+RetryRule retry_rule(Reason cause) {
+  switch (cause) {
+    case Reason::crashed:     // a segmentation fault may be the machine's
+    case Reason::bad_output:  // so may be a program that ended with an error
+      return {true, true, TrialState::failed};
+    case Reason::killed:
+    case Reason::lease_lapsed:
+    case Reason::node_lost:
+      return {true, false, TrialState::failed};
+    case Reason::said_invalid:
+      return {false, false, TrialState::invalid};
+    case Reason::wall_clock:
+      return {false, false, TrialState::timed_out};
+    default:  // diverged, out_of_memory, ...
+      return {false, false, TrialState::failed};
+  }
+}
+
+bool should_retry(Reason cause, int exit_code, const AttemptHistory& before,
+                  int retries) {
+  const RetryRule rule = retry_rule(cause);
+  if (!rule.retry || before.failures > retries) return false;
+  const bool same = exit_code > 0 && exit_code == before.last_exit_code &&
+                    cause == before.last_cause;
+  return !(rule.unless_same && same);
+}
+
+}  // namespace dtune

@@ -1,0 +1,59 @@
+#include "dtune/cluster/sidecar.h"
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+
+namespace dtune {
+namespace {
+
+constexpr size_t kHeader = 8;  // digits of a length, hexadecimal
+
+}  // namespace
+
+std::filesystem::path sidecar_path(const std::filesystem::path& checkpoint) {
+  std::filesystem::path path = checkpoint;
+  path += ".reports";
+  return path;
+}
+
+void write_sidecar(const std::filesystem::path& checkpoint,
+                   const std::string& study_id,
+                   std::span<const wire::Report> reports) {
+  std::string text = study_id + "\n";
+  for (const wire::Report& report : reports) {
+    const std::string bytes = encode(report);
+    std::string digits(kHeader, '0');
+    size_t size = bytes.size();
+    for (size_t i = kHeader; i-- > 0; size /= 16) {
+      digits[i] = "0123456789abcdef"[size % 16];
+    }
+    text += digits + bytes;
+  }
+  write_file_atomic(sidecar_path(checkpoint), text, /*durable=*/false);
+}
+
+std::vector<wire::Report> read_sidecar(const std::filesystem::path& checkpoint,
+                                       const std::string& study_id,
+                                       TrialId trial) try {
+  std::vector<wire::Report> reports;
+  const std::filesystem::path path = sidecar_path(checkpoint);
+  if (!std::filesystem::exists(path)) return reports;
+  const std::string text = read_file(path, kMaxMessageBytes * 16);
+  std::string_view rest = text;
+  if (!rest.starts_with(study_id + "\n")) return reports;
+  rest.remove_prefix(study_id.size() + 1);
+  while (rest.size() > kHeader) {
+    const size_t size =
+        std::stoul(std::string(rest.substr(0, kHeader)), nullptr, 16);
+    const wire::Message message = decode(rest.substr(kHeader, size));
+    const auto* report = std::get_if<wire::Report>(&message);
+    if (report == nullptr || report->trial != trial) return {};
+    reports.push_back(*report);
+    rest.remove_prefix(kHeader + size);
+  }
+  return reports;
+} catch (const std::exception&) {  // damaged: as if it were not there
+  return {};
+}
+
+}  // namespace dtune

@@ -1,0 +1,234 @@
+#include "dtune/cluster/slot_process.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kMaxFailedStarts = 5;
+constexpr size_t kTailBytes = 2000;
+constexpr size_t kMaxLine = 4000;
+constexpr Duration kMemoryInterval = milliseconds(200);
+constexpr Duration kIdleTick = milliseconds(500);
+
+// 0 after the first failure, then 100 ms, 200 ms, 400 ms, ...
+Duration start_delay(int failed_starts) {
+  if (failed_starts < 2) return Duration{0};
+  return milliseconds(100) * (1 << std::min(failed_starts - 2, 6));
+}
+
+bool mentions_memory(const std::string& text) {
+  return text.find("bad_alloc") != std::string::npos ||
+         text.find("out of memory") != std::string::npos ||
+         text.find("Cannot allocate memory") != std::string::npos;
+}
+
+}  // namespace
+
+SlotProcess::SlotProcess(int slot, const SlotOptions& options, Send send)
+    : slot_(slot), options_(options), send_(std::move(send)) {}
+
+void SlotProcess::on_slot_up() {
+  up_ = true;
+  failed_starts_ = 0;
+}
+
+void SlotProcess::on_assign(const wire::Assign& assign) {
+  trial_ = assign.trial;
+  attempt_ = assign.attempt;
+}
+
+void SlotProcess::on_ended(const wire::Ended& ended) {
+  if (ended.trial == trial_ && ended.attempt == attempt_) trial_ = 0;
+}
+
+void SlotProcess::kill(Reason reason, const std::string& why, MonoTime now) {
+  if (!child_ || dying_) return;
+  kill_order_ = wire::Kill{slot_, trial_, attempt_, reason, why};
+  dying_ = true;
+  kill_at_ = now + options_.grace;
+  child_->signal_group(SIGTERM);
+}
+
+void SlotProcess::shut_down(bool hard, MonoTime now) {
+  closing_ = true;
+  if (!child_) return;
+  if (hard) {
+    dying_ = true;
+    kill_at_ = now;
+    child_->signal_group(SIGKILL);
+  } else {
+    kill(Reason::user, "asked to stop", now);
+  }
+}
+
+MonoTime SlotProcess::tick(MonoTime now) {
+  if (!child_) {
+    if (closing_ || gone_) return now + kIdleTick;
+    if (now < start_at_) return start_at_;
+    spawn(now);
+    if (!child_) return start_at_;
+  }
+  read_output();
+  if (const auto status = child_->status()) {
+    on_exit(*status, now);
+    return start_at_;
+  }
+  check_memory(now);
+  escalate(now);
+  MonoTime next = now + kIdleTick;
+  if (dying_) next = std::min(next, std::max(kill_at_, now + milliseconds(5)));
+  if (options_.memory_bytes > 0) next = std::min(next, next_memory_check_);
+  // Without an exit descriptor its end has to be looked for.
+  if (child_->exit_descriptor() < 0)
+    next = std::min(next, now + milliseconds(20));
+  return next;
+}
+
+void SlotProcess::spawn(MonoTime now) {
+  SpawnOptions spawn;
+  spawn.argv = options_.argv;
+  for (const std::string& word :
+       {std::string("--connect"), options_.endpoint, std::string("--slot"),
+        std::to_string(slot_), std::string("--threads"),
+        std::to_string(options_.threads)}) {
+    spawn.argv.push_back(word);
+  }
+  spawn.environment = {{"DTUNE_STUDY", options_.study_id},
+                       {"DTUNE_AGENT", process_name(getpid())},
+                       {"DTUNE_SLOT", std::to_string(slot_)}};
+  if (static_cast<size_t>(slot_) < options_.devices.size()) {
+    spawn.environment["CUDA_VISIBLE_DEVICES"] =
+        std::to_string(options_.devices[static_cast<size_t>(slot_)]);
+  }
+  spawn.merge = true;
+  spawn.data_bytes = options_.memory_bytes;
+  tail_.clear();
+  partial_line_.clear();
+  up_ = dying_ = false;
+  kill_order_.reset();
+  oom_kills_before_ = kernel_oom_kills();
+  try {
+    child_ = std::make_unique<Child>(spawn);
+  } catch (const Error& e) {
+    ++failed_starts_;
+    start_at_ =
+        now + std::max(start_delay(failed_starts_), Duration(kIdleTick));
+    if (e.kind() == ErrorKind::config || failed_starts_ >= kMaxFailedStarts) {
+      give_up(e.what());
+    }
+  }
+}
+
+void SlotProcess::read_output() {
+  std::string text;
+  child_->read_out(text);
+  partial_line_ += text;
+  take_lines(false);
+}
+
+void SlotProcess::take_lines(bool all) {
+  size_t begin = 0;
+  while (begin < partial_line_.size()) {
+    size_t end = partial_line_.find('\n', begin);
+    if (end == std::string::npos) {
+      if (!all && partial_line_.size() - begin < kMaxLine) break;
+      end = std::min(partial_line_.size(), begin + kMaxLine);
+    }
+    const std::string line = partial_line_.substr(begin, end - begin);
+    if (options_.log_line) options_.log_line(slot_, line);
+    tail_ += line + "\n";
+    begin = end + 1;
+  }
+  partial_line_.erase(0, std::min(begin, partial_line_.size()));
+  if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+}
+
+// RLIMIT_DATA bounds what a process asks for; what it touches through shared
+// maps and in its children's name is looked at from here.
+void SlotProcess::check_memory(MonoTime now) {
+  if (options_.memory_bytes == 0 || now < next_memory_check_) return;
+  next_memory_check_ = now + kMemoryInterval;
+  const uint64_t bytes = resident_bytes(child_->pid());
+  if (bytes <= options_.memory_bytes) return;
+  kill(Reason::out_of_memory,
+       fmt::format("used {} MB of memory, {} MB are allowed "
+                   "(resources.memory_mb)",
+                   bytes >> 20, options_.memory_bytes >> 20),
+       now);
+}
+
+void SlotProcess::escalate(MonoTime now) {
+  if (dying_ && now >= kill_at_) child_->signal_group(SIGKILL);
+}
+
+void SlotProcess::on_exit(const ExitStatus& status, MonoTime now) {
+  read_output();
+  take_lines(true);
+  const bool was_up = up_;
+  const wire::Ended ended = explain(status);
+  child_.reset();
+  up_ = dying_ = false;
+  // What its commands have started, however they hid from its group.
+  kill_marked({"DTUNE_STUDY=" + options_.study_id,
+               "DTUNE_AGENT=" + process_name(getpid()),
+               "DTUNE_SLOT=" + std::to_string(slot_)});
+  if (trial_ != 0) send_(ended);
+  trial_ = 0;
+  if (closing_) return;
+  failed_starts_ = was_up ? 0 : failed_starts_ + 1;
+  start_at_ = now + start_delay(failed_starts_);
+  if (failed_starts_ >= kMaxFailedStarts) {
+    give_up(fmt::format("its worker ended {} times before it was ready: {}",
+                        failed_starts_, ended.detail));
+  } else {
+    send_(wire::SlotDown{slot_, false, ended.detail});
+  }
+}
+
+wire::Ended SlotProcess::explain(const ExitStatus& status) const {
+  wire::Ended ended;
+  ended.slot = slot_;
+  ended.trial = trial_;
+  ended.attempt = attempt_;
+  ended.outcome = wire::Outcome::failed;
+  ended.exit_code = status.exit_code;
+  ended.signal = status.signal;
+  const std::string how = describe(status);
+  if (kill_order_) {
+    ended.reason = kill_order_->reason;
+    ended.detail = fmt::format("{} ({})", kill_order_->why, how);
+    return ended;
+  }
+  const bool by_kernel =
+      status.signal == SIGKILL && kernel_oom_kills() > oom_kills_before_;
+  if (by_kernel || mentions_memory(tail_)) {
+    ended.reason = Reason::out_of_memory;
+  } else if (status.signal == SIGKILL || status.signal == SIGTERM ||
+             status.signal == SIGINT || status.signal == SIGHUP) {
+    ended.reason = Reason::killed;
+  } else {
+    ended.reason = Reason::crashed;
+  }
+  ended.detail = "the worker process ended with " + how;
+  if (by_kernel) ended.detail += ", the machine being out of memory";
+  std::string tail = tail_;
+  while (tail.ends_with('\n')) tail.pop_back();
+  if (!tail.empty()) ended.detail += "; it last wrote: " + tail;
+  return ended;
+}
+
+void SlotProcess::give_up(const std::string& why) {
+  gone_ = true;
+  send_(wire::SlotDown{slot_, true, why});
+}
+
+}  // namespace dtune

@@ -1,0 +1,89 @@
+// A slot as its agent sees it: the worker process, what it runs, how it is
+// ended and started again.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dtune/cluster/process.h"
+#include "dtune/cluster/protocol.h"
+
+namespace dtune {
+
+// How the workers of an agent are started; the same for all its slots.
+struct SlotOptions {
+  std::vector<std::string> argv;  // "--slot <k>" and the rest are appended
+  std::string endpoint;           // of the agent
+  std::string study_id;
+  int threads = 1;
+  std::vector<int> devices;
+  Duration grace{0};
+  uint64_t memory_bytes = 0;  // 0: no cap
+  std::function<void(int slot, const std::string& line)> log_line;
+};
+
+// Not thread-safe; nothing blocks but the destructor (two seconds at most).
+class SlotProcess {
+ public:
+  // What the coordinator must hear of.
+  using Send = std::function<void(const wire::Message&)>;
+
+  SlotProcess(int slot, const SlotOptions& options, Send send);
+
+  int slot() const { return slot_; }
+  // For polling; -1 where there is none.
+  int output() const { return child_ ? child_->out() : -1; }
+  int exit_descriptor() const {
+    return child_ ? child_->exit_descriptor() : -1;
+  }
+  bool alive() const { return child_ != nullptr; }
+  bool up() const { return up_; }
+  pid_t pid() const { return child_ ? child_->pid() : -1; }
+
+  void on_slot_up();
+  void on_assign(const wire::Assign& assign);
+  void on_ended(const wire::Ended& ended);
+  // The worker hangs: SIGTERM, after `grace` SIGKILL.
+  void kill(Reason reason, const std::string& why, MonoTime now);
+  // From now on it is not started again.
+  void close() { closing_ = true; }
+  // As kill, for good: it is not started again. `hard`: SIGKILL at once.
+  void shut_down(bool hard, MonoTime now);
+
+  // Reads output, notices the end, escalates, starts (again). Returns the next
+  // time at which it wants to be called even if nothing happens.
+  MonoTime tick(MonoTime now);
+
+ private:
+  void spawn(MonoTime now);
+  void read_output();
+  void take_lines(bool all);
+  void check_memory(MonoTime now);
+  void escalate(MonoTime now);
+  void on_exit(const ExitStatus& status, MonoTime now);
+  wire::Ended explain(const ExitStatus& status) const;
+  void give_up(const std::string& why);
+
+  const int slot_;
+  const SlotOptions& options_;
+  const Send send_;
+  std::unique_ptr<Child> child_;
+  bool up_ = false;
+  bool closing_ = false;
+  bool gone_ = false;
+  int failed_starts_ = 0;
+  MonoTime start_at_{};
+  MonoTime kill_at_{};
+  bool dying_ = false;
+  MonoTime next_memory_check_{};
+  uint64_t oom_kills_before_ = 0;
+  std::string partial_line_;
+  std::string tail_;  // the last lines that it wrote
+  std::optional<wire::Kill> kill_order_;
+  TrialId trial_ = 0;  // the lease it holds; 0: none
+  Attempt attempt_ = 0;
+};
+
+}  // namespace dtune

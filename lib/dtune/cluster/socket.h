@@ -1,0 +1,122 @@
+// ZeroMQ sockets of the control plane, as dtune uses them: nothing blocks,
+// messages are lists of frames, every failure is an Error.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtune/base/clock.h"
+
+namespace dtune {
+
+// One per process part; must outlive its sockets. Closing waits at most for the
+// sockets' linger time.
+class SocketContext {
+ public:
+  SocketContext();
+  ~SocketContext();
+  SocketContext(const SocketContext&) = delete;
+  SocketContext& operator=(const SocketContext&) = delete;
+  void* handle() const { return handle_; }
+
+ private:
+  void* handle_;
+};
+
+using Frames = std::vector<std::string>;
+
+// Owned by one thread. A router puts the peer's identity before the frames of
+// what it receives, and wants it there in what it sends.
+class Socket {
+ public:
+  enum class Kind { router, dealer };
+
+  Socket(const SocketContext& context, Kind kind);
+  ~Socket();
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  // Throw Error(comm), Error(temporary) where the address is taken, and
+  // Error(config) where an ipc path is longer than the system allows.
+  void bind(const std::string& endpoint);
+  void connect(const std::string& endpoint);
+  // The address bound, with the port that the system chose for "tcp://*:0".
+  std::string bound_endpoint() const;
+
+  // All frames or none; does not block. False where the peer is gone or its
+  // queue is full (kQueue messages).
+  bool send(std::span<const std::string> frames);
+  // The next message, if one is here.
+  std::optional<Frames> receive();
+
+  void* handle() const { return handle_; }
+
+  static constexpr int kQueue = 100'000;  // messages, each way
+  static constexpr int kLingerMs = 500;
+
+ private:
+  void* handle_;
+};
+
+// Waits for sockets and file descriptors.
+class PollSet {
+ public:
+  void clear() { entries_.clear(); }
+  // Return the index for ready().
+  size_t add(const Socket& socket);
+  size_t add(int descriptor);
+  // Until one is ready, a signal arrives, or `timeout` is over (rounded up to
+  // milliseconds).
+  void wait(Duration timeout);
+  bool ready(size_t index) const { return entries_[index].ready; }
+
+ private:
+  struct Entry {
+    void* socket = nullptr;
+    int descriptor = -1;
+    bool ready = false;
+  };
+  std::vector<Entry> entries_;
+};
+
+// Lets any thread wake one that waits in a PollSet.
+class Wakeup {
+ public:
+  Wakeup();
+  ~Wakeup();
+  Wakeup(const Wakeup&) = delete;
+  Wakeup& operator=(const Wakeup&) = delete;
+  int descriptor() const { return descriptor_; }
+  void notify() noexcept;
+  void drain() noexcept;
+
+ private:
+  int descriptor_;
+};
+
+// Throws Error(config) where the path of an "ipc://" endpoint does not fit a
+// socket address (107 bytes); does nothing for other endpoints.
+void check_endpoint(const std::string& endpoint);
+
+// A fresh folder that only this user can enter, with a path short enough for
+// sockets: in $XDG_RUNTIME_DIR, the temporary folder or /tmp. Removed with what
+// is in it when this is destroyed.
+class SocketDirectory {
+ public:
+  SocketDirectory();
+  ~SocketDirectory();
+  SocketDirectory(const SocketDirectory&) = delete;
+  SocketDirectory& operator=(const SocketDirectory&) = delete;
+  // "ipc://<folder>/<name>"
+  std::string endpoint(const std::string& name) const;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,122 @@
+#include "dtune/cluster/worker.h"
+
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "dtune/cluster/compute.h"
+#include "dtune/cluster/process.h"
+#include "dtune/cluster/protocol.h"
+#include "dtune/cluster/socket.h"
+
+namespace dtune {
+namespace {
+
+// The worker's poll loop: messages on one side, the compute thread on the
+// other.
+class Worker {
+ public:
+  Worker(const WorkerOptions& options, const RunnerFactory& make_runner)
+      : slot_(options.slot),
+        socket_(context_, Socket::Kind::dealer),
+        compute_(options, make_runner, [this] { wakeup_.notify(); }) {
+    socket_.connect(options.endpoint);
+    outbox_.push_back(encode(wire::SlotUp{slot_, getpid()}));
+  }
+
+  void run(const std::atomic<int>& stop) {
+    PollSet polls;
+    while (stop == 0 && !stopped_) {
+      flush();
+      polls.clear();
+      polls.add(socket_);
+      polls.add(wakeup_.descriptor());
+      const auto now = system_clock().now();
+      if (now >= next_progress_) {
+        send_progress();
+        next_progress_ = now + heartbeat_;
+        continue;
+      }
+      polls.wait(next_progress_ - now);
+      if (polls.ready(1)) wakeup_.drain();
+      while (auto frames = socket_.receive()) {
+        for (const std::string& frame : *frames) receive(frame);
+      }
+      for (const wire::Message& message : compute_.take_messages()) {
+        outbox_.push_back(encode(message));
+      }
+    }
+  }
+
+ private:
+  void receive(const std::string& frame) {
+    try {
+      dispatch(decode(frame));
+    } catch (const Error& e) {
+      spdlog::warn("slot {}: {}", slot_, e.what());
+    }
+  }
+
+  void dispatch(wire::Message message) {
+    if (auto* ack = std::get_if<wire::Ack>(&message)) {
+      compute_.acknowledged(*ack);
+    } else if (auto* welcome = std::get_if<wire::Welcome>(&message)) {
+      heartbeat_ = Duration(welcome->heartbeat_ns);
+      // The connection may have been another; what was under way is repeated.
+      for (const wire::Report& report : compute_.unacknowledged()) {
+        outbox_.push_back(encode(report));
+      }
+      compute_.post(std::move(*welcome));
+    } else if (auto* assign = std::get_if<wire::Assign>(&message)) {
+      compute_.post(std::move(*assign));
+    } else if (auto* extend = std::get_if<wire::Extend>(&message)) {
+      compute_.post(*extend);
+    } else if (auto* pause = std::get_if<wire::Pause>(&message)) {
+      compute_.post(*pause);
+    } else if (auto* cut = std::get_if<wire::Cut>(&message)) {
+      compute_.post(*cut);
+    } else if (std::holds_alternative<wire::Stop>(message)) {
+      stopped_ = true;
+    }
+  }
+
+  void send_progress() {
+    wire::Progress progress = compute_.progress();
+    progress.resident_bytes = resident_bytes(getpid());
+    outbox_.push_back(encode(progress));
+  }
+
+  // A full queue or an agent that is about to come back: kept and tried again.
+  void flush() {
+    if (!outbox_.empty() && socket_.send(outbox_)) outbox_.clear();
+  }
+
+  const int slot_;
+  SocketContext context_;
+  Socket socket_;
+  Wakeup wakeup_;
+  Compute compute_;
+  Frames outbox_;
+  Duration heartbeat_{1'000'000'000};
+  MonoTime next_progress_ = system_clock().now();
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
+               const std::atomic<int>& stop) {
+  // Orphans of commands come to us, not to init, so that we can end them.
+  become_subreaper();
+  try {
+    Worker worker(options, make_runner);
+    worker.run(stop);
+    return kExitOk;
+  } catch (const Error& e) {
+    spdlog::error("worker {}: {}", options.slot, e.what());
+    return exit_code(e.kind());
+  }
+}
+
+}  // namespace dtune

@@ -1,0 +1,65 @@
+#include "cluster/local_study.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace dtune::toy {
+
+LocalStudy::LocalStudy(const std::filesystem::path& folder,
+                       const std::string& id, int slots, const Recipe& recipe,
+                       std::vector<Point> points)
+    : study(toy::study(recipe, id)),
+      store(open_sqlite_store(folder / "study.db", StoreMode::create_or_open)),
+      sampler_(std::move(points)),
+      slots_(slots) {
+  if (const auto row = store->load_study()) {
+    study.id = row->id;
+    study.state = row->state;
+    study.searched_seconds = row->searched_seconds;
+    study.trials = store->load_trials();
+    study.decisions = static_cast<int64_t>(store->load_decisions().size());
+  }
+  scheduler = make_scheduler(recipe, study.horizon);
+  options.endpoint = sockets.endpoint("coordinator");
+  options.checkpoints = folder / "checkpoints";
+  options.model_file = folder / "model";
+  options.ensure_local_agent = [this] { ensure_agent(); };
+}
+
+void LocalStudy::ensure_agent() {
+  if (agent && !agent->status()) return;
+  SpawnOptions spawn;
+  spawn.argv = {DTUNE_FAKE_WORKER, "agent", options.endpoint, study.id,
+                std::to_string(slots_)};
+  spawn.environment["DTUNE_STUDY"] = study.id;
+  spawn.death_signal = SIGTERM;
+  spawn.capture = false;
+  agent = std::make_unique<Child>(spawn);
+  ++agents_started;
+}
+
+StudyOutcome LocalStudy::run(const std::atomic<int>& stop) {
+  Coordinator coordinator(study, *store, sampler_, *scheduler, sink,
+                          system_clock(), options);
+  StudyOutcome outcome = coordinator.run(stop);
+  if (agent) agent->wait(std::chrono::seconds(2));
+  return outcome;
+}
+
+std::vector<pid_t> leftovers(const std::string& study_id) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (true) {
+    auto found = find_marked({"DTUNE_STUDY=" + study_id});
+    if (found.empty() || std::chrono::steady_clock::now() > end) return found;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+pid_t worker_of(const std::string& study_id, int slot) {
+  const auto found = find_marked(
+      {"DTUNE_STUDY=" + study_id, "DTUNE_SLOT=" + std::to_string(slot)});
+  return found.empty() ? -1 : found.front();
+}
+
+}  // namespace dtune::toy

@@ -1,0 +1,78 @@
+// A whole toy study in a folder: SQLite file, real coordinator, an agent
+// process with its workers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/toy.h"
+
+#include "dtune/cluster/coordinator.h"
+#include "dtune/cluster/process.h"
+#include "dtune/cluster/socket.h"
+#include "dtune/store/trial_store.h"
+#include "dtune/tuner/factory.h"
+
+namespace dtune::toy {
+
+// Remembers what the coordinator said; lets a test act on it.
+class RecordingSink : public ProgressSink {
+ public:
+  void on_report(const Study& study, const Trial& trial,
+                 const StepReport& report) override {
+    ++reports;
+    if (at_report) at_report(study, trial, report);
+  }
+  void on_state(const Study& /*study*/, const Trial& trial) override {
+    if (at_state) at_state(trial);
+  }
+  void on_notice(const std::string& text) override { notices += text + "\n"; }
+  void on_tick(const Study& study, const ClusterStatus& status) override {
+    if (at_tick) at_tick(study, status);
+  }
+
+  int reports = 0;
+  std::string notices;
+  std::function<void(const Study&, const Trial&, const StepReport&)> at_report;
+  std::function<void(const Trial&)> at_state;
+  std::function<void(const Study&, const ClusterStatus&)> at_tick;
+};
+
+class LocalStudy {
+ public:
+  // Loads the study of `folder`/study.db if there is one.
+  LocalStudy(const std::filesystem::path& folder, const std::string& id,
+             int slots, const Recipe& recipe, std::vector<Point> points);
+
+  StudyOutcome run(const std::atomic<int>& stop);
+  StudyOutcome run() {
+    const std::atomic<int> never{0};
+    return run(never);
+  }
+
+  Study study;
+  RecordingSink sink;
+  CoordinatorOptions options;
+  std::unique_ptr<TrialStore> store;
+  std::unique_ptr<Scheduler> scheduler;
+  // The agent's process; null before it is needed.
+  std::unique_ptr<Child> agent;
+  int agents_started = 0;
+  SocketDirectory sockets;
+
+ private:
+  void ensure_agent();
+
+  ListSampler sampler_;
+  const int slots_;
+};
+
+// Processes of the study, by their environment; waits up to two seconds for
+// them to be gone.
+std::vector<pid_t> leftovers(const std::string& study_id);
+// One that is a worker of this slot.
+pid_t worker_of(const std::string& study_id, int slot);
+
+}  // namespace dtune::toy

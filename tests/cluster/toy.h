@@ -1,0 +1,59 @@
+// A study that trains nothing: trials whose behaviour is part of their point.
+// Shared by the tests and by fake_worker.cc.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtune/cluster/agent.h"
+#include "dtune/study/trial_runner.h"
+#include "dtune/study/tuner.h"
+
+namespace dtune::toy {
+
+// `mode` of a point; "lr" decides how good a trial is, "ms" how long a step
+// takes.
+inline const std::vector<std::string> kModes = {
+    "learn",      // val_accuracy = lr (1 - 2^-step)
+    "nan",        // NaN from step 2
+    "throw",      // TrialFailure(diverged) at step 2
+    "segv",       // the process dies at step 2
+    "segv_once",  // likewise, in the first attempt alone
+    "exit3",      // the process exits with 3 at step 2
+    "hang",       // step 2 never ends and does not heed `stop`
+    "oom",        // std::bad_alloc at step 2
+    "invalid",    // said_invalid at step 1
+    "silent",     // reports without the metric
+};
+
+SearchSpace space();
+Point point(double lr, const std::string& mode = "learn", int ms = 0);
+
+// A fifo study of `trials` trials and 5 steps; heartbeat 50 ms, lease 500 ms.
+Recipe recipe(int trials);
+Study study(const Recipe& recipe, const std::string& id);
+
+// Proposes `points` in turn, then again from the first.
+class ListSampler final : public Sampler {
+ public:
+  explicit ListSampler(std::vector<Point> points)
+      : points_(std::move(points)) {}
+  std::optional<Proposal> propose(const Study& study,
+                                  int64_t /*decision*/) override {
+    return Proposal{points_[study.trials.size() % points_.size()], "the next"};
+  }
+
+ private:
+  std::vector<Point> points_;
+};
+
+std::unique_ptr<TrialRunner> make_runner();
+
+// Options of an agent whose workers are `program worker`.
+AgentOptions agent_options(const std::string& program,
+                           const std::string& endpoint,
+                           const std::string& study_id, int slots);
+
+}  // namespace dtune::toy
