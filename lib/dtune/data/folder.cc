@@ -1,15 +1,14 @@
 #include "dtune/data/folder.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "dtune/data/image.h"
+#include "dtune/data/parallel.h"
 #include "dtune/data/source_error.h"
 
 namespace dtune {
@@ -19,6 +18,7 @@ namespace fs = std::filesystem;
 
 struct ClassFolder {
   std::string name;
+  fs::path path;
   std::vector<fs::path> images;  // sorted
 };
 
@@ -54,14 +54,14 @@ std::vector<ClassFolder> list_classes(const fs::path& folder) {
   std::vector<ClassFolder> classes;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!entry.is_directory() || is_hidden(entry.path())) continue;
-    classes.push_back({entry.path().filename().string(), {}});
+    classes.push_back({entry.path().filename().string(), entry.path(), {}});
   }
   std::sort(classes.begin(), classes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (ClassFolder& one : classes) {
-    one.images = list_images(folder / one.name);
+    one.images = list_images(one.path);
     if (one.images.empty()) {
-      fail_data(folder / one.name,
+      fail_data(one.path,
                 "holds no images (.png, .jpg or .jpeg; delete the folder if it "
                 "is no class)");
     }
@@ -137,37 +137,49 @@ ImageSet make_set(int height, int width, int channels) {
           .labels = {}};
 }
 
-void append_class(const ClassFolder& folder, int32_t label, ImageSet& set) {
-  for (const fs::path& path : folder.images) {
-    const Image image =
-        resize_image(decode_file(path, set.channels), set.height, set.width);
-    set.images.insert(set.images.end(), image.pixels.begin(),
-                      image.pixels.end());
-    set.labels.push_back(label);
-  }
-}
+// The images of a split with their labels, in the order of their folders.
+struct Listing {
+  std::vector<fs::path> paths;
+  std::vector<int32_t> labels;
+};
 
-void read_split(const std::vector<ClassFolder>& folders,
-                const std::vector<std::string>& names, ImageSet& set) {
-  size_t count = 0;
-  for (const ClassFolder& folder : folders) count += folder.images.size();
-  const auto bytes =
-      checked_product({int64_t(count), set.height, set.width, set.channels});
-  if (folders.empty()) return;
-  const fs::path root = folders[0].images[0].parent_path().parent_path();
-  if (!bytes) fail_data(root, "is too large for this image size");
-  check_fits_memory(root, *bytes);
-  set.images.reserve(*bytes);
+Listing list_split(const std::vector<ClassFolder>& folders,
+                   const std::vector<std::string>& names) {
+  Listing listing;
   for (const ClassFolder& folder : folders) {
     const auto at = std::lower_bound(names.begin(), names.end(), folder.name);
     if (at == names.end() || *at != folder.name) {
-      fail_data(folder.images[0].parent_path(),
+      fail_data(folder.path,
                 fmt::format("is a class that the training images do not have "
                             "(add a folder '{}' to train/, or delete it)",
                             folder.name));
     }
-    append_class(folder, static_cast<int32_t>(at - names.begin()), set);
+    listing.paths.insert(listing.paths.end(), folder.images.begin(),
+                         folder.images.end());
+    listing.labels.resize(listing.paths.size(),
+                          static_cast<int32_t>(at - names.begin()));
   }
+  return listing;
+}
+
+void read_split(const std::vector<ClassFolder>& folders,
+                const std::vector<std::string>& names, ImageSet& set) {
+  Listing listing = list_split(folders, names);
+  if (listing.paths.empty()) return;
+  const fs::path root = folders[0].path.parent_path();
+  const auto bytes = checked_product(
+      {int64_t(listing.paths.size()), set.height, set.width, set.channels});
+  if (!bytes) fail_data(root, "is too large for this image size");
+  check_fits_memory(root, *bytes);
+  set.images.resize(*bytes);
+  set.labels = std::move(listing.labels);
+  const size_t pixels = *bytes / listing.paths.size();
+  parallel_for(listing.paths.size(), [&](size_t i) {
+    const Image image = resize_image(
+        decode_file(listing.paths[i], set.channels), set.height, set.width);
+    std::copy(image.pixels.begin(), image.pixels.end(),
+              set.images.begin() + static_cast<std::ptrdiff_t>(i * pixels));
+  });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The prepared file, version 1, in the machine's byte order:
 //
 //   header      PreparedHeader
-//   names       each class name: uint32 length, bytes (UTF-8 as the source has)
+//   names       each class name: uint32 length, UTF-8 bytes (printable_name)
 //   statistics  float32 mean[channels], deviation[channels]
 //   for each split: images, uint8 [count, height, width, channels],
 //                   labels, int32 [count]

@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "dtune/base/error.h"
+#include "dtune/data/class_name.h"
 #include "dtune/data/prepared_format.h"
 #include "dtune/data/source_error.h"
 
@@ -138,7 +139,8 @@ PreparedSplit append_split(SectionWriter& out, const ImageSet& set,
 uint64_t append_names(SectionWriter& out,
                       const std::vector<std::string>& names) {
   uint64_t bytes = 0;
-  for (const std::string& name : names) {
+  for (const std::string& raw : names) {
+    const std::string name = printable_name(raw);
     const auto length = static_cast<uint32_t>(name.size());
     out.append(std::as_bytes(std::span(&length, 1)));
     out.append(std::as_bytes(std::span(name)));

@@ -1,0 +1,73 @@
+#include "dtune/data/summary.h"
+
+#include "data/fixtures.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/error.h"
+#include "dtune/data/class_name.h"
+
+using namespace dtune;
+using namespace dtune::testing;
+
+namespace {
+
+// 1x1 images, `sizes[c]` of class c.
+DataSummary summary_of(const std::vector<int>& sizes, double validation,
+                       double test) {
+  Bytes labels;
+  for (size_t c = 0; c < sizes.size(); ++c) {
+    labels.insert(labels.end(), size_t(sizes[c]), static_cast<uint8_t>(c));
+  }
+  TemporaryDirectory folder;
+  const auto n = static_cast<int64_t>(labels.size());
+  write_npz(folder.path() / "set.npz",
+            {{"train_images", npy_bytes("|u1", {n, 1, 1}, labels)},
+             {"train_labels", npy_bytes("|u1", {n}, labels)}});
+  DataSpec spec;
+  spec.kind = DataKind::npz;
+  spec.path = (folder.path() / "set.npz").string();
+  spec.validation = validation;
+  spec.test = test;
+  return summarize(PreparedData(prepare_data(spec, folder.path())));
+}
+
+}  // namespace
+
+TEST_CASE("a summary counts every class of every split") {
+  const DataSummary summary = summary_of({200, 100}, 30, 60);
+  CHECK(summary.classes[0].test == 40);
+  CHECK(summary.classes[1].test == 20);
+  CHECK(summary.classes[0].validation == 20);
+  CHECK(summary.classes[1].train == 70);
+  CHECK(summary.imbalance == doctest::Approx(2.0));
+  CHECK(summary.majority_accuracy == doctest::Approx(2.0 / 3));
+  CHECK(summary_text(summary) ==
+        "210 training, 30 validation and 60 test images of 1x1x1 in 2 classes "
+        "(1.5 KiB)");
+}
+
+TEST_CASE("warnings say what a user should know before spending hours") {
+  CHECK(data_warnings(summary_of({2000, 2000}, 600, 600)).empty());
+  CHECK(data_warnings(summary_of({300, 100}, 100, 0)) ==
+        std::vector<std::string>{
+            "100 validation images measure an accuracy of 0.9 to +-0.030 only: "
+            "smaller differences between trials mean nothing (a larger "
+            "data.validation helps)",
+            "classes are unbalanced, 3.0 to 1: always answering the largest "
+            "has a validation accuracy of 0.750 (tune val_auc, or set "
+            "data.balance)",
+            "there is no test split, so the final model's quality stays a "
+            "guess (set data.test)"});
+  CHECK(data_warnings(summary_of({300, 300}, 0, 60)) ==
+        std::vector<std::string>{
+            "there is no validation split, so trials cannot be compared (set "
+            "data.validation, e.g. to 0.1)"});
+}
+
+TEST_CASE("class names are made printable, well-formed UTF-8") {
+  CHECK(printable_name("caf\xc3\xa9 \xe7\x8c\xab \xf0\x9f\x90\x88") ==
+        "caf\xc3\xa9 \xe7\x8c\xab \xf0\x9f\x90\x88");
+  CHECK(printable_name("caf\xe9") == "caf?");
+  CHECK(printable_name("a\nb\x1b[0m\x7f") == "a?b?[0m?");
+  CHECK(printable_name("\xed\xa0\x80 \xc0\xaf \xe2\x82") == "??? ?? ??");
+}
