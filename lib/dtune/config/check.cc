@@ -172,6 +172,13 @@ class Checker {
     const auto& known = step_metrics();
     const std::string& metric = recipe_.objective.metric;
     if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+    if (metric.starts_with("test_")) {
+      complain("objective.metric",
+               fmt::format("'{}' decides nothing: the test split is looked at "
+                           "once, at the end (use val_{})",
+                           metric, metric.substr(5)));
+      return;
+    }
     const std::string hint = did_you_mean(metric, known);
     std::string list;
     for (const std::string& one : known) {

@@ -28,7 +28,13 @@ namespace {
 
 void apply_override(YamlNode& tree, const Override& override, int source) {
   const Mark mark{.line = 1, .column = 1, .source = source};
-  const YamlNode value = parse_yaml(override.value, source);
+  YamlNode value;
+  try {
+    value = parse_yaml(override.value, source);
+  } catch (const YamlProblem& problem) {
+    throw YamlProblem{mark, fmt::format("the value '{}' does not read ({})",
+                                        override.value, problem.message)};
+  }
   // Short forms come first: they may be what the key goes into.
   write_out(tree);
   const std::string problem = set_path(tree, override.key, value);

@@ -311,8 +311,15 @@ void Reader::kinds(const std::string& key, size_t /*count*/,
   }
   size_t index = 0;
   for (const YamlNode& item : found->items) {
-    if (!item.is_map() || item.items.size() != 1 || !item.items[0].is_map()) {
+    if (!item.is_map() || item.items.size() != 1) {
       wrong(item, key, "a list such as [conv: 32, relu]");
+      continue;
+    }
+    if (!item.items[0].is_map()) {
+      diagnostics_.add(item.items[0].mark,
+                       fmt::format("'{}' in {} takes no such value (only its "
+                                   "name, or {{its fields}})",
+                                   item.items[0].key, full(key)));
       continue;
     }
     const YamlNode& entry = item.items[0];

@@ -237,12 +237,13 @@ std::string default_key(const std::string& name) {
 
 void fix_parameters(YamlNode& recipe, Diagnostics& diagnostics) {
   YamlNode* space = recipe.find("space");
-  if (space == nullptr || !space->is_map() || is_command(recipe)) return;
+  if (space == nullptr || !space->is_map()) return;
+  const bool command = is_command(recipe);
   const std::set<std::string> read = names_read(recipe);
   const std::vector<YamlNode> lines = space->items;
   for (const YamlNode& line : lines) {
     if (!line.is_scalar()) continue;
-    if (read.contains(line.key)) {
+    if (command || read.contains(line.key)) {
       YamlNode choice = YamlNode::map(line.mark);
       YamlNode list = YamlNode::list(line.mark);
       list.items.push_back(YamlNode::scalar(line.text, line.mark));

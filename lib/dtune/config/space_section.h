@@ -10,8 +10,8 @@
 namespace dtune {
 
 // Moves the lines of `space:` that are plain values to the keys that they fix.
-// A name that a condition or constraint reads stays, as a choice of one. Works
-// on a written-out tree.
+// A name that a condition, a constraint or a program reads stays, as a choice
+// of one. Works on a written-out tree.
 void fix_parameters(YamlNode& recipe, Diagnostics& diagnostics);
 
 // The space of a recipe whose plain values were moved: its own lines, and the

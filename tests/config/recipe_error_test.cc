@@ -1,0 +1,290 @@
+// What a user reads after a mistake, word for word.
+#include "config/recipe_fixture.h"
+
+#include "dtune/config/recipe_file.h"
+
+namespace dtune {
+namespace {
+
+TEST_CASE("an unknown key shows its line, a caret and what was meant") {
+  try {
+    parse("study: x\ntrain:\n  epochs: 3\n  lerning_rate: 0.1\n");
+    FAIL("no error");
+  } catch (const RecipeError& error) {
+    CHECK(error.what() ==
+          std::string("r.yaml:4:3: unknown key 'lerning_rate' in train, did "
+                      "you mean 'lr'?\n"
+                      "    lerning_rate: 0.1\n"
+                      "    ^"));
+  }
+}
+
+TEST_CASE("all mistakes are told at once, in the order of the file") {
+  const auto found = problems(R"(
+data: { kind: fashion-mnits }
+train: { epochs: many, batch_size: 0 }
+budgets: { trials: 3 }
+)");
+  REQUIRE(found.size() == 4);
+  CHECK(found[0] ==
+        "r.yaml:2:15: 'data.kind' must be one of fashion-mnist, mnist, "
+        "cifar10, cifar100, npz, folder, synthetic, but is 'fashion-mnits', "
+        "did you mean 'fashion-mnist'?");
+  CHECK(found[1] ==
+        "r.yaml:3:18: 'train.epochs' must be a finite number, but is 'many'");
+  CHECK(found[2] ==
+        "r.yaml:3:36: 'train.batch_size' must be between 1 and 65536, but is "
+        "0");
+  CHECK(found[3] ==
+        "r.yaml:4:1: unknown key 'budgets', did you mean 'budget'?");
+}
+
+TEST_CASE("a key of another section or program is led home") {
+  CHECK(problem("epochs: 3") ==
+        "r.yaml:1:1: unknown key 'epochs', did you mean 'train.epochs'?");
+  CHECK(problem("train: { flip: true }") ==
+        "r.yaml:1:10: unknown key 'flip' in train, did you mean "
+        "'data.augment.flip'?");
+  CHECK(problem("train: { weight_decay: 1e-4 }") ==
+        "r.yaml:1:10: unknown key 'weight_decay' in train, did you mean 'l2'?");
+  CHECK(problem("n_trials: 3") ==
+        "r.yaml:1:1: unknown key 'n_trials', did you mean 'budget.trials'?");
+  CHECK(problem("final: { xyzzy: 1 }") ==
+        "r.yaml:1:10: unknown key 'xyzzy' in final (known here: enabled, data, "
+        "epochs, seeds)");
+}
+
+TEST_CASE("wrong types name what is wanted and what is there") {
+  CHECK(problem("train: { batch_size: 1.5 }") ==
+        "r.yaml:1:22: 'train.batch_size' must be a whole number, but is '1.5'");
+  CHECK(problem("train: { lr: [1, 2] }") ==
+        "r.yaml:1:14: 'train.lr' must be a number, but is a list");
+  CHECK(problem("train: { lr: '0.1' }") ==
+        "r.yaml:1:14: 'train.lr' must be a finite number, but is '0.1'");
+  CHECK(problem("deterministic: maybe") ==
+        "r.yaml:1:16: 'deterministic' must be true or false, but is 'maybe'");
+  CHECK(problem("train: 3") ==
+        "r.yaml:1:8: 'train' must be a section of keys, but is '3'");
+  CHECK(problem("train: { lr: }") ==
+        "r.yaml:1:14: 'train.lr' must be a number, but is nothing");
+  CHECK(problem("train: { betas: [0.9] }") ==
+        "r.yaml:1:17: 'train.betas' must be a list of two numbers, but is a "
+        "list");
+  CHECK(problem("budget: { time: soon }") ==
+        "r.yaml:1:17: 'budget.time': 'soon' is no duration (write 90s, 10m, "
+        "1h30m, 2d or a number of seconds)");
+  CHECK(problem("resources: { memory: much }") ==
+        "r.yaml:1:22: 'resources.memory' must be a size such as 512m or 4g, "
+        "but is 'much'");
+}
+
+TEST_CASE("numbers that cannot be are refused") {
+  CHECK(problem("train: { lr: .nan }") ==
+        "r.yaml:1:14: 'train.lr' must be a finite number, but is '.nan'");
+  CHECK(problem("train: { lr: inf }") ==
+        "r.yaml:1:14: 'train.lr' must be a finite number, but is 'inf'");
+  CHECK(problem("train: { lr: 1e999 }") ==
+        "r.yaml:1:14: 'train.lr' must be a finite number, but is '1e999'");
+  CHECK(problem("seed: 99999999999999999999") ==
+        "r.yaml:1:7: 'seed' must be a smaller number, but is "
+        "'99999999999999999999'");
+  CHECK(problem("seed: -1") ==
+        "r.yaml:1:7: 'seed' must be at least 0, but is -1");
+  CHECK(problem("train: { momentum: 1 }") ==
+        "r.yaml:1:20: 'train.momentum' must be at least 0 and less than 1, but "
+        "is 1");
+  CHECK(parse("seed: 9223372036854775807").recipe().seed ==
+        9223372036854775807ULL);
+  CHECK(parse("data: { limit: 1e4 }").recipe().data.limit == 10000);
+}
+
+TEST_CASE("what is not YAML says where") {
+  CHECK(problem("train: { epochs: 3\nmodel: x").starts_with("r.yaml:"));
+  CHECK(problem("train: [1, 2\n") ==
+        "r.yaml:2:1: not YAML: end of sequence flow not found");
+  CHECK(problem("a: 1\n b: 2").starts_with("r.yaml:2:"));
+  CHECK(problem("- 1\n- 2") ==
+        "r.yaml:1:1: a recipe is a section of keys, not a list");
+  CHECK(problem("") ==
+        "r.yaml:1:1: the recipe is empty (`dtune init` writes a "
+        "commented one)");
+  CHECK(problem("# nothing\n").starts_with("r.yaml:1:1: the recipe is empty"));
+}
+
+TEST_CASE("a key that is there twice names both lines") {
+  CHECK(problem("seed: 1\nstudy: x\nseed: 2") ==
+        "r.yaml:3:1: key 'seed' is there twice (first in line 1; keep one)");
+  CHECK(problem("slots: 2\nresources: { slots: 3 }") ==
+        "r.yaml:1:1: 'slots' is given here and as 'resources.slots' (keep "
+        "one)");
+}
+
+TEST_CASE("bytes that are not UTF-8 name their place") {
+  CHECK(problem("seed: 1\nstudy: a\xff") ==
+        "r.yaml:2:9: byte 0xff is not UTF-8 (save the file as UTF-8)");
+  CHECK(problem("study: \xc3") ==
+        "r.yaml:1:8: byte 0xc3 is not UTF-8 (save the file as UTF-8)");
+  CHECK(problem(std::string("study: a\0b", 10)) ==
+        "r.yaml:1:9: control character 0x00 (is this a recipe?)");
+}
+
+TEST_CASE("columns count characters, not bytes") {
+  CHECK(problem("data: { path: 'äöü', kid: 1 }").starts_with("r.yaml:1:22:"));
+}
+
+TEST_CASE("aliases are followed, but not to the end of memory") {
+  CHECK(parse("train: &t { lr: 0.1 }\nseed: 1").recipe().train.lr == 0.1);
+  CHECK(
+      parse("limits: { heartbeat: &h 2s, grace: *h }").recipe().limits.grace ==
+      std::chrono::seconds(2));
+  std::string bomb = "a: &a0 [x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string last = "*a" + std::to_string(i - 1);
+    bomb += "b" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + last;
+    for (int k = 0; k < 8; ++k) bomb += ", " + last;
+    bomb += "]\n";
+  }
+  CHECK(problem(bomb).ends_with(
+      "more than 20000 values, aliases expanded (is this a recipe?)"));
+}
+
+TEST_CASE("depth, length and tags have limits") {
+  CHECK(problem("a: " + std::string(40, '[') + std::string(40, ']')) ==
+        "r.yaml:1:34: nested more than 32 levels deep");
+  CHECK(problem("a: " + std::string(100000, '[')).find("r.yaml:1:") == 0);
+  CHECK(problem(std::string(300000, '#'))
+            .starts_with("r.yaml:1:1: 300000 bytes long, but a recipe has at "
+                         "most 262144"));
+  CHECK(problem("study: !!python/object:os.system x") ==
+        "r.yaml:1:8: a recipe has no tags such as "
+        "'tag:yaml.org,2002:python/object:os.system' (leave it out)");
+  CHECK(problem("seed: 1\n---\nseed: 2")
+            .ends_with("a second document starts here (a recipe is one: remove "
+                       "the '---')"));
+}
+
+TEST_CASE("keys that belong to another kind are told apart") {
+  CHECK(problem("data: { kind: mnist, difficulty: 0.3 }") ==
+        "r.yaml:1:22: 'data.difficulty' has no effect: only for kind: "
+        "synthetic (remove it)");
+  CHECK(problem("model: { arch: resnet18, depth: 28 }") ==
+        "r.yaml:1:26: 'model.depth' has no effect: only for arch: wide-resnet "
+        "(remove it)");
+  CHECK(problem("model: { width: 3, layers: [relu, dropout] }") ==
+        "r.yaml:1:10: 'model.width' has no effect: not beside layers: give "
+        "each its channels (remove it)");
+}
+
+TEST_CASE("what data, training and limits need is asked for") {
+  CHECK(problem("data: npz") ==
+        "r.yaml:1:7: kind: npz needs a path (data.path: the .npz file)");
+  CHECK(problem("data: { validation: 0 }") ==
+        "r.yaml:1:21: 'data.validation' must be more than 0: without a "
+        "validation split nothing can be compared");
+  CHECK(problem("train: { schedule: step }") ==
+        "r.yaml:1:20: schedule: step needs the epochs at which the rate falls "
+        "(milestones: [6, 9])");
+  CHECK(problem("train: { nesterov: true, momentum: 0 }") ==
+        "r.yaml:1:20: nesterov needs a momentum above 0");
+  CHECK(problem("train: { device: gpu }") ==
+        "r.yaml:1:18: 'train.device' must be one of auto, cpu, cuda, cuda:0, "
+        "cuda:1, ..., but is 'gpu'");
+  CHECK(problem("limits: { lease: 1s }") ==
+        "r.yaml:1:18: 'limits.lease' must be at least two heartbeats, or a "
+        "slot is lost by one late message");
+  CHECK(problem("study: a/b") ==
+        "r.yaml:1:8: 'study' must be a name of 1 to 64 letters, digits, '_', "
+        "'-' and '.'");
+}
+
+TEST_CASE("metrics and expectations are checked before anything is spent") {
+  CHECK(problem("objective: val_acuracy") ==
+        "r.yaml:1:12: unknown metric 'val_acuracy', did you mean "
+        "'val_accuracy'?");
+  CHECK(problem("objective: test_auc") ==
+        "r.yaml:1:12: 'test_auc' decides nothing: the test split is looked at "
+        "once, at the end (use val_auc)");
+  CHECK(
+      problem("objective: speed")
+          .ends_with(
+              "unknown metric 'speed' (known: val_accuracy, val_loss, val_auc, "
+              "train_loss, train_accuracy)"));
+  CHECK(problem("expect: { test_acc: '> 0.5' }")
+            .starts_with("r.yaml:1:11: unknown metric 'test_acc'"));
+  CHECK(problem("expect: { val_accuracy: 0.9 }") ==
+        "r.yaml:1:25: 'expect.val_accuracy' must be a comparison such as \">= "
+        "0.90\", but is '0.9'");
+  CHECK(problem("expect: { val_accuracy: '>= high' }")
+            .ends_with("but is '>= high'"));
+}
+
+TEST_CASE("a command and a model exclude each other") {
+  CHECK(problem("command: x\ntrain: { epochs: 3 }") ==
+        "r.yaml:2:1: 'train' has no place beside 'command' (the program "
+        "trains; remove one of the two)");
+  CHECK(problem("command: ''") ==
+        "r.yaml:1:10: 'command' names no program (write command: python "
+        "train.py --lr {lr})");
+  CHECK(problem("command: x 'y") ==
+        "r.yaml:1:10: the command's ' is not closed");
+  CHECK(problem("command: x {lrr}\nspace: { lr: { log: [1e-3, 1] } }") ==
+        "r.yaml:1:10: the command's {lrr} is no parameter, did you mean 'lr'?");
+  CHECK(problem("command: x {}\nspace: { lr: { log: [1e-3, 1] } }") ==
+        "0 problems");
+}
+
+TEST_CASE("layers that do not fit are named with their line") {
+  CHECK(problem(R"(
+layers:
+  - conv: 32
+  - max_pool: 2
+  - max_pool: 2
+  - conv: { channels: 64, kernel: 9, padding: 0, name: wide }
+)") == "r.yaml:6:5: layer 'wide': kernel 9 does not fit its input 32x7x7 (use "
+       "padding: 1 or a smaller kernel)");
+  CHECK(problem("layers: [flatten, conv: 8]") ==
+        "r.yaml:1:19: layer 'conv1': needs an image, but its input is flat "
+        "(784) (move it before flatten and linear)");
+  CHECK(problem("layers: [cov: 8]") ==
+        "r.yaml:1:10: unknown entry 'cov' in model.layers, did you mean "
+        "'conv'?");
+  CHECK(problem("layers: [conv: { channels: 8, kernle: 3 }]") ==
+        "r.yaml:1:31: unknown key 'kernle' in model.layers.conv1, did you mean "
+        "'kernel'?");
+  CHECK(problem("layers: [conv: 8, [relu]]") ==
+        "r.yaml:1:19: 'model.layers' must be a list such as [conv: 32, relu], "
+        "but is a list");
+  CHECK(problem("layers: [conv: {name: a, channels: 8}, linear: {name: a, "
+                "channels: 9}]")
+            .ends_with("layer 'a': two layers have this name"));
+  CHECK(problem("layers: [conv]")
+            .starts_with("r.yaml:1:10: layer 'conv1': 0 output channels"));
+  CHECK(problem("layers: [relu: 3]") ==
+        "r.yaml:1:16: 'relu' in model.layers takes no such value (only its "
+        "name, or {its fields})");
+}
+
+TEST_CASE("an override names itself in its errors") {
+  CHECK(problem("seed: 1", {"train.epochs=many"}) ==
+        "--set train.epochs: 'train.epochs' must be a finite number, but is "
+        "'many'");
+  CHECK(problem("seed: 1", {"train.epocs=3"}) ==
+        "--set train.epocs: unknown key 'epocs' in train, did you mean "
+        "'epochs'?");
+  CHECK(problem("seed: 1", {"seed.x=3"}) ==
+        "--set seed.x: 'seed' is '1', not a section");
+  CHECK(problem("seed: 1", {"train.=3"}) ==
+        "--set train.: a key has a word on each side of its dots");
+  CHECK(problem("seed: 1", {"train.lr=[1"}) ==
+        "--set train.lr: the value '[1' does not read (a key must be a word, "
+        "not a list)");
+  CHECK(problem("layers: [relu]", {"model.layers.conv9.channels=3"}) ==
+        "--set model.layers.conv9.channels: no layer is called 'conv9'");
+  CHECK_THROWS_WITH_AS(parse_override("train.epochs"),
+                       "--set train.epochs: no '=' (write --set "
+                       "train.epochs=4)",
+                       Error);
+}
+
+}  // namespace
+}  // namespace dtune

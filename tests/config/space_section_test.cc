@@ -1,0 +1,242 @@
+#include "config/recipe_fixture.h"
+
+#include "dtune/config/recipe_file.h"
+
+namespace dtune {
+namespace {
+
+std::vector<std::string> names(const Recipe& recipe) {
+  std::vector<std::string> all;
+  for (const Parameter& one : recipe.space.parameters()) {
+    all.push_back(one.name);
+  }
+  return all;
+}
+
+using Names = std::vector<std::string>;
+
+Parameter only(const std::string& line) {
+  const Recipe recipe = parse("space: { " + line + " }").recipe();
+  for (const Parameter& one : recipe.space.parameters()) {
+    if (line.starts_with(one.name + ":")) return one;
+  }
+  FAIL("no such parameter");
+  return {};
+}
+
+TEST_CASE("lines that are left out take their default") {
+  CHECK(names(parse("space: { lr: { log: [1e-3, 1] } }").recipe()) ==
+        Names{"l2", "dropout", "lr"});
+  CHECK(names(parse("space:").recipe()) == Names{"lr", "l2", "dropout"});
+}
+
+TEST_CASE("a plain value fixes a key") {
+  const Recipe recipe =
+      parse("space: { lr: 0.2, train.batch_size: 64 }").recipe();
+  CHECK(names(recipe) == Names{"l2", "dropout"});
+  CHECK(recipe.train.lr == 0.2);
+  CHECK(recipe.train.batch_size == 64);
+}
+
+TEST_CASE("a value given in its section fixes it as well") {
+  const Recipe recipe =
+      parse("train: { lr: 0.2 }\nmodel: { dropout: 0.1 }").recipe();
+  CHECK(names(recipe) == Names{"l2"});
+  CHECK(names(parse("seed: 1", {"train.l2=0"}).recipe()) ==
+        Names{"lr", "dropout"});
+}
+
+TEST_CASE("space: none tunes nothing") {
+  CHECK(parse("space: none").recipe().space.dimensions() == 0);
+  CHECK(parse("space: false").recipe().space.dimensions() == 0);
+}
+
+TEST_CASE("a line of the cube gives way to another name for its key") {
+  const Recipe recipe =
+      parse("space: { rate: { log: [1e-3, 1], key: train.lr } }").recipe();
+  CHECK(names(recipe) == Names{"l2", "dropout", "rate"});
+}
+
+TEST_CASE("dropout is tuned only where a layer takes it") {
+  CHECK(names(parse("layers: [conv: 8, relu]").recipe()) == Names{"lr", "l2"});
+  CHECK(names(parse("layers: [conv: 8, dropout]").recipe()) ==
+        Names{"lr", "l2", "dropout"});
+  CHECK(names(parse("layers: [{residual: [conv: 1, dropout]}]").recipe()) ==
+        Names{"lr", "l2", "dropout"});
+  CHECK(
+      problem("layers: [conv: 8]\nspace: { dropout: { linear: [0, 0.5] } }") ==
+      "r.yaml:2:19: no layer takes its rate from model.dropout (add '- "
+      "dropout' to layers, or set a layer's own p: key: "
+      "model.layers.<name>.p)");
+}
+
+TEST_CASE("every form of a line reads") {
+  Parameter one =
+      only("b: { int: [16, 128], step: 16, key: train.batch_size }");
+  CHECK(one.kind == ParameterKind::integer);
+  CHECK(one.quantum == 16);
+  one = only("b: { int: [16, 256], log: true, key: train.batch_size }");
+  CHECK(one.log);
+  one = only("lr: { float: [0.1, 0.5], log: true }");
+  CHECK(one.kind == ParameterKind::real);
+  CHECK(one.log);
+  one = only("o: { choice: [sgd, adam], key: train.optimizer }");
+  CHECK(one.choices == std::vector<Value>{"sgd", "adam"});
+  one = only("n: { bool: true, key: train.nesterov }");
+  CHECK(one.kind == ParameterKind::boolean);
+  one = only("lr: { log: [1e-3, 1], prior: 0.1, confidence: high }");
+  CHECK(*one.prior == Value(0.1));
+  CHECK(one.confidence == Confidence::high);
+  one = only("train.momentum: { linear: [0, 0.9], prior: 0 }");
+  CHECK(one.key == "train.momentum");
+  CHECK(*one.prior == Value(0.0));
+}
+
+TEST_CASE("ranges that cannot be are refused at their line") {
+  const auto line = [](const std::string& text) {
+    return problem("space:\n  lr: " + text);
+  };
+  CHECK(line("{ log: [0, 0.5] }") ==
+        "r.yaml:2:7: space.lr: a log range cannot touch 0, and starts at 0 "
+        "(use a small positive number such as 1e-6, or linear)");
+  CHECK(line("{ log: [0.5, 0.1] }") ==
+        "r.yaml:2:7: space.lr: the range [0.5, 0.1] is reversed (write [0.1, "
+        "0.5])");
+  CHECK(line("{ log: [0.5, 0.5] }")
+            .starts_with(
+                "r.yaml:2:7: space.lr: the range [0.5, 0.5] holds one value"));
+  CHECK(line("{ log: [0.5] }") ==
+        "r.yaml:2:14: 'log' must be a range [low, high], but is a list");
+  CHECK(line("{ log: [low, 1] }") ==
+        "r.yaml:2:15: a bound of 'log' must be a finite number, but is 'low'");
+  CHECK(line("{ log: [1e-3, .inf] }").ends_with("but is '.inf'"));
+  CHECK(line("{ int: [1.5, 3] }") ==
+        "r.yaml:2:15: a bound of 'int' must be a whole number, but is '1.5'");
+  CHECK(line("{ log: [1e-3, 1], linear: [0, 1] }") ==
+        "r.yaml:2:9: 'lr' has both 'linear' and 'log' (keep one)");
+  CHECK(line("{ key: train.lr }") ==
+        "r.yaml:2:7: 'lr' says no range (write one of {log: [a, b]}, {linear: "
+        "[a, b]}, {int: [a, b]}, {choice: [...]} or {bool: true}, or a plain "
+        "value to fix it)");
+  CHECK(line("[0.1, 0.5]").starts_with("r.yaml:2:7: 'lr' must be one of {log"));
+  CHECK(line("{ choice: [] }") ==
+        "r.yaml:2:17: 'choice' must be a list of 1 to 1000 values, but is "
+        "empty");
+  CHECK(line("{ log: [1e-3, 1], whn: x }") ==
+        "r.yaml:2:25: unknown key 'whn' in space.lr, did you mean 'when'?");
+  CHECK(line("{ log: [1e-3, 1], prior: 7 }")
+            .starts_with("r.yaml:2:7: space.lr: the prior "));
+  CHECK(line("{ log: [1e-3, 1], confidence: high }") ==
+        "r.yaml:2:25: 'confidence' needs a prior: the value that you expect to "
+        "be best");
+  CHECK(line("{ linear: [0, 1], step: 0 }") ==
+        "r.yaml:2:31: 'step' must be more than 0, but is '0'");
+}
+
+TEST_CASE("a key that is none is refused with what was meant") {
+  const auto keyed = [](const std::string& name, const std::string& key) {
+    return problem("space: { " + name + ": { int: [1, 9]" +
+                   (key.empty() ? "" : ", key: " + key) + " } }");
+  };
+  CHECK(keyed("b", "train.bach_size") ==
+        "r.yaml:1:34: 'train.bach_size' is no key of this recipe, did you mean "
+        "'train.batch_size'?");
+  CHECK(keyed("width", "") ==
+        "r.yaml:1:10: which key of the recipe does 'width' set? (add key: "
+        "model.width)");
+  CHECK(keyed("x", "budget.trials") ==
+        "r.yaml:1:34: 'budget.trials' cannot be tuned (train.*, model.*, "
+        "data.augment.*, data.balance and data.normalize can, but not "
+        "train.epochs, train.step, train.device)");
+  CHECK(keyed("x", "model.layers.conv1.channels") ==
+        "r.yaml:1:34: 'model.layers.conv1.channels' is no key of this recipe");
+  CHECK(keyed("data.shift", "") ==
+        "r.yaml:1:10: 'data.shift' is no key of this recipe, did you mean "
+        "'data.augment.shift'?");
+  CHECK(keyed("a-b", "model.width")
+            .starts_with("r.yaml:1:10: 'a-b' cannot name a parameter"));
+}
+
+TEST_CASE("a key is given once") {
+  CHECK(problem("train: { lr: 0.1 }\nspace: { lr: { log: [1e-3, 1] } }") ==
+        "r.yaml:1:14: 'train.lr' is tuned by space.lr (remove one; to fix it "
+        "write lr: 0.1 in space)");
+  CHECK(problem("train: { lr: 0.1 }\nspace: { lr: 0.2 }") ==
+        "r.yaml:2:14: 'lr' is given here and as 'train.lr' (keep one)");
+  CHECK(problems("space: { a: { int: [1, 9], key: model.width }, b: { int: "
+                 "[1, 9], key: model.width } }")
+            .size() == 2);
+}
+
+TEST_CASE("conditions are checked where they stand") {
+  const auto when = [](const std::string& text) {
+    return problem(
+        "space:\n  o: { choice: [sgd, adam], key: train.optimizer "
+        "}\n  m: { linear: [0, 0.9], key: train.momentum, when: " +
+        text + " }");
+  };
+  CHECK(when("\"o == 'sgd'\"") == "0 problems");
+  CHECK(when("\"oo == 'sgd'\"")
+            .starts_with("r.yaml:3:54: space.m: when: unknown parameter 'oo', "
+                         "did you mean 'o'?"));
+  CHECK(when("\"o ==\"").starts_with("r.yaml:3:54: space.m: when: "));
+}
+
+TEST_CASE("all wrong constraints are told, each at its line") {
+  const auto found =
+      problems("constraints:\n  - lr < 1\n  - lrr < 1\n  - l2 <");
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].starts_with("r.yaml:3:5: "));
+  CHECK(found[1].starts_with("r.yaml:4:5: "));
+  CHECK(problem("constraints: [lr > 1]") ==
+        "r.yaml:1:14: constraints: no point among 10000 satisfies 'lr > 1' "
+        "(loosen it, or the ranges)");
+  CHECK(problem("constraints: { a: 1 }")
+            .starts_with("r.yaml:1:14: 'constraints' must be a list"));
+}
+
+TEST_CASE("a fixed name that a condition reads stays a parameter") {
+  const Recipe recipe = parse(R"(
+space:
+  o: { choice: [adam], key: train.optimizer }
+  train.optimizer: sgd
+  m: { linear: [0, 0.9], key: train.momentum, when: "train.optimizer == 'sgd'" }
+)",
+                              {"space.o=3", "space.o=sgd"})
+                            .recipe();
+  CHECK(recipe.space.find("m"));
+}
+
+TEST_CASE("values at the ends of the space are tried when it is read") {
+  CHECK(problem("model: { arch: wide-resnet }\nspace: { d: { int: [10, 20], "
+                "key: model.depth } }") ==
+        "r.yaml:2:13: 'd' cannot be 20: wide-resnet has no depth 20 (use 6 n + "
+        "4: 10, 16, 22, 28, 34, 40)");
+  CHECK(
+      problem("space: { o: { choice: [sgd, adma], key: train.optimizer } }") ==
+      "r.yaml:1:13: 'o' cannot be adma: 'train.optimizer' must be one of sgd, "
+      "adam, adamw, but is 'adma', did you mean 'adam'?");
+  CHECK(
+      problem("space: { dropout: { linear: [0, 1.5] } }") ==
+      "r.yaml:1:19: 'dropout' cannot be 1.5: 'model.dropout' must be at least "
+      "0 and less than 1, but is 1.5");
+  CHECK(problem("space: { b: { linear: [16, 64.5], key: train.batch_size } }")
+            .starts_with("r.yaml:1:13: 'b' cannot be 64.5: 'train.batch_size' "
+                         "must be a whole number"));
+  CHECK(problem("layers: [conv: {channels: 8, name: c, padding: 0}]\nspace: { "
+                "k: { choice: [3, 29], key: model.layers.c.kernel } }") ==
+        "r.yaml:2:13: 'k' cannot be 29: layer 'c': kernel 29 does not fit its "
+        "input 1x28x28 (use padding: 1 or a smaller kernel)");
+}
+
+TEST_CASE("ends that a constraint or condition excludes are not tried") {
+  CHECK(problem("space: { b: { int: [0, 64], key: train.batch_size } }\n"
+                "constraints: [b > 0]") == "0 problems");
+  CHECK(problem("model: { arch: wide-resnet }\n"
+                "space:\n"
+                "  d: { int: [10, 20], key: model.depth }\n"
+                "constraints: [d < 11 or d == 16]") == "0 problems");
+}
+
+}  // namespace
+}  // namespace dtune
