@@ -3,6 +3,7 @@
 
 #include "nn/layers.h"
 #include "nn/oracle.h"
+#include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 
 namespace dtune {
@@ -61,6 +62,72 @@ std::vector<LayerSpec> small_cnn(double p) {
 
 TEST_CASE("a convolutional network computes what autograd computes") {
   check_against_oracle(small_cnn(0), {1, 12, 12});
+}
+
+TEST_CASE("fused blocks compute what autograd computes") {
+  // Max pools and ReLUs choose: rounding may flip a tie, but not with these.
+  check_against_oracle(zoo("cnn-small", {1, 28, 28}), {1, 28, 28}, 1e-4);
+  check_against_oracle(zoo("cnn-small", {3, 16, 12}), {3, 16, 12}, 1e-4);
+  LayerSpec bare = conv("bare", 48);
+  bare.bias = false;
+  check_against_oracle({bare, pool(LayerKind::max_pool, "pool"),
+                        layer(LayerKind::relu, "relu"), linear("fc", 3)},
+                       {32, 6, 10}, 1e-4);
+}
+
+TEST_CASE("fusing changes neither names nor the order of layers") {
+  const Shape image{1, 28, 28};
+  const std::vector<LayerSpec> layers = zoo("cnn-small", image, 0.4);
+  Network fused(layers, image, {.init_seed = 4});
+  Network plain(layers, image, {.init_seed = 4, .fuse = false});
+  CHECK(fused.weights().equal(plain.weights()));
+  REQUIRE(fused.parameter_slices().size() == plain.parameter_slices().size());
+  for (size_t i = 0; i < plain.parameter_slices().size(); ++i) {
+    CHECK(fused.parameter_slices()[i].name == plain.parameter_slices()[i].name);
+    CHECK(fused.parameter_slices()[i].layer ==
+          plain.parameter_slices()[i].layer);
+  }
+  const at::Tensor x = random_batch({9, 1, 28, 28});
+  const PassContext context{.training = true, .seed = 3};
+  Tape tape;
+  const at::Tensor y = fused.forward(x, &tape, context);
+  CHECK(relative_error(y, plain.forward(x, nullptr, context)) < 1e-5);
+  std::vector<int> order;
+  fused.backward(at::ones_like(y), tape, false,
+                 [&](int index) { order.push_back(index); });
+  CHECK(order == std::vector<int>{10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+}
+
+TEST_CASE("a fused network in several threads adds up the same gradients") {
+  const Shape image{1, 28, 28};
+  const std::vector<LayerSpec> layers = zoo("cnn-small", image);
+  const at::Tensor x = random_batch({11, 1, 28, 28});
+  const at::Tensor dy = random_batch({11, 10});
+  std::vector<at::Tensor> gradients;
+  const int before = at::get_num_threads();
+  for (const int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    Network network(layers, image, {});
+    Tape tape;
+    network.forward(x, &tape, {.training = true});
+    network.backward(dy, tape);
+    gradients.push_back(network.gradients().clone());
+  }
+  at::set_num_threads(before);
+  CHECK(relative_error(gradients[1], gradients[0]) < kTolerance);
+}
+
+TEST_CASE("a tape's buffers never change what a caller still holds") {
+  const Shape image{1, 28, 28};
+  Network network({conv("c", 16), layer(LayerKind::relu, "r"),
+                   pool(LayerKind::max_pool, "p")},
+                  image, {});
+  Tape tape;
+  const at::Tensor first =
+      network.forward(random_batch({2, 1, 28, 28}), &tape, {.training = true});
+  const at::Tensor copy = first.clone();
+  network.forward(at::ones({2, 1, 28, 28}), &tape, {.training = true});
+  CHECK(first.equal(copy));
 }
 
 TEST_CASE("every kind of layer computes what autograd computes") {

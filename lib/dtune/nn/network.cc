@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "dtune/nn/channels_last.h"
+#include "dtune/nn/fuse.h"
 #include "dtune/nn/layer.h"
 
 namespace dtune {
@@ -14,11 +15,30 @@ int64_t sum_of_flops(const std::vector<LayerSpec>& layers, const Shape& input) {
   return flops;
 }
 
+// One or several of the layers that the network was made from.
+struct Stage {
+  LayerPtr layer;
+  int first;
+  int count;
+};
+
+Stage make_stage(const std::vector<LayerSpec>& layers, int first, Shape& shape,
+                 ParameterPool& pool, bool fuse) {
+  const auto at = static_cast<size_t>(first);
+  if (!fuse || !is_conv_block(layers, at, shape)) {
+    return {make_layer(layers[at], shape, pool, shape), first, 1};
+  }
+  Stage stage{make_conv_block(layers[at], shape, pool), first,
+              kConvBlockLayers};
+  shape = {layers[at].channels, shape.height / 2, shape.width / 2, false};
+  return stage;
+}
+
 }  // namespace
 
 struct Network::Impl {
   ParameterPool pool;
-  std::vector<LayerPtr> layers;
+  std::vector<Stage> stages;
   int64_t flops = 0;
 };
 
@@ -27,9 +47,11 @@ Network::Network(std::vector<LayerSpec> layers, const Shape& input,
     : impl_(std::make_unique<Impl>()) {
   impl_->flops = sum_of_flops(layers, input);
   Shape shape = input;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    impl_->pool.begin_layer(static_cast<int>(i));
-    impl_->layers.push_back(make_layer(layers[i], shape, impl_->pool, shape));
+  const bool fuse = options.fuse && options.device.is_cpu();
+  const int count = static_cast<int>(layers.size());
+  for (int i = 0; i < count; i += impl_->stages.back().count) {
+    impl_->pool.begin_layer(i);
+    impl_->stages.push_back(make_stage(layers, i, shape, impl_->pool, fuse));
   }
   impl_->pool.allocate(options);
 }
@@ -39,22 +61,24 @@ Network::Network(Network&&) noexcept = default;
 
 at::Tensor Network::forward(const at::Tensor& x, Tape* tape,
                             const PassContext& context) {
-  auto& layers = impl_->layers;
-  if (tape) tape->layers.resize(layers.size());
+  auto& stages = impl_->stages;
+  if (tape) tape->layers.resize(stages.size());
   at::Tensor y = channels_last(x);
-  for (size_t i = 0; i < layers.size(); ++i) {
-    y = layers[i]->forward(y, tape ? &tape->layers[i] : nullptr, context);
+  for (size_t i = 0; i < stages.size(); ++i) {
+    y = stages[i].layer->forward(y, tape ? &tape->layers[i] : nullptr, context);
   }
   return y;
 }
 
 at::Tensor Network::backward(const at::Tensor& dlogits, Tape& tape,
                              bool need_dx, const GradientReady& ready) {
-  auto& layers = impl_->layers;
+  auto& stages = impl_->stages;
   at::Tensor dy = channels_last(dlogits);
-  for (size_t i = layers.size(); i-- > 0;) {
-    dy = layers[i]->backward(dy, tape.layers[i], need_dx || i > 0);
-    if (ready) ready(static_cast<int>(i));
+  for (size_t i = stages.size(); i-- > 0;) {
+    dy = stages[i].layer->backward(dy, tape.layers[i], need_dx || i > 0);
+    for (int n = stages[i].count; ready && n-- > 0;) {
+      ready(stages[i].first + n);
+    }
   }
   return dy;
 }

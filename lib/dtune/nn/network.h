@@ -74,6 +74,9 @@ struct NetworkOptions {
   // Conv and linear: He et al. 2015 (arXiv 1502.01852), fan-in, uniform in
   // +-sqrt(6 / fan_in), keyed by the seed and the layer's name; zero biases.
   uint64_t init_seed = 0;
+  // Lets one fast layer stand for several on the CPU (fuse.h); the results
+  // differ by rounding. Names, slices and seeds are the same either way.
+  bool fuse = true;
 };
 
 // The activations of one (micro-)batch on their way back: filled by forward,

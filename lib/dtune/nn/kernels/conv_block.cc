@@ -1,0 +1,177 @@
+#include "dtune/nn/kernels/conv_block.h"
+
+#include <algorithm>
+
+#include "dtune/nn/kernels/conv_block_isa.h"
+
+namespace dtune {
+namespace {
+
+#if defined(__x86_64__)
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
+}
+
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+// G g G^T of one 3x3 filter.
+void transform_filter(const float* g, float* to, int64_t step) {
+  float half[4][3];
+  for (int j = 0; j < 3; ++j) {
+    const float sum = g[j] + g[6 + j];
+    half[0][j] = g[j];
+    half[1][j] = 0.5F * (sum + g[3 + j]);
+    half[2][j] = 0.5F * (sum - g[3 + j]);
+    half[3][j] = g[6 + j];
+  }
+  for (int i = 0; i < 4; ++i) {
+    const float sum = half[i][0] + half[i][2];
+    to[(4 * i) * step] = half[i][0];
+    to[(4 * i + 1) * step] = 0.5F * (sum + half[i][1]);
+    to[(4 * i + 2) * step] = 0.5F * (sum - half[i][1]);
+    to[(4 * i + 3) * step] = half[i][2];
+  }
+}
+
+}  // namespace
+
+std::vector<const ConvKernels*> runnable_conv_kernels() {
+  std::vector<const ConvKernels*> runnable;
+#if defined(__x86_64__)
+  if (has_avx512()) runnable.push_back(&kAvx512ConvKernels);
+  if (has_avx2()) runnable.push_back(&kAvx2ConvKernels);
+#endif
+  runnable.push_back(&kPortableConvKernels);
+  return runnable;
+}
+
+const ConvKernels& conv_kernels() {
+  static const ConvKernels& best = *runnable_conv_kernels().front();
+  return best;
+}
+
+int winograd_tiles(const BlockShape& shape) {
+  // Half of the second cache of common CPUs; a multiple of every register
+  // block's rows (6 and 7).
+  constexpr int kScratchBytes = 512 * 1024;
+  const int bytes = 16 * 4 * (shape.channels + shape.outputs);
+  return std::max(1, kScratchBytes / bytes / 42) * 42;
+}
+
+int64_t winograd_scratch(const BlockShape& shape) {
+  // 16 floats more a matrix keep powers of two out of the strides.
+  const int64_t tiles = winograd_tiles(shape);
+  return 16 * (tiles * (shape.channels + shape.outputs) + 32);
+}
+
+void winograd_weights(const BlockShape& shape, const float* weights,
+                      float* transformed) {
+  const int64_t step = int64_t{shape.channels} * shape.outputs;
+  for (int o = 0; o < shape.outputs; ++o) {
+    for (int c = 0; c < shape.channels; ++c) {
+      transform_filter(weights, transformed + int64_t{c} * shape.outputs + o,
+                       step);
+      weights += 9;
+    }
+  }
+}
+
+void pad_image(const BlockShape& shape, const float* x, float* padded) {
+  const int lanes = shape.lanes();
+  for (int first = 0; first < shape.channels; first += lanes) {
+    const float* from = x + first;
+    float* to = padded + shape.padded_row() + lanes;
+    for (int r = 0; r < shape.height; ++r) {
+      for (int c = 0; c < shape.width; ++c) {
+        std::copy_n(from, lanes, to);
+        from += shape.channels;
+        to += lanes;
+      }
+      to += 2 * lanes;
+    }
+    padded += shape.plane_size();
+  }
+}
+
+void unpad_image(const BlockShape& shape, const float* padded, float* x) {
+  const int lanes = shape.lanes();
+  for (int first = 0; first < shape.channels; first += lanes) {
+    const float* from = padded + shape.padded_row() + lanes;
+    float* to = x + first;
+    for (int r = 0; r < shape.height; ++r) {
+      for (int c = 0; c < shape.width; ++c) {
+        std::copy_n(from, lanes, to);
+        from += lanes;
+        to += shape.channels;
+      }
+      from += 2 * lanes;
+    }
+    padded += shape.plane_size();
+  }
+}
+
+void find_actives(const BlockShape& shape, const float* dy,
+                  const uint8_t* choice, Active* actives, int* counts,
+                  float* dbias) {
+  const int across = shape.width / 2;
+  const int row = shape.padded_row();
+  // The patch of a tile's output i starts this far from the tile's first.
+  const int lanes = shape.lanes();
+  const int32_t shift[5] = {0, lanes, row, row + lanes, 0};
+  for (int o = 0; o < shape.outputs; ++o) {
+    float sum = 0;
+    int count = 0;
+    const float* gradient = dy + o;
+    const uint8_t* where = choice + o;
+    for (int r = 0; r < shape.height / 2; ++r) {
+      int32_t patch = 2 * r * row;
+      for (int c = 0; c < across; ++c) {
+        // Written always, kept only if alive: no branch to mispredict.
+        const bool alive = *where != kDead;
+        actives[count] = {patch + shift[*where], *gradient};
+        sum += alive ? *gradient : 0.0F;
+        count += alive ? 1 : 0;
+        patch += 2 * lanes;
+        gradient += shape.outputs;
+        where += shape.outputs;
+      }
+    }
+    counts[o] = count;
+    dbias[o] += sum;
+    actives += shape.tiles();
+  }
+}
+
+void sum_gradient(const BlockShape& shape, const float* dy,
+                  const uint8_t* choice, float* dbias) {
+  for (int t = 0; t < shape.tiles(); ++t) {
+    for (int o = 0; o < shape.outputs; ++o) {
+      dbias[o] += choice[o] == kDead ? 0.0F : dy[o];
+    }
+    dy += shape.outputs;
+    choice += shape.outputs;
+  }
+}
+
+void expand_gradient(const BlockShape& shape, const float* dy,
+                     const uint8_t* choice, float* dense) {
+  const int64_t row = int64_t{shape.width} * shape.outputs;
+  std::fill_n(dense, row * shape.height, 0.0F);
+  for (int r = 0; r < shape.height; r += 2) {
+    for (int c = 0; c < shape.width; c += 2) {
+      float* tile = dense + r * row + int64_t{c} * shape.outputs;
+      for (int o = 0; o < shape.outputs; ++o, ++dy, ++choice) {
+        if (*choice == kDead) continue;
+        tile[(*choice / 2) * row + (*choice % 2) * shape.outputs + o] = *dy;
+      }
+    }
+  }
+}
+
+}  // namespace dtune

@@ -1,0 +1,17 @@
+#include "dtune/nn/kernels/conv_block_isa.h"
+
+#if defined(__x86_64__)
+#define DTUNE_VECTOR_BYTES 32
+#define DTUNE_TILES 6
+#define DTUNE_COLUMNS 2
+#include "dtune/nn/kernels/conv_block.inc"
+
+namespace dtune {
+
+const ConvKernels kAvx2ConvKernels = {
+    "avx2",       narrow_forward,        narrow_backward,
+    wide_forward, wide_backward_weights, wide_backward_input};
+
+}  // namespace dtune
+
+#endif
