@@ -1,8 +1,9 @@
 #include "dtune/base/clock.h"
 
 #include <cctype>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -28,20 +29,33 @@ class SystemClock final : public Clock {
                           text));
 }
 
-// Seconds of a unit's letter; 0 for none of ours.
-double unit_seconds(char unit) {
-  switch (unit) {
-    case 's':
-      return 1;
-    case 'm':
-      return 60;
-    case 'h':
-      return 3600;
-    case 'd':
-      return 86400;
-    default:
-      return 0;
+Duration checked(double seconds, const std::string& text) {
+  constexpr double kHundredYears = 3.2e9;
+  if (!(seconds <= kHundredYears)) bad_duration(text);
+  return from_seconds(seconds);
+}
+
+struct Unit {
+  std::string_view name;
+  double seconds;
+};
+
+// The unit that a text begins with; null if none of ours. "ms" comes before
+// "m".
+const Unit* find_unit(std::string_view text) {
+  static constexpr Unit kUnits[] = {
+      {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+  for (const Unit& unit : kUnits) {
+    if (text.starts_with(unit.name)) return &unit;
   }
+  return nullptr;
+}
+
+std::string format_seconds(int64_t s) {
+  if (s < 60) return fmt::format("{}s", s);
+  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
+  if (s < 86400) return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
+  return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
 }
 
 }  // namespace
@@ -57,38 +71,42 @@ void ManualClock::advance(Duration by) {
 }
 
 Duration from_seconds(double seconds) {
+  constexpr double kLongest = 9.2e9;  // 291 years: what 63 bits of ns hold
+  if (std::isnan(seconds)) return Duration::zero();
+  if (seconds >= kLongest) return Duration::max();
+  if (seconds <= -kLongest) return Duration::min();
   return std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(seconds));
 }
 
 std::string format_duration(Duration d) {
   const int64_t s = std::chrono::duration_cast<std::chrono::seconds>(d).count();
-  if (s < 60) return fmt::format("{}s", s);
-  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
-  if (s < 86400) return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
-  return fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
+  return s < 0 ? "-" + format_seconds(-s) : format_seconds(s);
 }
 
 Duration parse_duration(const std::string& text) {
   double total = 0;
-  const char* at = text.c_str();
-  if (*at == '\0') bad_duration(text);
-  while (*at != '\0') {
-    if (std::isdigit(static_cast<unsigned char>(*at)) == 0 && *at != '.') {
+  std::string_view rest = text;
+  if (rest.empty()) bad_duration(text);
+  while (!rest.empty()) {
+    // from_chars also reads "-5", "inf" and "nan".
+    if (std::isdigit(static_cast<unsigned char>(rest[0])) == 0 &&
+        rest[0] != '.') {
       bad_duration(text);
     }
-    char* end = nullptr;
-    const double number = std::strtod(at, &end);
-    if (end == at || !std::isfinite(number)) bad_duration(text);
-    const bool bare = *end == '\0' && at == text.c_str();
-    const double unit = bare ? 1 : unit_seconds(*end);
-    if (unit == 0) bad_duration(text);
-    total += number * unit;
-    at = bare ? end : end + 1;
+    double number = 0;
+    const auto read =
+        std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (read.ec != std::errc()) bad_duration(text);
+    const bool first = rest.size() == text.size();
+    rest.remove_prefix(static_cast<size_t>(read.ptr - rest.data()));
+    if (first && rest.empty()) return checked(number, text);
+    const Unit* unit = find_unit(rest);
+    if (unit == nullptr) bad_duration(text);
+    total += number * unit->seconds;
+    rest.remove_prefix(unit->name.size());
   }
-  constexpr double kHundredYears = 3.2e9;
-  if (total > kHundredYears) bad_duration(text);
-  return from_seconds(total);
+  return checked(total, text);
 }
 
 }  // namespace dtune

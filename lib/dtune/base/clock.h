@@ -38,13 +38,15 @@ class ManualClock final : public Clock {
 inline double to_seconds(Duration d) {
   return std::chrono::duration<double>(d).count();
 }
+// Beyond 291 years: Duration::max() or min(); NaN: zero.
 Duration from_seconds(double seconds);
 
-// "45s", "3m12s", "2h05m": two units, rounded down.
+// "45s", "3m12s", "2h05m", "-3m12s": two units, rounded towards zero.
 std::string format_duration(Duration d);
 
-// "10m", "90s", "1h30m", "2d", "1.5h" or a plain number of seconds. Throws
-// Error(config) that names what was read and the accepted forms.
+// "10m", "90s", "1h30m", "2d", "1.5h", "500ms" or a plain number of seconds; at
+// most 100 years. Throws Error(config) that names what was read and the
+// accepted forms.
 Duration parse_duration(const std::string& text);
 
 }  // namespace dtune

@@ -1,5 +1,6 @@
 #include "dtune/base/file.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -44,6 +45,9 @@ class Descriptor {
                           remedy));
 }
 
+// Opening a pipe must not wait for its writer; files do not mind.
+constexpr int kReadFlags = O_RDONLY | O_NONBLOCK;
+
 int open_or_fail(const fs::path& path, int flags, const char* what) {
   const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
   if (descriptor < 0) fail(path, what, errno);
@@ -69,16 +73,23 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
   }
 }
 
-void sync_directory(const fs::path& directory) {
-  const Descriptor folder(
-      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+// Unlike that of any other writer, in this process or another.
+fs::path temporary_beside(const fs::path& path) {
+  static std::atomic<uint64_t> number{0};
+  return path.string() + fmt::format(".{}.{}.tmp", ::getpid(), ++number);
+}
+
+void sync_directory_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  const Descriptor folder(::open(parent.empty() ? "." : parent.c_str(),
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0) ::fsync(folder.get());
 }
 
 }  // namespace
 
 std::string read_file(const fs::path& path, uint64_t max_bytes) {
-  const Descriptor file(open_or_fail(path, O_RDONLY, "cannot be opened"));
+  const Descriptor file(open_or_fail(path, kReadFlags, "cannot be opened"));
   const uint64_t size = regular_size(file.get(), path);
   if (size > max_bytes) {
     throw Error(ErrorKind::data,
@@ -107,7 +118,7 @@ void write_file_atomic(const fs::path& path, std::string_view bytes,
 
 void write_file_atomic(const fs::path& path,
                        std::span<const std::string_view> pieces, bool durable) {
-  const fs::path temporary = path.string() + fmt::format(".{}.tmp", ::getpid());
+  const fs::path temporary = temporary_beside(path);
   try {
     const Descriptor file(open_or_fail(temporary, O_WRONLY | O_CREAT | O_TRUNC,
                                        "cannot be created"));
@@ -124,11 +135,11 @@ void write_file_atomic(const fs::path& path,
     ::unlink(temporary.c_str());
     throw;
   }
-  if (durable) sync_directory(path.parent_path());
+  if (durable) sync_directory_of(path);
 }
 
 MappedFile::MappedFile(const fs::path& path) {
-  const Descriptor file(open_or_fail(path, O_RDONLY, "cannot be opened"));
+  const Descriptor file(open_or_fail(path, kReadFlags, "cannot be opened"));
   size_ = regular_size(file.get(), path);
   if (size_ == 0) return;
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
@@ -153,20 +164,24 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 FileLock::FileLock(const fs::path& path)
     : descriptor_(open_or_fail(path, O_RDWR | O_CREAT, "cannot be locked")) {
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+    // Only for the message below; a full disk does not make a lock void.
     const std::string holder = fmt::format("{}\n", ::getpid());
     if (::ftruncate(descriptor_, 0) == 0) {
-      write_all(descriptor_, holder, path);
+      (void)!::pwrite(descriptor_, holder.data(), holder.size(), 0);
     }
     return;
   }
+  const int code = errno;
   char holder[32] = {};
   const ssize_t n = ::read(descriptor_, holder, sizeof holder - 1);
   ::close(descriptor_);
+  if (code != EWOULDBLOCK) fail(path, "cannot be locked", code);
   const long pid = n > 0 ? std::strtol(holder, nullptr, 10) : 0;
-  throw Error(ErrorKind::temporary,
-              fmt::format("{}: is held by process {} (wait until it ends, or "
-                          "stop it)",
-                          path.string(), pid));
+  throw Error(
+      ErrorKind::temporary,
+      fmt::format(
+          "{}: is held by {} (wait until it ends, or stop it)", path.string(),
+          pid > 0 ? fmt::format("process {}", pid) : "another process"));
 }
 
 FileLock::~FileLock() { ::close(descriptor_); }

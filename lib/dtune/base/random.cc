@@ -111,6 +111,8 @@ double normal_cdf(double x) {
 
 double normal_quantile(double p) {
   const double x = rough_quantile(p);
+  constexpr double kOverflow = 37.5;  // exp(x x / 2) nears the largest double
+  if (std::abs(x) > kOverflow) return x;
   const double error = normal_cdf(x) - p;
   const double u =
       error * std::sqrt(2 * std::numbers::pi) * std::exp(x * x / 2);

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dtune {
@@ -52,8 +53,8 @@ class Rng {
 };
 
 // Quantile of the standard normal distribution (Acklam's rational
-// approximation with one step of Halley's method; relative error < 1e-15).
-// REQUIRES: 0 < p < 1.
+// approximation with one step of Halley's method; relative error < 1e-13, and
+// < 2e-9 below p = 1e-305). REQUIRES: 0 < p < 1.
 double normal_quantile(double p);
 
 // Cumulative distribution function of the standard normal distribution.

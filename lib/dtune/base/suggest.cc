@@ -30,7 +30,10 @@ std::string nearest(std::string_view word,
   int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string& candidate : candidates) {
     const int distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
+    // A word that shares no letter is no misspelling.
+    const bool alike =
+        distance < static_cast<int>(std::max(word.size(), candidate.size()));
+    if (alike && distance < best_distance) {
       best_distance = distance;
       best = candidate;
     }
