@@ -40,7 +40,7 @@ double parse_double(const std::string& text) {
 double round_digits(const Parameter& p, double x) {
   if (p.log) return parse_double(fmt::format("{:.{}e}", x, kDigits - 1));
   const int exponent =
-      static_cast<int>(std::floor(std::log10(p.high - p.low))) - kDigits + 1;
+      static_cast<int>(std::ceil(std::log10(p.high - p.low))) - kDigits;
   if (exponent <= 0) return parse_double(fmt::format("{:.{}f}", x, -exponent));
   const double unit = std::pow(10, exponent);
   return std::round(x / unit) * unit;

@@ -1,4 +1,5 @@
 // A recursive-descent parser: one function per level of binding, loosest first.
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <span>
@@ -96,8 +97,18 @@ class Parser {
 
   [[noreturn]] void fail(const std::string& what, const std::string& remedy) {
     throw Error(ErrorKind::config,
-                fmt::format("'{}', column {}: {}{}", text_, at_ + 1, what,
+                fmt::format("'{}', column {}: {}{}", excerpt(), at_ + 1, what,
                             remedy.empty() ? "" : " (" + remedy + ")"));
+  }
+
+  // The text, or of a long one what is around this place.
+  std::string excerpt() const {
+    constexpr size_t kWidth = 60;
+    if (text_.size() <= 2 * kWidth) return text_;
+    const size_t begin = at_ > kWidth ? at_ - kWidth : 0;
+    const size_t end = std::min(text_.size(), at_ + kWidth);
+    return (begin > 0 ? "..." : "") + text_.substr(begin, end - begin) +
+           (end < text_.size() ? "..." : "");
   }
 
   void skip_space() {
