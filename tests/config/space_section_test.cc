@@ -139,17 +139,17 @@ TEST_CASE("a key that is none is refused with what was meant") {
                    (key.empty() ? "" : ", key: " + key) + " } }");
   };
   CHECK(keyed("b", "train.bach_size") ==
-        "r.yaml:1:34: 'train.bach_size' is no key of this recipe, did you mean "
+        "r.yaml:1:33: 'train.bach_size' is no key of this recipe, did you mean "
         "'train.batch_size'?");
   CHECK(keyed("width", "") ==
         "r.yaml:1:10: which key of the recipe does 'width' set? (add key: "
         "model.width)");
   CHECK(keyed("x", "budget.trials") ==
-        "r.yaml:1:34: 'budget.trials' cannot be tuned (train.*, model.*, "
+        "r.yaml:1:33: 'budget.trials' cannot be tuned (train.*, model.*, "
         "data.augment.*, data.balance and data.normalize can, but not "
         "train.epochs, train.step, train.device)");
   CHECK(keyed("x", "model.layers.conv1.channels") ==
-        "r.yaml:1:34: 'model.layers.conv1.channels' is no key of this recipe");
+        "r.yaml:1:33: 'model.layers.conv1.channels' is no key of this recipe");
   CHECK(keyed("data.shift", "") ==
         "r.yaml:1:10: 'data.shift' is no key of this recipe, did you mean "
         "'data.augment.shift'?");
@@ -177,9 +177,9 @@ TEST_CASE("conditions are checked where they stand") {
   };
   CHECK(when("\"o == 'sgd'\"") == "0 problems");
   CHECK(when("\"oo == 'sgd'\"")
-            .starts_with("r.yaml:3:54: space.m: when: unknown parameter 'oo', "
+            .starts_with("r.yaml:3:53: space.m: when: unknown parameter 'oo', "
                          "did you mean 'o'?"));
-  CHECK(when("\"o ==\"").starts_with("r.yaml:3:54: space.m: when: "));
+  CHECK(when("\"o ==\"").starts_with("r.yaml:3:53: space.m: when: "));
 }
 
 TEST_CASE("all wrong constraints are told, each at its line") {
@@ -196,15 +196,31 @@ TEST_CASE("all wrong constraints are told, each at its line") {
 }
 
 TEST_CASE("a fixed name that a condition reads stays a parameter") {
-  const Recipe recipe = parse(R"(
+  const std::string yaml = R"(
 space:
-  o: { choice: [adam], key: train.optimizer }
-  train.optimizer: sgd
-  m: { linear: [0, 0.9], key: train.momentum, when: "train.optimizer == 'sgd'" }
-)",
-                              {"space.o=3", "space.o=sgd"})
-                            .recipe();
-  CHECK(recipe.space.find("m"));
+  o: { choice: [sgd, adam], key: train.optimizer }
+  m: { linear: [0, 0.9], key: train.momentum, when: "o == 'sgd'" }
+)";
+  const Recipe recipe = parse(yaml, {"space.o=adamw"}).recipe();
+  const auto index = recipe.space.find("o");
+  REQUIRE(index);
+  CHECK(recipe.space.parameters()[*index].choices ==
+        std::vector<Value>{"adamw"});
+  CHECK(recipe.space.parameters()[*index].key == "train.optimizer");
+}
+
+TEST_CASE("an override that fixes a parameter leaves it its key") {
+  const std::string yaml =
+      "space: { batch: { int: [16, 64], key: train.batch_size } }";
+  const Recipe recipe = parse(yaml, {"space.batch=48"}).recipe();
+  CHECK_FALSE(recipe.space.find("batch"));
+  CHECK(recipe.train.batch_size == 48);
+  CHECK(parse("space: { b: { value: 24, key: train.batch_size } }")
+            .recipe()
+            .train.batch_size == 24);
+  CHECK(problem("space: { lr: { value: 0.1, prior: 0.2 } }") ==
+        "r.yaml:1:28: 'lr' has a value, so 'prior' has no effect (remove one "
+        "of them)");
 }
 
 TEST_CASE("values at the ends of the space are tried when it is read") {
@@ -220,13 +236,23 @@ TEST_CASE("values at the ends of the space are tried when it is read") {
       problem("space: { dropout: { linear: [0, 1.5] } }") ==
       "r.yaml:1:19: 'dropout' cannot be 1.5: 'model.dropout' must be at least "
       "0 and less than 1, but is 1.5");
-  CHECK(problem("space: { b: { linear: [16, 64.5], key: train.batch_size } }")
-            .starts_with("r.yaml:1:13: 'b' cannot be 64.5: 'train.batch_size' "
-                         "must be a whole number"));
+  const std::string broken =
+      problem("space: { b: { linear: [16, 64.5], key: train.batch_size } }");
+  CHECK(broken.starts_with("r.yaml:1:8: no point of the space gives a recipe"));
+  CHECK(broken.find("'train.batch_size' must be a whole number") !=
+        std::string::npos);
   CHECK(problem("layers: [conv: {channels: 8, name: c, padding: 0}]\nspace: { "
                 "k: { choice: [3, 29], key: model.layers.c.kernel } }") ==
         "r.yaml:2:13: 'k' cannot be 29: layer 'c': kernel 29 does not fit its "
         "input 1x28x28 (use padding: 1 or a smaller kernel)");
+}
+
+TEST_CASE("a space in which nothing can be trained says what happens") {
+  CHECK(problem("layers: [conv: {channels: 8, name: c, padding: 0}]\nspace: { "
+                "lr: 0.1, l2: 0, k: { choice: [31, 33], key: "
+                "model.layers.c.kernel } }")
+            .starts_with("r.yaml:2:8: no point of the space gives a recipe "
+                         "that can be trained; at k=3"));
 }
 
 TEST_CASE("ends that a constraint or condition excludes are not tried") {

@@ -26,6 +26,18 @@ namespace {
   throw RecipeError({});  // not reached: there is one
 }
 
+// A plain value for a line of `space:` fixes the parameter where it is: the key
+// that it sets stays.
+void keep_key(const YamlNode& tree, const std::string& path, YamlNode& value) {
+  const YamlNode* line = find_path(tree, path);
+  const YamlNode* key = line != nullptr ? line->find("key") : nullptr;
+  if (key == nullptr || !value.is_scalar()) return;
+  YamlNode fixed = YamlNode::map(value.mark);
+  fixed.entry("value", value.mark).set_value(value);
+  fixed.entry("key", value.mark).set_value(*key);
+  value.set_value(fixed);
+}
+
 void apply_override(YamlNode& tree, const Override& override, int source) {
   const Mark mark{.line = 1, .column = 1, .source = source};
   YamlNode value;
@@ -37,6 +49,7 @@ void apply_override(YamlNode& tree, const Override& override, int source) {
   }
   // Short forms come first: they may be what the key goes into.
   write_out(tree);
+  if (override.key.starts_with("space.")) keep_key(tree, override.key, value);
   const std::string problem = set_path(tree, override.key, value);
   if (!problem.empty()) throw YamlProblem{mark, problem};
   write_out(tree);

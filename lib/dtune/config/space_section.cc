@@ -226,6 +226,39 @@ void check_dropout(const YamlNode& recipe, const Recipe& described,
   }
 }
 
+// The line with one choice in place of its value.
+YamlNode choice_of_one(const YamlNode& line, const YamlNode& value) {
+  YamlNode list = YamlNode::list(value.mark);
+  list.items.push_back(YamlNode::scalar(value.text, value.mark));
+  list.items.back().quoted = value.quoted;
+  YamlNode choice = line;
+  if (!line.is_map()) choice = YamlNode::map(line.mark);
+  choice.erase("value");
+  choice.entry("choice", line.mark).set_value(list);
+  return choice;
+}
+
+// Writes the value of a line to the key that it fixes.
+void fix(YamlNode& recipe, const YamlNode& line, const YamlNode& value,
+         const std::string& key, Diagnostics& diagnostics) {
+  for (const YamlNode& item : line.items) {
+    if (item.key == "value" || item.key == "key") continue;
+    diagnostics.add(item.key_mark,
+                    fmt::format("'{}' has a value, so '{}' has no effect "
+                                "(remove one of them)",
+                                line.key, item.key));
+  }
+  const bool of_layer = key.starts_with("model.layers.");
+  if (!of_layer && find_path(recipe, key) != nullptr) {
+    diagnostics.add(value.mark,
+                    fmt::format("'{}' is given here and as '{}' (keep one)",
+                                line.key, key));
+    return;
+  }
+  const std::string problem = set_path(recipe, key, value);
+  if (!problem.empty()) diagnostics.add(value.mark, problem);
+}
+
 }  // namespace
 
 std::string default_key(const std::string& name) {
@@ -242,29 +275,20 @@ void fix_parameters(YamlNode& recipe, Diagnostics& diagnostics) {
   const std::set<std::string> read = names_read(recipe);
   const std::vector<YamlNode> lines = space->items;
   for (const YamlNode& line : lines) {
-    if (!line.is_scalar()) continue;
+    const YamlNode* value = line.is_scalar() ? &line : line.find("value");
+    if (value == nullptr || !value->is_scalar()) continue;
     if (command || read.contains(line.key)) {
-      YamlNode choice = YamlNode::map(line.mark);
-      YamlNode list = YamlNode::list(line.mark);
-      list.items.push_back(YamlNode::scalar(line.text, line.mark));
-      list.items.back().quoted = line.quoted;
-      choice.entry("choice", line.mark).set_value(list);
-      recipe.find("space")->find(line.key)->set_value(choice);
+      recipe.find("space")->find(line.key)->set_value(
+          choice_of_one(line, *value));
       continue;
     }
+    const YamlNode* written = line.find("key");
     const std::string key =
-        resolve_key(recipe, line, default_key(line.key), diagnostics);
+        resolve_key(recipe, line,
+                    written != nullptr ? written->text : default_key(line.key),
+                    diagnostics);
     recipe.find("space")->erase(line.key);
-    if (key.empty()) continue;
-    if (find_path(recipe, key) != nullptr &&
-        !key.starts_with("model.layers.")) {
-      diagnostics.add(line.mark, fmt::format("'{}' is given here and as '{}' "
-                                             "(keep one)",
-                                             line.key, key));
-      continue;
-    }
-    const std::string problem = set_path(recipe, key, line);
-    if (!problem.empty()) diagnostics.add(line.mark, problem);
+    if (!key.empty()) fix(recipe, line, *value, key, diagnostics);
   }
 }
 
