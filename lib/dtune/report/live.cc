@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "dtune/report/facts.h"
+#include "dtune/report/table.h"
 #include "dtune/report/trial_table.h"
 
 namespace dtune {
@@ -27,6 +28,23 @@ Color color_of(StudyState state) {
   return Color::none;
 }
 
+// The texts with two spaces between them, cut at the end of the line.
+std::string join_pieces(const std::vector<TableCell>& pieces,
+                        const TextStyle& style) {
+  std::string line;
+  int left = style.columns;
+  for (const TableCell& piece : pieces) {
+    if (!line.empty() && left > 2) {
+      line += "  ";
+      left -= 2;
+    }
+    const std::string text = fit(piece.text, left, style.unicode);
+    line += paint(style, piece.color, text);
+    left -= display_width(text);
+  }
+  return line;
+}
+
 // "fashion  running  1m23s, about 8m left".
 std::string title_line(const Study& study, const ClusterStatus& status,
                        const TextStyle& style) {
@@ -34,12 +52,15 @@ std::string title_line(const Study& study, const ClusterStatus& status,
   if (status.remaining_seconds >= 0 && study.state == StudyState::running) {
     times += ", about " + format_seconds(status.remaining_seconds) + " left";
   }
+  constexpr int kShortestName = 8;
   const std::string state = to_string(study.state);
   const int room = style.columns - 4 - display_width(state + times);
-  const std::string name =
-      fit(printable(study.recipe.study), std::max(8, room), style.unicode);
-  return paint(style, Color::bold, name) + "  " +
-         paint(style, color_of(study.state), state) + "  " + times;
+  const std::string name = fit(printable(study.recipe.study),
+                               std::max(kShortestName, room), style.unicode);
+  return join_pieces({{name, Color::bold},
+                      {state, color_of(study.state)},
+                      {times, Color::none}},
+                     style);
 }
 
 // "████░░░░  27%  12 of 40 trials: 2 running, ...".

@@ -143,11 +143,11 @@ std::vector<const Trial*> order_for_display(const Study& study) {
   return trials;
 }
 
-Scale curve_scale(const Study& study) {
-  const ObjectiveSpec& objective = study.recipe.objective;
+Scale curve_scale(const ObjectiveSpec& objective,
+                  const std::vector<const Trial*>& trials) {
   std::vector<double> values;
-  for (const Trial& trial : study.trials) {
-    for (const StepReport& report : trial.curve) {
+  for (const Trial* trial : trials) {
+    for (const StepReport& report : trial->curve) {
       const auto value = objective_value(objective, report);
       if (value) values.push_back(*value);
     }
@@ -167,7 +167,7 @@ std::vector<std::string> trial_table(const Study& study,
                                      const std::vector<const Trial*>& trials,
                                      const TextStyle& style) {
   const Trial* best = incumbent(study);
-  const Scale scale = curve_scale(study);
+  const Scale scale = curve_scale(study.recipe.objective, trials);
   std::vector<TableRow> rows;
   for (const Trial* trial : trials) {
     rows.push_back(row_of(study, *trial, best, scale, style.unicode));

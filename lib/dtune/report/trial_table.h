@@ -14,9 +14,10 @@ namespace dtune {
 // by their best value, then those without one.
 std::vector<const Trial*> order_for_display(const Study& study);
 
-// The scale that makes the curves of a study comparable: from the worst tenth
-// of all values to the best.
-Scale curve_scale(const Study& study);
+// The scale that makes curves comparable: from the worst tenth of all values of
+// these trials to the best.
+Scale curve_scale(const ObjectiveSpec& objective,
+                  const std::vector<const Trial*>& trials);
 
 // Lines of the table, its header first. `incumbent` is marked.
 std::vector<std::string> trial_table(const Study& study,

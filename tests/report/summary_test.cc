@@ -1,0 +1,124 @@
+#include "dtune/report/summary.h"
+
+#include "report/sample_study.h"
+#include <doctest/doctest.h>
+
+#include "dtune/report/lines.h"
+
+namespace dtune {
+
+using test::sample_facts;
+using test::sample_study;
+
+TEST_CASE("the summary at the end of a run") {
+  CHECK("\n" + summary_text(sample_study(), sample_facts(), {}) == R"(
+fashion: finished after 1m23s of searching (all 6 trials of the budget are done)
+
+best     val_accuracy 0.9125  (trial 4, step 4/4)
+         lr=0.04 l2=1e-05 dropout=0.2
+final    accuracy 0.9140 on validation (trial 7)
+test     accuracy 0.9101, loss 0.2500
+model    fashion.files/model.safetensors
+search   6 trials: 2 complete, 2 cut (rung), 2 failed (1 diverged, 1 crashed)
+failures trial 3 failed at step 2, diverged: val_accuracy is nan
+         trial 5 failed at step 0, crashed: killed by signal 9 OOM?
+study    fashion.db
+
+next     dtune eval fashion.files/model.safetensors
+)");
+}
+
+TEST_CASE("the next command depends on how the study ended") {
+  Study study = sample_study();
+  StudyFacts facts = sample_facts();
+  facts.database = "my study.db";
+  study.state = StudyState::interrupted;
+  CHECK(next_command(study, facts) == "dtune resume 'my study.db'");
+  study.state = StudyState::failed;
+  CHECK(next_command(study, facts) == "dtune status 'my study.db'");
+  study.state = StudyState::finished;
+  facts.result->model = "";
+  CHECK(next_command(study, facts) == "dtune best 'my study.db'");
+}
+
+TEST_CASE("the status lists budgets, failures and the best trials") {
+  const std::string text = status_text(sample_study(), sample_facts(), {}, 2);
+  CHECK(text.find("goal     maximize val_accuracy\n") != std::string::npos);
+  CHECK(text.find("spent    6 of 6 trials, 1m23s of 10m00s, 12 steps\n") !=
+        std::string::npos);
+  CHECK(text.find("trial 5 failed at step 0, crashed: killed") !=
+        std::string::npos);
+  CHECK(text.find("       7  final ") != std::string::npos);
+  CHECK(text.find("*      4  complete ") != std::string::npos);
+  CHECK(text.find("  and 5 more\n") != std::string::npos);
+}
+
+TEST_CASE("the best point can be copied into a command") {
+  const std::string text = best_text(sample_study(), sample_facts(), {});
+  CHECK(text.find("  --set train.lr=0.04\n"
+                  "  --set train.l2=1e-05\n"
+                  "  --set model.dropout=0.2\n") != std::string::npos);
+  Study empty;
+  CHECK(best_text(empty, {}, {}) ==
+        "best     none: no trial has reported a finite val_accuracy\n");
+}
+
+TEST_CASE("a trial is shown with its curve and its history") {
+  const Study study = sample_study();
+  const std::vector<TrialEvent> events = {
+      {3, 1, TrialState::running, Reason::assigned, "",
+       study.created_ms + 1000},
+      {3, 1, TrialState::failed, Reason::diverged, "val_accuracy is nan",
+       study.created_ms + 5500}};
+  CHECK("\n" + trial_text(study, study.trial(3), events, {}) == R"(
+trial 3 of fashion: failed
+reason   diverged: val_accuracy is nan
+params   lr=0.03 l2=1e-05 dropout=0.2
+steps    2/4
+
+step   time  val_accuracy  val_loss
+   1  2.50s        0.1000    0.9000
+   2  2.50s           nan       nan
+
+       1.0s  attempt 1  running   assigned
+       5.5s  attempt 1  failed    diverged: val_accuracy is nan
+)");
+}
+
+TEST_CASE("a list of studies has one line each, problems below") {
+  StudyRow row;
+  row.name = "fashion";
+  row.metric = "val_accuracy";
+  row.searched_seconds = 83;
+  row.state = StudyState::running;  // but nobody works on it
+  StudyListing broken;
+  broken.database = "x.db";
+  broken.problem = "x.db: the database is damaged";
+  CHECK("\n" + ls_text({listing_of(sample_study(), row, "fashion.db"), broken},
+                       {}) ==
+        R"(
+file        study    state    trials   time  metric          best
+fashion.db  fashion  stopped       6  1m23s  val_accuracy  0.9125
+x.db: the database is damaged
+)");
+  CHECK(ls_text({}, {}) == "no studies here\n");
+}
+
+TEST_CASE("every event is one line that grep can find") {
+  Study study = sample_study();
+  const Trial& trial = study.trial(2);
+  CHECK(report_line(study, trial, trial.curve[2], 12.34) ==
+        "12.3s trial 2 step 3/4 val_accuracy=0.8750 (best 0.9125) lr=0.02 "
+        "l2=1e-05 dropout=0.2");
+  CHECK(state_line(study, study.trial(5), 13) ==
+        "13.0s trial 5 failed at step 0/4: crashed (killed by signal 9 OOM?)");
+  CHECK(notice_line("disk\nfull", 0) == "0.0s notice: disk full");
+  CHECK(finished_line(study, 99) ==
+        "99.0s study fashion finished: 6 trials: 2 complete, 2 cut (rung), 2 "
+        "failed (1 diverged, 1 crashed) (best 0.9125)");
+  study.trials.clear();
+  CHECK(started_line(study, 0) ==
+        "0.0s study fashion started: maximize val_accuracy, horizon 4, seed 7");
+}
+
+}  // namespace dtune
