@@ -98,6 +98,19 @@ TEST_CASE("a final training resumes as any other") {
   CHECK(resumed->finish_final() == expected);
 }
 
+TEST_CASE("a checkpoint of the search is no start of a training on more data") {
+  Workshop shop;
+  TrialAssignment assignment = shop.assignment();
+  { Workshop::run(*shop.start(assignment), 2); }
+  assignment.kind = TrialKind::final;
+  assignment.resume_step = 2;
+  CHECK_NOTHROW(shop.start(assignment));
+  assignment.recipe.final_training.data = FinalData::train_and_validation;
+  CHECK_THROWS_WITH_AS(shop.start(assignment),
+                       doctest::Contains("trained on 400 samples, not 500"),
+                       Error);
+}
+
 TEST_CASE("a model that does not belong to the recipe or the data is refused") {
   Workshop shop;
   const TrialAssignment assignment = final_of(shop, small_recipe());

@@ -36,9 +36,9 @@ TEST_CASE("the engine says what it computes with") {
 TEST_CASE("what the library throws is caught in the program by its type") {
   Workshop shop;
   TrialAssignment assignment = shop.assignment();
-  assignment.resume_step = 1;  // there is no such checkpoint
-  CHECK_THROWS_AS(shop.start(assignment), TrialFailure);
-  assignment.resume_step = 0;
+  assignment.recipe.train.lr = 1e30;
+  const auto session = shop.start(assignment);
+  CHECK_THROWS_AS(Workshop::run(*session, 1), TrialFailure);
   assignment.prepared_data = shop.path("no-such-file");
   try {
     shop.start(assignment);

@@ -22,14 +22,18 @@ void damage(const std::filesystem::path& path, size_t from_end) {
   write_file_atomic(path, bytes, false);
 }
 
-Reason reason_of_start(Workshop& shop, const TrialAssignment& assignment) {
+// Whether the trial starts; if not, the error must be of the data.
+bool starts(Workshop& shop, const TrialAssignment& assignment) {
   try {
     shop.start(assignment);
-  } catch (const TrialFailure& failure) {
-    MESSAGE(std::string(failure.what()));
-    return failure.reason();
+    return true;
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CAPTURE(text);
+    CHECK(error.kind() == ErrorKind::data);
+    CHECK(text.find("trial-3.safetensors: ") == text.rfind('/') + 1);
+    return false;
   }
-  return Reason::none;
 }
 
 }  // namespace
@@ -46,6 +50,8 @@ TEST_CASE("a small network learns synthetic images") {
   CHECK(report.metrics.at("train_loss") < 0.8);
   CHECK(report.seconds > 0);
   CHECK(session->resident_bytes() > 1000);
+  CHECK(session->progress().fraction == 1);
+  CHECK(session->progress().samples_per_second > 0);
 }
 
 TEST_CASE("every optimizer learns, with every schedule, augmented or not") {
@@ -194,9 +200,9 @@ TEST_CASE("a checkpoint that cannot be used is refused with the place") {
   assignment.resume_step = 2;
   const std::string good = read_file(assignment.checkpoint);
   const auto refused = [&] {
-    const Reason reason = reason_of_start(shop, assignment);
+    const bool started = starts(shop, assignment);
     write_file_atomic(assignment.checkpoint, good, false);
-    return reason == Reason::crashed;
+    return !started;
   };
   CHECK_FALSE(refused());
   damage(assignment.checkpoint, 5);  // a weight
@@ -222,7 +228,7 @@ TEST_CASE("a checkpoint that cannot be used is refused with the place") {
   CHECK(refused());
   // From step 0 it can always start.
   assignment.resume_step = 0;
-  CHECK(reason_of_start(shop, assignment) == Reason::none);
+  CHECK(starts(shop, assignment));
 }
 
 TEST_CASE("a checkpoint that cannot be written fails the step, not the trial") {
@@ -272,4 +278,23 @@ TEST_CASE("an epoch of one batch larger than the data is trained") {
   recipe.train.batch_size = 100000;
   const auto session = shop.start(shop.assignment(recipe));
   CHECK(Workshop::run(*session, 2).step == 2);
+}
+
+TEST_CASE("a model larger than the memory fails for that reason") {
+  Workshop shop;
+  Recipe recipe = small_recipe();
+  for (int i = 0; i < 64; ++i) {  // 17 GB each
+    LayerSpec wide;
+    wide.kind = LayerKind::linear;
+    wide.name = "wide" + std::to_string(i);
+    wide.channels = 65536;
+    recipe.model.layers.push_back(wide);
+  }
+  try {
+    shop.start(shop.assignment(recipe));
+    FAIL("it must not start");
+  } catch (const TrialFailure& failure) {
+    CHECK(failure.reason() == Reason::out_of_memory);
+    CHECK(std::string(failure.what()).find("trial 3: ") == 0);
+  }
 }

@@ -55,10 +55,10 @@ json report_to_json(const StepReport& report) {
 }
 
 [[noreturn]] void fail(const fs::path& path, const std::string& what) {
-  throw TrialFailure(Reason::crashed,
-                     fmt::format("{}: the checkpoint cannot be used: {} (the "
-                                 "trial has to start again)",
-                                 path.string(), what));
+  throw Error(ErrorKind::data,
+              fmt::format("{}: the checkpoint cannot be used: {} (the trial "
+                          "has to start again)",
+                          path.string(), what));
 }
 
 template <typename Number>
@@ -88,7 +88,7 @@ StepReport read_report(const SafetensorsFile& file, const fs::path& path) {
 }
 
 void check_owner(const SafetensorsFile& file, const CheckpointOwner& owner,
-                 uint64_t architecture, const fs::path& path) {
+                 const Trainer& trainer, const fs::path& path) {
   if (file.text("dtune_format") != kFormat) {
     fail(path, fmt::format("it is of format '{}', not '{}'",
                            file.text("dtune_format"), kFormat));
@@ -99,8 +99,12 @@ void check_owner(const SafetensorsFile& file, const CheckpointOwner& owner,
     fail(path, fmt::format("it belongs to trial {} of study '{}'",
                            file.text("trial"), file.text("study")));
   }
-  if (number<uint64_t>(file, "architecture", path) != architecture) {
+  if (number<uint64_t>(file, "architecture", path) != trainer.architecture()) {
     fail(path, "it is of another model or another size of images");
+  }
+  if (number<int64_t>(file, "samples", path) != trainer.count()) {
+    fail(path, fmt::format("it was trained on {} samples, not {}",
+                           file.text("samples"), trainer.count()));
   }
 }
 
@@ -125,7 +129,7 @@ std::vector<std::span<const float>> checked_values(
 StepReport load(const fs::path& path, const CheckpointOwner& owner,
                 Trainer& trainer) {
   const SafetensorsFile file(path);
-  check_owner(file, owner, trainer.architecture(), path);
+  check_owner(file, owner, trainer, path);
   const std::vector<NamedTensor> tensors = tensors_of(trainer);
   const auto values = checked_values(file, tensors, path);
   const auto position = number<int64_t>(file, "position", path);
@@ -165,6 +169,7 @@ void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
       {"attempt", std::to_string(attempt)},
       {"seed", std::to_string(owner.seed)},
       {"architecture", std::to_string(trainer.architecture())},
+      {"samples", std::to_string(trainer.count())},
       {"step", std::to_string(report.step)},
       {"position", std::to_string(trainer.position())},
       {"updates", std::to_string(trainer.optimizer().updates())},
@@ -176,13 +181,7 @@ void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
 
 StepReport load_checkpoint(const fs::path& path, const CheckpointOwner& owner,
                            Trainer& trainer) {
-  try {
-    return load(path, owner, trainer);
-  } catch (const TrialFailure&) {
-    throw;
-  } catch (const Error& error) {
-    fail(path, error.what());
-  }
+  return load(path, owner, trainer);
 }
 
 }  // namespace dtune

@@ -3,9 +3,9 @@
 //
 // Tensors, flat F32: weights, buffers, and the optimizer's state (velocity, or
 // first_moment and second_moment). Metadata, as text: dtune_format
-// "checkpoint-1", study, trial, attempt, seed, architecture, step, position
-// (samples seen), updates (of the optimizer), report (JSON: the metrics and
-// seconds of the step), checksum (of the tensors).
+// "checkpoint-1", study, trial, attempt, seed, architecture, samples (of an
+// epoch), step, position (samples seen), updates (of the optimizer), report
+// (JSON: the metrics and seconds of the step), checksum (of the tensors).
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,9 @@ void write_checkpoint(const std::filesystem::path& path,
                       const StepReport& report, Trainer& trainer);
 
 // Brings the trainer to where the checkpoint was written and returns the
-// report of that step. Throws TrialFailure(crashed) that starts with the path
-// where there is none, it is damaged, another trial's or of another
-// architecture: the trial can only start again from step 0. The trainer is
-// unchanged then.
+// report of that step. Throws Error(data) that starts with the path where there
+// is none, it is damaged, another trial's or of another architecture: the trial
+// can only start again from step 0. The trainer is unchanged then.
 StepReport load_checkpoint(const std::filesystem::path& path,
                            const CheckpointOwner& owner, Trainer& trainer);
 

@@ -52,14 +52,15 @@ std::map<std::string, double> judge(const EvalRequest& request,
                   NetworkOptions{.device = device});
   const Normalization normalization = load_model(request.model, *data, network);
   const BatchSource source(data, {split.split}, normalization);
-  return answer_all(network, source, data->classes(), device)
+  const std::atomic<bool> never = false;
+  return answer_all(network, source, data->classes(), device, never)
       .metrics(split.prefix);
 }
 
 }  // namespace
 
 Answers answer_all(Network& network, const BatchSource& source, int classes,
-                   at::Device device) {
+                   at::Device device, const std::atomic<bool>& stop) {
   const Shape& shape = source.image_shape();
   const int64_t most =
       std::min(batch_size_for(shape.elements()), source.count());
@@ -71,6 +72,7 @@ Answers answer_all(Network& network, const BatchSource& source, int classes,
   std::vector<int32_t> labels(static_cast<size_t>(most));
   Answers answers(classes);
   for (int64_t first = 0; first < source.count(); first += most) {
+    if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     const int64_t size = std::min(most, source.count() - first);
     samples.resize(static_cast<size_t>(size));
     labels.resize(static_cast<size_t>(size));

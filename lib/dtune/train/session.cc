@@ -1,6 +1,7 @@
 #include "dtune/train/session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -112,6 +113,8 @@ class CnnSession final : public TrialSession {
     return trainer_->resident_bytes();
   }
 
+  StepProgress progress() const override { return {fraction_, rate_}; }
+
   std::map<std::string, double> finish_final() override {
     if (!final_metrics_) {
       final_metrics_ =
@@ -150,17 +153,16 @@ class CnnSession final : public TrialSession {
     StepReport report =
         load_checkpoint(assignment_.checkpoint, owner(), *trainer_);
     steps_ = assignment_.resume_step;
+    last_ = report.metrics;
     if (report.step == steps_ + 1) {
       unheard_ = std::move(report);
     } else if (report.step != steps_) {
-      throw TrialFailure(
-          Reason::crashed,
+      throw Error(
+          ErrorKind::data,
           fmt::format("{}: the checkpoint cannot be used: it holds step {}, "
                       "not {} (the trial has to start again)",
                       assignment_.checkpoint.string(), report.step, steps_));
     }
-    last_ =
-        steps_ == report.step ? std::move(report.metrics) : unheard_->metrics;
   }
 
   // Back to the end of the last whole step, after one that was broken off.
@@ -172,6 +174,20 @@ class CnnSession final : public TrialSession {
     broken_off_ = false;
   }
 
+  // Trains to the end of the step, telling the meter after each batch.
+  LossTotals train_metered(int64_t end, const std::atomic<bool>& stop) {
+    const MonoTime began = system_clock().now();
+    const int64_t first = trainer_->position();
+    fraction_ = 0;
+    rate_ = 0;
+    return trainer_->train_to(end, stop, [&](int64_t position) {
+      const auto done = static_cast<double>(position - first);
+      fraction_ = std::min(1.0, done / static_cast<double>(end - first));
+      const double seconds = to_seconds(system_clock().now() - began);
+      rate_ = seconds > 0 ? done / seconds : 0;
+    });
+  }
+
   StepReport train_step(const std::atomic<bool>& stop) {
     use(computing());
     if (broken_off_) restore();
@@ -179,15 +195,14 @@ class CnnSession final : public TrialSession {
     const MonoTime begin = system_clock().now();
     StepReport report;
     report.step = steps_ + 1;
-    const LossTotals totals =
-        trainer_->train_to(plan_.end_of(report.step), stop);
+    const LossTotals totals = train_metered(plan_.end_of(report.step), stop);
     if (totals.samples > 0) {
       report.metrics["train_loss"] = totals.loss / totals.weight;
       report.metrics["train_accuracy"] = static_cast<double>(totals.right) /
                                          static_cast<double>(totals.samples);
     }
     if (!trains_on_validation(assignment_)) {
-      report.metrics.merge(judge(Split::validation, "val_"));
+      report.metrics.merge(judge(Split::validation, "val_", stop));
     }
     const MonoTime trained = system_clock().now();
     report.seconds = to_seconds(trained - begin);
@@ -202,10 +217,11 @@ class CnnSession final : public TrialSession {
     return report;
   }
 
-  std::map<std::string, double> judge(Split split, const std::string& prefix) {
+  std::map<std::string, double> judge(Split split, const std::string& prefix,
+                                      const std::atomic<bool>& stop) {
     const BatchSource source(data_, {split}, normalization_);
-    const Answers answers =
-        answer_all(trainer_->network(), source, data_->classes(), device_);
+    const Answers answers = answer_all(trainer_->network(), source,
+                                       data_->classes(), device_, stop);
     if (!answers.finite()) {
       throw TrialFailure(
           Reason::diverged,
@@ -221,7 +237,8 @@ class CnnSession final : public TrialSession {
     DTUNE_CHECK(assignment_.kind == TrialKind::final && !broken_off_);
     use(computing());
     const SingleThread exactly;
-    std::map<std::string, double> metrics = judge(Split::test, "test_");
+    const std::atomic<bool> never = false;
+    std::map<std::string, double> metrics = judge(Split::test, "test_", never);
     std::map<std::string, double> all = last_;
     all.insert(metrics.begin(), metrics.end());
     write_model(assignment_.model_file,
@@ -239,6 +256,8 @@ class CnnSession final : public TrialSession {
   StepPlan plan_;
   int steps_ = 0;
   bool broken_off_ = false;            // the trainer is inside a step
+  std::atomic<double> fraction_ = 0;   // of the step in flight
+  std::atomic<double> rate_ = 0;       // samples a second
   std::optional<StepReport> unheard_;  // of a step that is done already
   std::map<std::string, double> last_;
   std::optional<std::map<std::string, double>> final_metrics_;

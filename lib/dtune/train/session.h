@@ -17,9 +17,9 @@ namespace dtune {
 // writing it and being heard) is taken as it is: the first run_step then
 // returns that step's report without training it again.
 //
-// Throws TrialFailure(crashed) where the checkpoint cannot be used: the caller
-// may start again with resume_step 0. Throws Error(config) where the model does
-// not fit the data, or the device is not there.
+// Throws Error(data) where the checkpoint cannot be used: the caller may start
+// again with resume_step 0. Throws Error(config) where the model does not fit
+// the data, or the device is not there; TrialFailure where memory is short.
 std::unique_ptr<TrialSession> start_session(
     const TrialAssignment& assignment,
     std::shared_ptr<const PreparedData> data);

@@ -98,13 +98,15 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
       optimizer_(recipe.train, network_),
       images_(batch_tensor(order_.largest_batch(), data->image_shape())) {}
 
-LossTotals Trainer::train_to(int64_t end, const std::atomic<bool>& stop) {
+LossTotals Trainer::train_to(int64_t end, const std::atomic<bool>& stop,
+                             const AfterBatch& after_batch) {
   LossTotals totals;
   while (position_ < end) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     const BatchRange batch = order_.at(position_);
     totals += train_batch(batch);
     position_ += batch.size;
+    if (after_batch) after_batch(position_);
   }
   return totals;
 }

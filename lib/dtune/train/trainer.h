@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,7 +44,10 @@ class Trainer {
   // is set, which is looked at before each batch, and TrialFailure(diverged) if
   // the loss or the gradient is no finite number; both leave the weights as
   // they are then.
-  LossTotals train_to(int64_t end, const std::atomic<bool>& stop);
+  // `after_batch` is told the position after each batch.
+  using AfterBatch = std::function<void(int64_t position)>;
+  LossTotals train_to(int64_t end, const std::atomic<bool>& stop,
+                      const AfterBatch& after_batch = nullptr);
 
   Network& network() { return network_; }
   Optimizer& optimizer() { return optimizer_; }
