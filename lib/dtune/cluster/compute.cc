@@ -75,10 +75,18 @@ void Compute::post(Order order) {
 
 void Compute::acknowledged(const wire::Ack& ack) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(unacknowledged_, [&ack](const wire::Report& r) {
+  // Reports are committed in order, so what is meant is in front.
+  const auto covered = [&ack](const wire::Report& r) {
     return r.trial == ack.trial && r.attempt == ack.attempt &&
-           r.report.step == ack.step;
-  });
+           r.report.step <= ack.step;
+  };
+  while (!unacknowledged_.empty() && covered(unacknowledged_.front())) {
+    unacknowledged_.pop_front();
+  }
+  if (unacknowledged_.empty() || unacknowledged_.front().trial == ack.trial) {
+    return;
+  }
+  std::erase_if(unacknowledged_, covered);
 }
 
 std::vector<wire::Message> Compute::take_messages() {

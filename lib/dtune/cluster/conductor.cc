@@ -23,6 +23,7 @@ FleetOptions fleet_options(const Study& study, const CoordinatorOptions& own,
   const Recipe& recipe = study.recipe;
   FleetOptions options;
   options.endpoint = own.endpoint;
+  options.local = own.endpoint.starts_with("ipc://");
   options.step_time = recipe.limits.step_time;
   wire::Welcome& welcome = options.welcome;
   welcome.study_id = study.id;
@@ -186,9 +187,16 @@ bool Conductor::settled() const {
   return slots > 0 && slots >= study_.recipe.resources.slots;
 }
 
+// Commits keep the order of reports, so the last of a run stands for all.
 void Conductor::send_acknowledgements() {
-  for (const CommittedReport& done : records_.committed()) {
-    fleet_.acknowledge(done.ack, done.slot);
+  const std::vector<CommittedReport> done = records_.committed();
+  for (size_t i = 0; i < done.size(); ++i) {
+    const bool covered = i + 1 < done.size() &&
+                         done[i + 1].slot == done[i].slot &&
+                         done[i + 1].ack.trial == done[i].ack.trial &&
+                         done[i + 1].ack.attempt == done[i].ack.attempt &&
+                         done[i + 1].ack.step > done[i].ack.step;
+    if (!covered) fleet_.acknowledge(done[i].ack, done[i].slot);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
 #include "dtune/cluster/conductor.h"
+#include "dtune/cluster/process.h"
 #include "dtune/cluster/sidecar.h"
 
 namespace dtune {
@@ -231,6 +232,8 @@ void Conductor::on_lease_over(const LeaseOver& over) {
   // A lease that was released at its target is settled already.
   if (over.ended.attempt != trial.attempt || !run.slot) return;
   run.slot.reset();
+  // Its agent cannot end what its commands have started any more.
+  if (over.ended.reason == Reason::node_lost) kill_orphans(study_.id);
   run.seconds +=
       to_seconds(clock_.now() - fleet_.slots()[over.slot].lease_began);
   if (trial.state == TrialState::running) {

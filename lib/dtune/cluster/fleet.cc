@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/process.h"
 
 namespace dtune {
 namespace {
@@ -88,6 +89,7 @@ void Fleet::on_hello(const std::string& identity, const wire::Hello& hello,
     FleetAgent agent;
     agent.name = hello.agent;
     agent.node = hello.node;
+    agent.pid = hello.pid;
     agent.threads = hello.threads;
     agent.first_slot = slots_.size();
     agent.slot_count = hello.slots;
@@ -240,7 +242,13 @@ void Fleet::check(std::vector<FleetEvent>& events) {
   last_check_ = now;
   for (size_t i = 0; i < agents_.size(); ++i) {
     if (!agents_[i].present) continue;
-    if (now - agents_[i].heard > lease_) {
+    FleetAgent& agent = agents_[i];
+    if (options_.local &&
+        process_name(static_cast<pid_t>(agent.pid)) != agent.name) {
+      const std::string why = "the agent's process has ended";
+      events.push_back(Notice{fmt::format("node {}: {}", agent.node, why)});
+      lose_agent(i, why, events);
+    } else if (now - agent.heard > lease_) {
       const std::string why =
           fmt::format("node {} has been silent for {}", agents_[i].node,
                       format_duration(now - agents_[i].heard));

@@ -41,8 +41,9 @@ struct FleetSlot {
 
 struct FleetAgent {
   std::string identity;  // of its socket, now
-  std::string name;
+  std::string name;      // process_name() of its process
   std::string node;
+  int64_t pid = 0;
   int threads = 1;
   size_t first_slot = 0;
   int slot_count = 0;
@@ -55,6 +56,8 @@ struct FleetAgent {
 struct FleetOptions {
   std::string endpoint;
   wire::Welcome welcome;  // heartbeat, lease and grace are taken from it
+  // Agents are on this machine: their processes can be looked at.
+  bool local = false;
   Duration step_time{0};  // limit of a step without a report; 0: measured
 };
 

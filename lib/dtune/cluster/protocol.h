@@ -22,7 +22,7 @@
 //   cut       | coordinator | worker      | leave the trial, drop it
 //   kill      | coordinator | agent       | the slot hangs: end its process
 //   report    | worker      | coordinator | a step is done, checkpoint written
-//   ack       | coordinator | worker      | the report is committed
+//   ack       | coordinator | worker      | reports up to a step are committed
 //   ended     | worker,agent| coordinator | the lease is over, and why
 //   progress  | worker      | coordinator | every heartbeat, also inside a step
 //   stop      | coordinator | agent, slots| end; `now`: without waiting
@@ -155,7 +155,7 @@ struct Ack {
   int slot = 0;
   TrialId trial = 0;
   Attempt attempt = 0;
-  int step = 0;
+  int step = 0;  // and all before it under the same lease
 };
 
 enum class Outcome {

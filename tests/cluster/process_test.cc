@@ -1,0 +1,131 @@
+#include "dtune/cluster/process.h"
+
+#include <chrono>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(20);
+
+SpawnOptions shell(const std::string& script) {
+  SpawnOptions options;
+  options.argv = {"sh", "-c", script};
+  return options;
+}
+
+std::string output_of(Child& child) {
+  std::string text;
+  child.wait(kPatience);
+  child.read_out(text);
+  return text;
+}
+
+bool gone_within_patience(const std::string& mark) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!find_marked({mark}).empty()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a child's output, exit code and signal are known") {
+  Child child(shell("echo out; echo err >&2; exit 3"));
+  CHECK(output_of(child) == "out\n");
+  std::string err;
+  child.read_err(err);
+  CHECK(err == "err\n");
+  CHECK(child.status()->exit_code == 3);
+  Child killed(shell("kill -SEGV $$"));
+  REQUIRE(killed.wait(kPatience));
+  CHECK(killed.status()->signal == SIGSEGV);
+  CHECK(describe(*killed.status()) == "signal 11 (Segmentation fault)");
+}
+
+TEST_CASE("a program that cannot be run is named") {
+  SpawnOptions options;
+  options.argv = {"/nonexistent/trainer"};
+  CHECK_THROWS_WITH_AS(Child{options},
+                       "/nonexistent/trainer: cannot be run: No such file or "
+                       "directory (is it installed and executable?)",
+                       Error);
+}
+
+TEST_CASE("a child starts with default signals, no input and its own group") {
+  std::signal(SIGTERM, SIG_IGN);
+  Child child(
+      shell("cat; ps -o pgid= -p $$ | tr -d ' '; echo $$; "
+            "grep SigIgn /proc/self/status"));
+  const std::string text = output_of(child);
+  std::signal(SIGTERM, SIG_DFL);
+  const std::string pid = std::to_string(child.pid());
+  CHECK(text.find(pid + "\n" + pid + "\n") == 0);
+  CHECK(text.find("SigIgn:\t0000000000000000") != std::string::npos);
+}
+
+TEST_CASE("destroying a child ends its whole group") {
+  {
+    SpawnOptions options = shell("sleep 1000 & sleep 1000");
+    options.environment["DTUNE_TEST"] = "group";
+    const Child child(options);
+  }
+  CHECK(gone_within_patience("DTUNE_TEST=group"));
+}
+
+TEST_CASE("a child dies with the thread that made it, however that ends") {
+  SpawnOptions inner = shell("exec sleep 1000");
+  inner.environment["DTUNE_TEST"] = "death";
+  std::thread([&inner] {
+    // Not owned: nobody is left to kill it but the kernel.
+    static_cast<void>(new Child(inner));  // NOLINT: on purpose
+  }).join();
+  CHECK(gone_within_patience("DTUNE_TEST=death"));
+}
+
+TEST_CASE("processes that leave group and session are found by their mark") {
+  SpawnOptions options = shell("setsid sh -c 'sleep 1000 & sleep 1000' & wait");
+  options.environment["DTUNE_TEST"] = "marked";
+  {
+    const Child child(options);
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (find_marked({"DTUNE_TEST=marked"}).size() < 3 &&
+           std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  CHECK(kill_marked(
+            {"DTUNE_TEST=marked", "PATH=" + std::string(getenv("PATH"))}) >= 2);
+  CHECK(gone_within_patience("DTUNE_TEST=marked"));
+}
+
+TEST_CASE("orphans are those whose agent is no more") {
+  SpawnOptions options = shell("exec sleep 1000");
+  options.environment["DTUNE_STUDY"] = "orphan-test";
+  options.environment["DTUNE_AGENT"] = process_name(getpid());
+  Child kept(options);
+  options.environment["DTUNE_AGENT"] = process_name(getpid()) + "0";
+  Child orphan(options);
+  CHECK(kill_orphans("orphan-test") >= 1);
+  CHECK(orphan.wait(kPatience)->signal == SIGKILL);
+  CHECK(!kept.status());
+}
+
+TEST_CASE("a memory cap makes allocation fail, not the machine") {
+  SpawnOptions options = shell(
+      "head -c 300000000 /dev/zero | tail -c 299999999"
+      " | wc -c");
+  options.data_bytes = 100 << 20;
+  Child child(options);
+  const std::string text = output_of(child);
+  CHECK(text.find("299999999") == std::string::npos);
+}
