@@ -1,1 +1,122 @@
-int main() { return 0; }
+// dtune: the command line. Errors are caught here, once.
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "app/command.h"
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/suggest.h"
+
+namespace dtune {
+namespace {
+
+std::string main_help() {
+  std::string text =
+      "Usage: dtune COMMAND [arguments]\n\n"
+      "Tunes and trains CNNs (or any program) for the least compute.\n";
+  std::string group;
+  for (const Command& command : commands()) {
+    if (command.group.empty()) continue;
+    if (command.group != group) {
+      group = command.group;
+      text += fmt::format("\n{}:\n", group);
+    }
+    text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+  }
+  return text +
+         "\nOptions:\n"
+         "  -h, --help  Show this; 'dtune COMMAND --help' shows more.\n"
+         "  --version   Show the version.\n"
+         "\nExamples:\n"
+         "  dtune init fashion-mnist\n"
+         "  dtune run fashion-mnist.yaml\n"
+         "  dtune best fashion-mnist.yaml --json\n";
+}
+
+[[noreturn]] void unknown_command(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    if (!command.group.empty()) names.push_back(command.name);
+  }
+  throw Error(ErrorKind::config,
+              fmt::format("unknown {} '{}'{} (see dtune --help)",
+                          word.starts_with('-') ? "option" : "command", word,
+                          did_you_mean(word, names)));
+}
+
+int run_command(const Command& command, const Console& console,
+                std::span<const std::string> words) {
+  Arguments arguments("dtune " + command.name, command.summary);
+  const Action action = command.declare(arguments);
+  if (!arguments.parse(words)) {
+    console.print(arguments.help());
+    return kExitOk;
+  }
+  return action(console);
+}
+
+int dispatch(const Console& console, std::vector<std::string> words) {
+  if (words.empty()) {
+    console.print(main_help());
+    return kExitConfig;
+  }
+  if (words[0] == "help" && words.size() > 1) {
+    words = {words[1], "--help"};
+  }
+  const std::string& first = words[0];
+  if (first == "--help" || first == "-h" || first == "help") {
+    console.print(main_help());
+    return kExitOk;
+  }
+  if (first == "--version" || first == "version") {
+    console.line("dtune " DTUNE_VERSION);
+    return kExitOk;
+  }
+  const Command* command = find_command(first);
+  if (command == nullptr) unknown_command(first);
+  return run_command(*command, console, std::span(words).subspan(1));
+}
+
+int run_main(const Console& console, std::vector<std::string> words) {
+  try {
+    return dispatch(console, std::move(words));
+  } catch (const Error& error) {
+    console.error(error);
+    return exit_code(error.kind());
+  } catch (const std::bad_alloc&) {
+    console.error(Error(ErrorKind::temporary,
+                        "out of memory (close other programs, or use fewer "
+                        "slots: --slots 1)"));
+    return kExitTemporary;
+  } catch (const std::exception& error) {
+    console.error(Error(ErrorKind::internal,
+                        fmt::format("{} (a bug in dtune: please report it with "
+                                    "the command that you ran)",
+                                    error.what())));
+    return kExitStudyFailed;
+  }
+}
+
+// Output that could not be written is an error, not silence.
+int finish(const Console& console, int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  Console quiet = console;
+  quiet.json = false;
+  quiet.error(Error(ErrorKind::temporary,
+                    "stdout: cannot be written (is its disk full?)"));
+  return code == kExitOk ? kExitTemporary : code;
+}
+
+}  // namespace
+}  // namespace dtune
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const bool json =
+      std::find(words.begin(), words.end(), "--json") != words.end();
+  const dtune::Console console = dtune::Console::standard(json);
+  return dtune::finish(console, dtune::run_main(console, words));
+}

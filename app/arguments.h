@@ -1,0 +1,93 @@
+// The arguments of one command: declared once, then read by CLI11, shown by
+// --help and offered by the shell's completion.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtune {
+
+// What the shell offers for a value.
+enum class Complete { nothing, file, folder, recipe, study, model, words };
+
+// A declared argument, for --help and completion.
+struct ArgumentInfo {
+  std::string name;   // "--json", or "RECIPE" where positional
+  std::string value;  // "FILE"; "" for flags and positional arguments
+  std::string help;
+  Complete complete = Complete::nothing;
+  std::vector<std::string> words;  // Complete::words
+  bool positional = false;
+  bool required = false;
+};
+
+struct Example {
+  std::string line;  // "dtune run recipe.yaml"
+  std::string what;  // what it does, a few words
+};
+
+// Not thread-safe. The variables given to flag(), option() and positional()
+// must live until parse() returned.
+class Arguments {
+ public:
+  // `command` as typed: "dtune run".
+  Arguments(std::string command, std::string summary);
+  ~Arguments();
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  // Paragraphs that --help shows under the summary.
+  void describe(std::string text) { description_ = std::move(text); }
+  void example(std::string line, std::string what) {
+    examples_.push_back({std::move(line), std::move(what)});
+  }
+
+  void flag(const std::string& name, bool& into, const std::string& help);
+  // Values are checked here: numbers must be numbers, the error names option.
+  void option(const std::string& name, std::string& into,
+              const std::string& value, const std::string& help,
+              Complete complete = Complete::nothing,
+              std::vector<std::string> words = {});
+  void option(const std::string& name, std::optional<uint64_t>& into,
+              const std::string& value, const std::string& help);
+  // May be given several times.
+  void option(const std::string& name, std::vector<std::string>& into,
+              const std::string& value, const std::string& help);
+  void positional(const std::string& name, std::string& into,
+                  const std::string& help, Complete complete, bool required,
+                  std::vector<std::string> words = {});
+
+  // Reads the words after the command's name. Returns false if they asked for
+  // help (nothing is to be run then). Throws Error(config) with "did you
+  // mean" for unknown options.
+  bool parse(std::span<const std::string> words);
+
+  std::string help() const;
+  const std::string& command() const { return command_; }
+  const std::string& summary() const { return summary_; }
+  const std::vector<ArgumentInfo>& infos() const { return infos_; }
+
+ private:
+  struct Reader;  // CLI11's side
+  struct Required {
+    std::string name;
+    const std::string* value;
+  };
+
+  void check_rest(const std::vector<std::string>& rest) const;
+  std::string usage() const;
+
+  std::string command_;
+  std::string summary_;
+  std::string description_;
+  std::vector<Example> examples_;
+  std::vector<ArgumentInfo> infos_;
+  std::vector<Required> required_;
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,40 @@
+#include "app/command.h"
+
+#include <algorithm>
+
+namespace dtune {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> kCommands = {
+      {"run", "Tune", "Tune and train what a recipe describes", declare_run},
+      {"resume", "Tune", "Go on with a study, with more budget if asked",
+       declare_resume},
+      {"init", "Tune", "Write a commented recipe to start from", declare_init},
+      {"validate", "Tune", "Check a recipe", declare_validate},
+      {"plan", "Tune", "Show what a recipe would run, before spending",
+       declare_plan},
+      {"status", "Look", "Show how far a study is", declare_status},
+      {"best", "Look", "Show the best point of a study", declare_best},
+      {"show", "Look", "Show one trial and why it ended", declare_show},
+      {"ls", "Look", "List the studies below a folder", declare_ls},
+      {"export", "Look", "Write a study as CSV or JSON", declare_export},
+      {"eval", "Use", "Evaluate a model again", declare_eval},
+      {"doctor", "Use", "Check this machine, with a remedy for each problem",
+       declare_doctor},
+      {"completion", "Use", "Print a completion script for a shell",
+       declare_completion},
+      {"agent", "", "Serve a study with this machine's slots", declare_agent},
+      {"worker", "", "Train trials in one slot", declare_worker},
+  };
+  return kCommands;
+}
+
+const Command* find_command(const std::string& name) {
+  const std::vector<Command>& all = commands();
+  const auto it = std::find_if(
+      all.begin(), all.end(),
+      [&](const Command& command) { return command.name == name; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+}  // namespace dtune

@@ -1,0 +1,45 @@
+// The subcommands of dtune: one visible table, one file each.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/arguments.h"
+#include "app/console.h"
+
+namespace dtune {
+
+// Runs a command whose arguments were parsed; returns the exit code.
+using Action = std::function<int(const Console&)>;
+
+struct Command {
+  std::string name;
+  std::string group;  // heading in the main help; "" hides it there
+  std::string summary;
+  // Declares the arguments; the action owns the variables they go to.
+  Action (*declare)(Arguments&);
+};
+
+// In the order in which help shows them.
+const std::vector<Command>& commands();
+// Null where there is none of that name.
+const Command* find_command(const std::string& name);
+
+Action declare_run(Arguments& arguments);
+Action declare_resume(Arguments& arguments);
+Action declare_plan(Arguments& arguments);
+Action declare_validate(Arguments& arguments);
+Action declare_init(Arguments& arguments);
+Action declare_status(Arguments& arguments);
+Action declare_best(Arguments& arguments);
+Action declare_show(Arguments& arguments);
+Action declare_ls(Arguments& arguments);
+Action declare_export(Arguments& arguments);
+Action declare_eval(Arguments& arguments);
+Action declare_doctor(Arguments& arguments);
+Action declare_completion(Arguments& arguments);
+Action declare_agent(Arguments& arguments);
+Action declare_worker(Arguments& arguments);
+
+}  // namespace dtune

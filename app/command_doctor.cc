@@ -1,0 +1,74 @@
+// dtune doctor: what this machine has, and a remedy for what it lacks.
+
+#include <algorithm>
+#include <memory>
+
+#include "app/command.h"
+#include "app/doctor.h"
+#include "app/patience.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/report/text.h"
+
+namespace dtune {
+namespace {
+
+std::string finding_text(const Finding& finding, const TextStyle& style) {
+  const Color color = finding.health == Health::good   ? Color::green
+                      : finding.health == Health::note ? Color::yellow
+                                                       : Color::red;
+  std::string text =
+      paint(style, color, pad_right(to_string(finding.health), 9)) +
+      pad_right(finding.topic, 10) + printable(finding.what) + '\n';
+  if (!finding.remedy.empty()) {
+    text += fmt::format("{:19}-> {}\n", "", finding.remedy);
+  }
+  return text;
+}
+
+std::string findings_json(const std::vector<Finding>& findings, bool healthy) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({{"topic", finding.topic},
+                    {"health", to_string(finding.health)},
+                    {"what", finding.what},
+                    {"remedy", finding.remedy}});
+  }
+  return nlohmann::ordered_json{{"healthy", healthy}, {"findings", list}}.dump(
+             2) +
+         '\n';
+}
+
+int examine(const Console& console) {
+  const std::vector<Finding> findings = [&console] {
+    const Patience patience(
+        [&console] { console.notice("measuring this machine ..."); });
+    return examine_machine();
+  }();
+  const bool healthy = std::none_of(
+      findings.begin(), findings.end(),
+      [](const Finding& found) { return found.health == Health::problem; });
+  if (console.json) {
+    console.print(findings_json(findings, healthy));
+  } else {
+    for (const Finding& finding : findings) {
+      console.print(finding_text(finding, style_of(console)));
+    }
+  }
+  return healthy ? kExitOk : 1;
+}
+
+}  // namespace
+
+Action declare_doctor(Arguments& arguments) {
+  auto json = std::make_shared<bool>(false);
+  arguments.describe(
+      "Checks what training needs: cores, memory, disk, LibTorch and the "
+      "speed of its BLAS, CUDA, data sets. Exit code 1 if there is a problem.");
+  arguments.flag("--json", *json, "As JSON.");
+  arguments.example("dtune doctor", "why is it slow?");
+  return [json](const Console& console) { return examine(console); };
+}
+
+}  // namespace dtune

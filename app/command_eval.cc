@@ -1,0 +1,116 @@
+// dtune eval: judges a model file again.
+
+#include <memory>
+
+#include "app/command.h"
+#include "app/machine.h"
+#include "app/study_files.h"
+#include "app/study_run.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/base/suggest.h"
+#include "dtune/config/recipe_file.h"
+#include "dtune/train/plugin.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct EvalOptions {
+  std::string model;
+  std::string split = "test";
+  std::string data;
+  std::optional<uint64_t> threads;
+  bool json = false;
+};
+
+const std::vector<std::string> kSplits = {"test", "validation", "train"};
+
+// A model's file; or that of the study that is named.
+fs::path find_model(const std::string& name) {
+  const fs::path path = name;
+  if (path.extension() == ".safetensors") {
+    if (fs::exists(path)) return path;
+    throw Error(ErrorKind::config,
+                fmt::format("{}: there is no such file ('dtune best' shows "
+                            "where a study's model is)",
+                            name));
+  }
+  const fs::path model = files_of(find_database(name)).model();
+  if (fs::exists(model)) return model;
+  throw Error(ErrorKind::config,
+              fmt::format("{}: has no model yet: there is no {} (let the study "
+                          "finish: dtune resume {})",
+                          name, model.string(), shell_quoted(name)));
+}
+
+RecipeFile recipe_beside(const fs::path& model, const std::string& data) {
+  const fs::path recipe = fs::path(model).replace_extension(".yaml");
+  if (!fs::exists(recipe)) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: the recipe that belongs to the model is not "
+                            "beside it (keep the two files together)",
+                            recipe.string()));
+  }
+  std::vector<Override> overrides;
+  if (!data.empty()) {
+    overrides.push_back({"data.path", fs::absolute(data).string()});
+  }
+  return RecipeFile::load(recipe, overrides);
+}
+
+int eval(const Console& console, const EvalOptions& options) {
+  if (std::find(kSplits.begin(), kSplits.end(), options.split) ==
+      kSplits.end()) {
+    throw Error(
+        ErrorKind::config,
+        fmt::format("--split: '{}' is not one of test, validation, "
+                    "train{}",
+                    options.split, did_you_mean(options.split, kSplits)));
+  }
+  EvalRequest request;
+  request.model = find_model(options.model);
+  request.recipe = recipe_beside(request.model, options.data).recipe();
+  request.prepared_data = prepare_recipe_data(console, request.recipe);
+  request.split = options.split;
+  request.threads = static_cast<int>(options.threads.value_or(1));
+  const auto metrics = load_engine().evaluate(request);
+  if (console.json) {
+    nlohmann::ordered_json document = {{"model", request.model.string()},
+                                       {"split", options.split}};
+    for (const auto& [name, value] : metrics) document[name] = value;
+    console.line(document.dump(2));
+  } else {
+    for (const auto& [name, value] : metrics) {
+      console.line(fmt::format("{:<16} {}", name, value));
+    }
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Action declare_eval(Arguments& arguments) {
+  auto options = std::make_shared<EvalOptions>();
+  arguments.describe(
+      "Evaluates a model that 'dtune run' wrote. On the same data, with the "
+      "same number of threads, the metrics are those of the run, exactly.");
+  arguments.positional("MODEL", options->model,
+                       "model.safetensors (its recipe lies beside it), or a "
+                       "study.",
+                       Complete::model, true);
+  arguments.option("--split", options->split, "SPLIT",
+                   "test (default), validation or train.", Complete::words,
+                   kSplits);
+  arguments.option("--data", options->data, "PATH",
+                   "Other data of the same kind and shape.", Complete::file);
+  arguments.option("--threads", options->threads, "N", "Default: 1.");
+  arguments.flag("--json", options->json, "As JSON.");
+  arguments.example("dtune eval recipe.files/model.safetensors",
+                    "its test accuracy, again");
+  return [options](const Console& console) { return eval(console, *options); };
+}
+
+}  // namespace dtune

@@ -1,0 +1,67 @@
+// dtune init: a commented recipe to start from.
+
+#include <filesystem>
+#include <memory>
+
+#include "app/command.h"
+#include <fmt/format.h>
+
+#include "dtune/base/file.h"
+#include "dtune/config/recipe_file.h"
+#include "dtune/report/text.h"
+
+namespace dtune {
+namespace {
+
+struct InitOptions {
+  std::string kind = "fashion-mnist";
+  std::string file;
+  bool force = false;
+};
+
+int init(const Console& console, const InitOptions& options) {
+  const std::string text = recipe_template(options.kind);
+  const std::string file =
+      options.file.empty() ? options.kind + ".yaml" : options.file;
+  if (file == "-") {
+    console.print(text);
+    return kExitOk;
+  }
+  if (std::filesystem::exists(file) && !options.force) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: exists already (--force overwrites it, or "
+                            "name another file: dtune init {} FILE)",
+                            file, options.kind));
+  }
+  write_file_atomic(file, text, false);
+  const std::string word = shell_quoted(file);
+  console.line(fmt::format("wrote {}\nnext: dtune plan {}, then dtune run {}",
+                           file, word, word));
+  return kExitOk;
+}
+
+}  // namespace
+
+Action declare_init(Arguments& arguments) {
+  auto options = std::make_shared<InitOptions>();
+  const std::vector<std::string> kinds = recipe_template_kinds();
+  std::string list;
+  for (const std::string& kind : kinds) {
+    list += (list.empty() ? "" : ", ") + kind;
+  }
+  arguments.describe(
+      "Writes a recipe with every key explained.\n\nKinds: " + list + ".");
+  arguments.positional("KIND", options->kind,
+                       "What to start from (default: fashion-mnist).",
+                       Complete::words, false, kinds);
+  arguments.positional("FILE", options->file,
+                       "Where to write it (default: KIND.yaml; - for stdout).",
+                       Complete::file, false);
+  arguments.flag("--force", options->force, "Overwrite the file.");
+  arguments.example("dtune init", "fashion-mnist.yaml, ready to run");
+  arguments.example("dtune init folder cats.yaml",
+                    "your own images, in a folder per class");
+  return [options](const Console& console) { return init(console, *options); };
+}
+
+}  // namespace dtune

@@ -1,0 +1,159 @@
+// dtune resume: goes on with a study, with more budget if asked.
+
+#include <charconv>
+#include <memory>
+
+#include "app/command.h"
+#include "app/study_run.h"
+#include <fmt/format.h>
+
+namespace dtune {
+namespace {
+
+struct ResumeOptions {
+  std::string study;
+  std::string trials;
+  std::string time;
+  std::vector<std::string> set;
+  bool json = false;
+  bool quiet = false;
+  RunView view;
+};
+
+// "+20" adds to what was granted, "60" is the new total.
+struct Grant {
+  bool add = false;
+  std::string amount;
+};
+
+Grant parse_grant(const std::string& text) {
+  if (text.starts_with('+')) return {true, text.substr(1)};
+  return {false, text};
+}
+
+int64_t parse_count(const std::string& text) {
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  constexpr int64_t kMost = 1'000'000'000;
+  if (error != std::errc() || stop != end || number < 1 || number > kMost) {
+    throw Error(ErrorKind::config,
+                fmt::format("--trials: '{}' is no number of trials (+20: "
+                            "twenty more, 60: sixty in total)",
+                            text));
+  }
+  return number;
+}
+
+void grant_more(const ResumeOptions& options, StudyRow& row) {
+  if (!options.trials.empty()) {
+    const Grant grant = parse_grant(options.trials);
+    const int64_t count = parse_count(grant.amount);
+    row.budget_trials = grant.add ? row.budget_trials + count : count;
+  }
+  if (!options.time.empty()) {
+    const Grant grant = parse_grant(options.time);
+    const double seconds = to_seconds(parse_duration(grant.amount));
+    row.budget_seconds = grant.add ? row.budget_seconds + seconds : seconds;
+  }
+}
+
+// A study whose time is over gets no trial however many are granted.
+void check_grant(const ResumeOptions& options, const LoadedStudy& loaded) {
+  const StudyRow& row = loaded.row;
+  const bool time_over =
+      row.budget_seconds > 0 && row.searched_seconds >= row.budget_seconds;
+  if (options.trials.empty() || !time_over) return;
+  throw Error(
+      ErrorKind::config,
+      fmt::format("--trials: the study's time budget of {} is spent, so no "
+                  "trial can start (add time as well: --time +10m)",
+                  format_duration(from_seconds(row.budget_seconds))));
+}
+
+// Keys that do not define the search may change.
+void apply_overrides(const std::vector<std::string>& texts,
+                     LoadedStudy& loaded) {
+  if (texts.empty()) return;
+  std::vector<Override> overrides;
+  for (const std::string& text : texts) {
+    overrides.push_back(parse_override(text));
+  }
+  const std::filesystem::path recipe_path = loaded.row.recipe_path;
+  RecipeFile changed = RecipeFile::parse(loaded.row.recipe_yaml,
+                                         loaded.facts.database + ": recipe",
+                                         recipe_path.parent_path(), overrides);
+  if (changed.search_hash() != loaded.row.recipe_hash) {
+    throw Error(ErrorKind::config,
+                fmt::format("--set {}: changes what is searched, so the trials "
+                            "so far would not count (run the changed recipe "
+                            "with --fresh or another --db)",
+                            texts.front()));
+  }
+  loaded.row.recipe_yaml = changed.resolved_yaml();
+  loaded.study.recipe = changed.recipe();
+  loaded.study.recipe_yaml = loaded.row.recipe_yaml;
+  loaded.recipe = std::move(changed);
+}
+
+int resume(const Console& standard, const ResumeOptions& options) {
+  Console console = standard;
+  console.quiet = options.quiet;
+  LoadedStudy loaded =
+      load_study(find_database(options.study), StoreMode::open);
+  const bool asked =
+      !options.trials.empty() || !options.time.empty() || !options.set.empty();
+  if (loaded.study.state == StudyState::finished && !asked) {
+    console.notice(fmt::format(
+        "the study in {} is finished; this is its result (more: 'dtune resume "
+        "{} --trials +20')",
+        loaded.facts.database, shell_quoted(loaded.facts.database)));
+    return report_result(console, loaded, options.view);
+  }
+  apply_overrides(options.set, loaded);
+  grant_more(options, loaded.row);
+  check_grant(options, loaded);
+  apply_granted_budget(loaded.row, loaded.study.recipe);
+  loaded.study.state = StudyState::running;
+  loaded.row.state = StudyState::running;
+  loaded.store->put_study(loaded.row);
+  loaded.facts = facts_of(loaded.row, loaded.facts.database);
+  return run_study(console, loaded, options.view);
+}
+
+}  // namespace
+
+Action declare_resume(Arguments& arguments) {
+  auto options = std::make_shared<ResumeOptions>();
+  arguments.describe(
+      "Continues a study that was stopped, killed or is finished, with the "
+      "recipe that its database holds. Budgets count what was spent before; "
+      "more is granted only on request.");
+  arguments.positional("STUDY", options->study, "The database, or its recipe.",
+                       Complete::study, true);
+  arguments.option("--trials", options->trials, "+N",
+                   "Grant N more trials (without +: N in total).");
+  arguments.option("--time", options->time, "+TIME",
+                   "Grant more time, e.g. +10m (without +: in total).");
+  arguments.option("--set", options->set, "KEY=VALUE",
+                   "Override a key that does not define the search (limits, "
+                   "resources, final, expect).");
+  arguments.flag("--plain", options->view.plain,
+                 "Lines instead of the live table.");
+  arguments.flag("--quiet", options->quiet, "No progress, only the result.");
+  arguments.flag("--json", options->json,
+                 "The result as JSON on stdout, progress on stderr.");
+  arguments.option("--events", options->view.events, "FILE",
+                   "Append every event to FILE, a JSON object per line.",
+                   Complete::file);
+  arguments.option("--junit", options->view.junit, "FILE",
+                   "Write the outcome of 'expect:' as JUnit XML.",
+                   Complete::file);
+  arguments.example("dtune resume recipe.db", "go on after Ctrl-C or a crash");
+  arguments.example("dtune resume recipe.db --trials +20 --time +10m",
+                    "search for longer");
+  return
+      [options](const Console& console) { return resume(console, *options); };
+}
+
+}  // namespace dtune

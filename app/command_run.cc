@@ -1,0 +1,260 @@
+// dtune run: from a recipe to a tuned, trained model.
+
+#include <memory>
+
+#include "app/command.h"
+#include "app/machine.h"
+#include "app/study_run.h"
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "dtune/base/random.h"
+#include "dtune/data/prepared.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunOptions {
+  std::string recipe;
+  std::vector<std::string> set;
+  std::string database;
+  std::optional<uint64_t> seed;
+  std::optional<uint64_t> slots;
+  std::optional<uint64_t> trials;
+  std::string time;
+  bool deterministic = false;
+  bool fresh = false;
+  bool json = false;
+  bool quiet = false;
+  RunView view;
+};
+
+// What the shortcuts mean as recipe keys.
+std::vector<Override> overrides_of(const RunOptions& options) {
+  std::vector<Override> overrides;
+  for (const std::string& text : options.set) {
+    overrides.push_back(parse_override(text));
+  }
+  const auto number = [&](const char* key, std::optional<uint64_t> value) {
+    if (value) overrides.push_back({key, std::to_string(*value)});
+  };
+  number("seed", options.seed);
+  number("resources.slots", options.slots);
+  number("budget.trials", options.trials);
+  if (!options.time.empty()) {
+    overrides.push_back({"budget.time", options.time});
+  }
+  if (options.deterministic) overrides.push_back({"deterministic", "true"});
+  return overrides;
+}
+
+fs::path choose_database(const Console& console, const RunOptions& options,
+                         const fs::path& recipe) {
+  if (!options.database.empty()) return options.database;
+  const DefaultDatabase chosen = default_database(recipe);
+  if (chosen.moved) {
+    console.notice(fmt::format(
+        "the folder of {} cannot be written: the study is kept in {}",
+        recipe.string(), chosen.path.string()));
+  }
+  return chosen.path;
+}
+
+// Unique for ever: names processes and folders.
+std::string new_study_id(const std::string& name) {
+  const uint64_t mixed = mix_seed(
+      {static_cast<uint64_t>(system_clock().wall_ms()),
+       static_cast<uint64_t>(system_clock().now().time_since_epoch().count()),
+       static_cast<uint64_t>(::getpid())});
+  std::string word;
+  for (const char c : name.substr(0, 40)) {
+    const auto byte = static_cast<unsigned char>(c);
+    word +=
+        std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-';
+  }
+  return fmt::format("{}-{:08x}", word, mixed >> 32);
+}
+
+int64_t training_samples(const Console& console, const Recipe& recipe) {
+  if (recipe.command) return 0;
+  return PreparedData(prepare_recipe_data(console, recipe)).count(Split::train);
+}
+
+void create_study(const Console& console, const fs::path& database,
+                  const fs::path& path, const RecipeFile& file) {
+  const Recipe& recipe = file.recipe();
+  StudyRow row;
+  row.horizon = horizon_steps(recipe, training_samples(console, recipe));
+  row.id = new_study_id(recipe.study);
+  row.name = recipe.study;
+  row.recipe_yaml = file.resolved_yaml();
+  row.recipe_hash = file.search_hash();
+  row.recipe_path = fs::absolute(path).lexically_normal().string();
+  row.created_ms = system_clock().wall_ms();
+  row.metric = recipe.objective.metric;
+  row.goal = recipe.objective.goal;
+  grant_budget(recipe.budget, row);
+  const auto store = open_sqlite_store(database, StoreMode::create_or_open);
+  store->put_study(row);
+  store->flush();
+}
+
+// The database holds a study: is it the one that the recipe describes?
+bool holds_study(const fs::path& database) {
+  if (!fs::exists(database)) return false;
+  try {
+    return open_sqlite_store(database, StoreMode::read_only)
+        ->load_study()
+        .has_value();
+  } catch (const Error&) {
+    // The writer's side says best what is wrong with it.
+    return open_sqlite_store(database, StoreMode::open)
+        ->load_study()
+        .has_value();
+  }
+}
+
+void check_same_study(const LoadedStudy& loaded, const RecipeFile& file) {
+  if (loaded.row.recipe_hash == file.search_hash()) return;
+  std::string keys;
+  for (const std::string& key :
+       changed_keys(loaded.row.recipe_yaml, file.resolved_yaml())) {
+    keys += (keys.empty() ? "" : ", ") + key;
+  }
+  const std::string name = short_path(loaded.files.database);
+  throw Error(
+      ErrorKind::config,
+      fmt::format("{0}: holds a study of another recipe (changed: {1}) (go on "
+                  "with that study: 'dtune resume {2}'; start anew, the old "
+                  "one is moved aside: --fresh; keep both: --db OTHER.db)",
+                  name, keys, shell_quoted(name)));
+}
+
+bool same_budget(const BudgetSpec& a, const BudgetSpec& b) {
+  return a.trials == b.trials && a.time == b.time && a.steps == b.steps;
+}
+
+// What a recipe says now counts: keys that do not define the search may have
+// changed. A changed budget is the new total, what was spent stays spent.
+// Returns true if a finished study has something to do again.
+bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {
+  const BudgetSpec& said = file.recipe().budget;
+  const bool budget_changed = !same_budget(loaded.recipe.recipe().budget, said);
+  if (budget_changed) grant_budget(said, loaded.row);
+  loaded.row.recipe_yaml = file.resolved_yaml();
+  loaded.recipe = file;
+  loaded.study.recipe = file.recipe();
+  loaded.study.recipe_yaml = loaded.row.recipe_yaml;
+  apply_granted_budget(loaded.row, loaded.study.recipe);
+  loaded.facts = facts_of(loaded.row, short_path(loaded.files.database));
+  return budget_changed;
+}
+
+int continue_study(const Console& console, const fs::path& database,
+                   const RecipeFile& file, const RunView& view) {
+  {
+    LoadedStudy seen = load_study(database, StoreMode::read_only);
+    check_same_study(seen, file);
+    const bool more = adopt_recipe(seen, file);
+    if (seen.study.state == StudyState::finished && !more) {
+      console.notice(fmt::format(
+          "the study in {} is finished; this is its result (more: 'dtune "
+          "resume {} --trials +20', anew: --fresh)",
+          seen.facts.database, shell_quoted(seen.facts.database)));
+      return report_result(console, seen, view);
+    }
+  }
+  LoadedStudy loaded = load_study(database, StoreMode::open);
+  check_same_study(loaded, file);
+  adopt_recipe(loaded, file);
+  if (!loaded.study.trials.empty()) {
+    console.notice(fmt::format("continuing the study in {}: {}",
+                               loaded.facts.database,
+                               describe_states(loaded.study)));
+  }
+  loaded.study.state = StudyState::running;
+  loaded.row.state = StudyState::running;
+  loaded.store->put_study(loaded.row);
+  return run_study(console, loaded, view);
+}
+
+int run(const Console& standard, const RunOptions& options) {
+  Console console = standard;
+  console.quiet = options.quiet;
+  const fs::path path = find_recipe(options.recipe);
+  const RecipeFile file = RecipeFile::load(path, overrides_of(options));
+  const fs::path database = choose_database(console, options, path);
+  if (options.fresh) {
+    const fs::path moved = move_aside(database);
+    if (!moved.empty()) {
+      console.notice(fmt::format("moved the old study to {}", moved.string()));
+    }
+  }
+  if (!holds_study(database)) create_study(console, database, path, file);
+  return continue_study(console, database, file, options.view);
+}
+
+void declare_options(Arguments& arguments, RunOptions& options) {
+  arguments.positional("RECIPE", options.recipe, "The recipe (YAML).",
+                       Complete::recipe, true);
+  arguments.option("--set", options.set, "KEY=VALUE",
+                   "Override a key of the recipe, e.g. train.epochs=4; may be "
+                   "given several times.");
+  arguments.option("--db", options.database, "FILE",
+                   "The study's database (default: beside the recipe, its "
+                   "name with .db).",
+                   Complete::file);
+  arguments.option("--seed", options.seed, "N", "As --set seed=N.");
+  arguments.option("--slots", options.slots, "N",
+                   "Trials at the same time (default: one per GPU, else one "
+                   "per core).");
+  arguments.option("--trials", options.trials, "N",
+                   "Budget: as --set budget.trials=N.");
+  arguments.option("--time", options.time, "TIME",
+                   "Budget: as --set budget.time=TIME, e.g. 90s, 10m, 1h30m.");
+  arguments.flag("--deterministic", options.deterministic,
+                 "Same seed, same machine: the same decisions and metrics to "
+                 "the last bit (one slot).");
+  arguments.flag("--fresh", options.fresh,
+                 "Start anew; an existing database is moved to .bak-N.");
+  arguments.flag("--plain", options.view.plain,
+                 "Lines instead of the live table.");
+  arguments.flag("--quiet", options.quiet, "No progress, only the result.");
+  arguments.flag("--json", options.json,
+                 "The result as JSON on stdout, progress on stderr.");
+  arguments.option("--events", options.view.events, "FILE",
+                   "Append every event to FILE, a JSON object per line.",
+                   Complete::file);
+  arguments.option("--junit", options.view.junit, "FILE",
+                   "Write the outcome of 'expect:' as JUnit XML.",
+                   Complete::file);
+}
+
+}  // namespace
+
+Action declare_run(Arguments& arguments) {
+  auto options = std::make_shared<RunOptions>();
+  arguments.describe(
+      "Tunes and trains what the recipe describes, shows how it goes, and "
+      "leaves the best model as model.safetensors.\n\nRunning it again "
+      "continues a study that was stopped, and shows the result of one that "
+      "is finished. Ctrl-C stops cleanly; nothing finished is lost.\n\nExit "
+      "codes: 0 ok, 1 an expectation of 'expect:' failed, 2 the recipe or the "
+      "data are wrong, 3 the study failed, 75 try again later (disk full, "
+      "database in use), 130 interrupted.");
+  declare_options(arguments, *options);
+  arguments.example("dtune run recipes/fashion-mnist.yaml",
+                    "tune and train; the study is in "
+                    "recipes/fashion-mnist.db");
+  arguments.example("dtune run recipe.yaml --time 2m --set train.epochs=4",
+                    "a quick try with fewer epochs");
+  arguments.example(
+      "dtune run recipe.yaml --seed 1 --deterministic --quiet "
+      "--junit result.xml",
+      "a check in CI: exit code 1 if 'expect:' does not hold");
+  return [options](const Console& console) { return run(console, *options); };
+}
+
+}  // namespace dtune

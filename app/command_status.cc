@@ -1,0 +1,186 @@
+// dtune status, best, show: what is known of a study, for people and programs.
+
+#include <charconv>
+#include <memory>
+#include <thread>
+
+#include "app/command.h"
+#include "app/screen.h"
+#include "app/signals.h"
+#include "app/study_loader.h"
+#include <fmt/format.h>
+
+#include "dtune/report/json.h"
+#include "dtune/report/summary.h"
+
+namespace dtune {
+namespace {
+
+struct StatusOptions {
+  std::string study;
+  bool watch = false;
+  bool all = false;
+  bool json = false;
+};
+
+struct BestOptions {
+  std::string study;
+  bool json = false;
+};
+
+struct ShowOptions {
+  std::string study;
+  std::string trial;
+  bool json = false;
+};
+
+void wait_for(const std::atomic<int>& stop, Duration patience) {
+  const MonoTime until = system_clock().now() + patience;
+  while (stop == 0 && system_clock().now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// As many trials as fit under the other lines of status_text.
+int trials_that_fit(const Console& console) {
+  constexpr int kOtherLines = 14;
+  return console.out_terminal ? std::max(terminal_size().rows - kOtherLines, 3)
+                              : 15;
+}
+
+// Draws the status every second until the study ends or the user has seen
+// enough; without a terminal, prints it whenever it has changed.
+int watch_status(const Console& console, const std::string& name) {
+  const std::filesystem::path database = find_database(name);
+  const StopSignals signals(true);
+  std::optional<Screen> screen;
+  if (console.out_terminal) screen.emplace();
+  std::string shown;
+  while (signals.stop() == 0) {
+    const LoadedStudy loaded =
+        load_study(database, StoreMode::read_only, CurvePart::ends);
+    const std::string text =
+        status_text(loaded.study, loaded.facts, style_of(console),
+                    trials_that_fit(console));
+    if (screen) {
+      screen->draw(text);
+    } else if (text != shown) {
+      console.print(text);
+      std::fflush(stdout);
+    }
+    shown = text;
+    if (loaded.study.state != StudyState::running) break;
+    wait_for(signals.stop(), std::chrono::seconds(1));
+  }
+  return kExitOk;
+}
+
+int status(const Console& console, const StatusOptions& options) {
+  if (options.watch && !console.json) {
+    return watch_status(console, options.study);
+  }
+  // JSON lists the curve's ends only, too: show and export have the whole.
+  const LoadedStudy loaded = load_study(find_database(options.study),
+                                        StoreMode::read_only, CurvePart::ends);
+  if (console.json) {
+    console.print(status_json(loaded.study, loaded.facts));
+  } else {
+    console.print(status_text(loaded.study, loaded.facts, style_of(console),
+                              options.all ? 0 : trials_that_fit(console)));
+  }
+  return kExitOk;
+}
+
+int best(const Console& console, const BestOptions& options) {
+  const LoadedStudy loaded = load_study(find_database(options.study),
+                                        StoreMode::read_only, CurvePart::ends);
+  if (incumbent(loaded.study) == nullptr) {
+    throw Error(ErrorKind::study,
+                fmt::format("{}: no trial has a result yet (see 'dtune status "
+                            "{}')",
+                            loaded.facts.database,
+                            shell_quoted(loaded.facts.database)));
+  }
+  console.print(console.json
+                    ? best_json(loaded.study, loaded.facts)
+                    : best_text(loaded.study, loaded.facts, style_of(console)));
+  return kExitOk;
+}
+
+const Trial& find_trial(const LoadedStudy& loaded, const std::string& text) {
+  TrialId id = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, id);
+  const size_t count = loaded.study.trials.size();
+  if (error != std::errc() || stop != end || id < 1 ||
+      id > static_cast<TrialId>(count)) {
+    throw Error(
+        ErrorKind::config,
+        fmt::format("{}: has no trial '{}' ({})", loaded.facts.database, text,
+                    count == 0 ? "it has none yet"
+                               : fmt::format("it has 1 to {}", count)));
+  }
+  return loaded.study.trial(id);
+}
+
+int show(const Console& console, const ShowOptions& options) {
+  const LoadedStudy loaded =
+      load_study(find_database(options.study), StoreMode::read_only);
+  const Trial& trial = find_trial(loaded, options.trial);
+  const auto events = loaded.store->load_events(trial.id);
+  console.print(console.json ? trial_json(loaded.study, trial, events)
+                             : trial_text(loaded.study, trial, events,
+                                          style_of(console)));
+  return kExitOk;
+}
+
+constexpr const char* kStudyHelp = "The database, or its recipe.";
+
+}  // namespace
+
+Action declare_status(Arguments& arguments) {
+  auto options = std::make_shared<StatusOptions>();
+  arguments.describe(
+      "Shows how far a study is: trials by state, the best ones, failures and "
+      "their causes. Never disturbs a running study.");
+  arguments.positional("STUDY", options->study, kStudyHelp, Complete::study,
+                       true);
+  arguments.flag("--watch", options->watch,
+                 "Keep showing it until the study ends.");
+  arguments.flag("--all", options->all, "List all trials.");
+  arguments.flag("--json", options->json, "As JSON.");
+  arguments.example("dtune status recipe.yaml --watch",
+                    "follow a study that runs elsewhere");
+  arguments.example("dtune status recipe.db --json | jq .best.params",
+                    "for programs");
+  return
+      [options](const Console& console) { return status(console, *options); };
+}
+
+Action declare_best(Arguments& arguments) {
+  auto options = std::make_shared<BestOptions>();
+  arguments.describe("Shows the best point of a study and its metrics.");
+  arguments.positional("STUDY", options->study, kStudyHelp, Complete::study,
+                       true);
+  arguments.flag("--json", options->json,
+                 "As JSON: trial, params, metrics, model.");
+  arguments.example("dtune best recipe.db", "the winner");
+  arguments.example("dtune best recipe.db --json | jq .params.lr",
+                    "one value for a script");
+  return [options](const Console& console) { return best(console, *options); };
+}
+
+Action declare_show(Arguments& arguments) {
+  auto options = std::make_shared<ShowOptions>();
+  arguments.describe(
+      "Shows one trial: its point, its curve, what happened to it and why.");
+  arguments.positional("STUDY", options->study, kStudyHelp, Complete::study,
+                       true);
+  arguments.positional("TRIAL", options->trial, "The trial's number.",
+                       Complete::nothing, true);
+  arguments.flag("--json", options->json, "As JSON.");
+  arguments.example("dtune show recipe.db 7", "why trial 7 was cut");
+  return [options](const Console& console) { return show(console, *options); };
+}
+
+}  // namespace dtune

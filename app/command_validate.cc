@@ -1,0 +1,63 @@
+// dtune validate: is this a good recipe?
+
+#include <memory>
+
+#include "app/command.h"
+#include "app/study_files.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/config/recipe_file.h"
+#include "dtune/study/study.h"
+#include "dtune/tuner/factory.h"
+
+namespace dtune {
+namespace {
+
+struct ValidateOptions {
+  std::string recipe;
+  std::vector<std::string> set;
+  bool json = false;
+};
+
+int validate(const Console& console, const ValidateOptions& options) {
+  std::vector<Override> overrides;
+  for (const std::string& text : options.set) {
+    overrides.push_back(parse_override(text));
+  }
+  const auto path = find_recipe(options.recipe);
+  const RecipeFile file = RecipeFile::load(path, overrides);
+  // The samplers' and schedulers' own options are theirs to check.
+  make_sampler(file.recipe());
+  make_scheduler(file.recipe(), horizon_steps(file.recipe(), 1));
+  if (console.json) {
+    console.line(nlohmann::ordered_json{{"valid", true},
+                                        {"recipe", path.string()},
+                                        {"study", file.recipe().study},
+                                        {"search_hash", file.search_hash()}}
+                     .dump(2));
+  } else {
+    console.line(fmt::format("{}: ok", path.string()));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Action declare_validate(Arguments& arguments) {
+  auto options = std::make_shared<ValidateOptions>();
+  arguments.describe(
+      "Checks a recipe without reading any data: keys, types, ranges, the "
+      "space, and the shapes of the layers where the data's size is known. "
+      "All problems are shown at once; exit code 2 if there are any.");
+  arguments.positional("RECIPE", options->recipe, "The recipe (YAML).",
+                       Complete::recipe, true);
+  arguments.option("--set", options->set, "KEY=VALUE",
+                   "Check with this key overridden.");
+  arguments.flag("--json", options->json, "As JSON.");
+  arguments.example("dtune validate recipe.yaml", "before a commit");
+  return
+      [options](const Console& console) { return validate(console, *options); };
+}
+
+}  // namespace dtune

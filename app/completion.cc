@@ -1,0 +1,277 @@
+#include "app/completion.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace dtune {
+namespace {
+
+std::string join(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : between) + word;
+  }
+  return text;
+}
+
+// A text inside single quotes of a shell.
+std::string quoted(const std::string& text) {
+  std::string safe;
+  for (const char c : text) safe += c == '\'' ? "'\\''" : std::string(1, c);
+  return "'" + safe + "'";
+}
+
+// What bash offers for a value: a call of a function of the script.
+std::string bash_values(const ArgumentInfo& info) {
+  switch (info.complete) {
+    case Complete::nothing:
+      return "COMPREPLY=()";
+    case Complete::words:
+      return fmt::format("COMPREPLY=($(compgen -W {} -- \"$word\"))",
+                         quoted(join(info.words, " ")));
+    case Complete::file:
+      return "_dtune_files ''";
+    case Complete::folder:
+      return "COMPREPLY=($(compgen -d -- \"$word\"))";
+    case Complete::recipe:
+      return "_dtune_files 'yaml|yml'";
+    case Complete::study:
+      return "_dtune_files 'db|yaml|yml'";
+    case Complete::model:
+      return "_dtune_files 'safetensors|db|yaml|yml'";
+  }
+  return "COMPREPLY=()";
+}
+
+std::string bash_case(const CompletedCommand& command) {
+  std::string options = "--help";
+  std::string values;
+  std::string places;
+  int place = 0;
+  for (const ArgumentInfo& info : command.arguments) {
+    if (info.positional) {
+      places += fmt::format("        {}) {} ;;\n", place++, bash_values(info));
+      continue;
+    }
+    options += " " + info.name;
+    if (!info.value.empty()) {
+      values += fmt::format("        {}) {}; return ;;\n", info.name,
+                            bash_values(info));
+    }
+  }
+  std::string text =
+      fmt::format("    {})\n      options='{}'\n", command.name, options);
+  if (!values.empty()) {
+    text += fmt::format("      case \"$before\" in\n{}      esac\n", values);
+  }
+  text +=
+      "      if [[ $word == -* ]]; then\n"
+      "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
+      "        return\n"
+      "      fi\n";
+  if (!places.empty()) {
+    text += fmt::format("      case \"$place\" in\n{}      esac\n", places);
+  }
+  return text + "      ;;\n";
+}
+
+// Options of all commands that take a value: they are not counted as
+// positional arguments, nor is what follows them.
+std::string options_with_value(const std::vector<CompletedCommand>& commands) {
+  std::vector<std::string> names;
+  for (const CompletedCommand& command : commands) {
+    for (const ArgumentInfo& info : command.arguments) {
+      if (info.positional || info.value.empty()) continue;
+      if (std::find(names.begin(), names.end(), info.name) == names.end()) {
+        names.push_back(info.name);
+      }
+    }
+  }
+  return join(names, "|");
+}
+
+constexpr const char* kBashHead = R"sh(# bash completion for dtune
+# eval "$(dtune completion bash)",
+                     or save it as
+#~/.local / share / bash - completion / completions / dtune
+
+                         _dtune_files() {
+  local path COMPREPLY = () compopt - o filenames 2 > / dev / null while IFS =
+                             read - r path;
+  do
+    if
+      [[-d $path || -z $1 || $path = ~ \.($1) $]];
+  then COMPREPLY += ("$path")fi done < < (compgen - f-- "$word")
+}
+
+_dtune() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
+  local options place=0 i
+)sh";
+
+// What zsh does for a value.
+std::string zsh_action(const ArgumentInfo& info) {
+  switch (info.complete) {
+    case Complete::nothing:
+      return " ";
+    case Complete::words:
+      return "(" + join(info.words, " ") + ")";
+    case Complete::file:
+      return "_files";
+    case Complete::folder:
+      return "_files -/";
+    case Complete::recipe:
+      return "_files -g \"*.(yaml|yml)\"";
+    case Complete::study:
+      return "_files -g \"*.(db|yaml|yml)\"";
+    case Complete::model:
+      return "_files -g \"*.(safetensors|db|yaml|yml)\"";
+  }
+  return " ";
+}
+
+// Brackets and colons mean something in a specification of _arguments.
+std::string zsh_text(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') safe += '\\';
+    safe += c;
+  }
+  return safe;
+}
+
+std::string zsh_spec(const ArgumentInfo& info) {
+  if (info.positional) {
+    return quoted(fmt::format("{}{}:{}", info.required ? ":" : "::",
+                              zsh_text(info.name), zsh_action(info)));
+  }
+  const std::string spec =
+      fmt::format("*{}[{}]", info.name, zsh_text(info.help));
+  if (info.value.empty()) return quoted(spec);
+  return quoted(
+      fmt::format("{}:{}:{}", spec, zsh_text(info.value), zsh_action(info)));
+}
+
+// The condition of a fish completion that belongs to one command.
+std::string fish_value(const ArgumentInfo& info) {
+  switch (info.complete) {
+    case Complete::nothing:
+      return "-x";
+    case Complete::words:
+      return "-x -a " + quoted(join(info.words, " "));
+    case Complete::file:
+      return "-r -F";
+    case Complete::folder:
+      return "-x -a '(__fish_complete_directories)'";
+    case Complete::recipe:
+      return "-k -x -a '(__dtune_files yaml yml)'";
+    case Complete::study:
+      return "-k -x -a '(__dtune_files db yaml yml)'";
+    case Complete::model:
+      return "-k -x -a '(__dtune_files safetensors db yaml yml)'";
+  }
+  return "-x";
+}
+
+constexpr const char* kFishHead = R"sh(# fish completion for dtune
+# save it as ~/.config/fish/completions/dtune.fish
+
+function __dtune_files
+  for ending in $argv
+    __fish_complete_suffix .$ending
+  end
+end
+
+complete -c dtune -f
+complete -c dtune -n __fish_use_subcommand -l help -d 'Show help'
+complete -c dtune -n __fish_use_subcommand -l version -d 'Show the version'
+)sh";
+
+}  // namespace
+
+std::string bash_completion(const std::vector<CompletedCommand>& commands) {
+  std::vector<std::string> names;
+  std::string cases;
+  for (const CompletedCommand& command : commands) {
+    names.push_back(command.name);
+    cases += bash_case(command);
+  }
+  return fmt::format(
+      "{0}  if ((COMP_CWORD == 1)); then\n"
+      "    COMPREPLY=($(compgen -W '{1} help --help --version' -- \"$word\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  for ((i = 2; i < COMP_CWORD; ++i)); do\n"
+      "    case ${{COMP_WORDS[i]}} in\n"
+      "      {2}) ((++i)) ;;\n"
+      "      -*) ;;\n"
+      "      *) ((++place)) ;;\n"
+      "    esac\n"
+      "  done\n"
+      "  case ${{COMP_WORDS[1]}} in\n"
+      "    help) COMPREPLY=($(compgen -W '{1}' -- \"$word\")) ;;\n"
+      "{3}  esac\n"
+      "}}\n\n"
+      "complete -F _dtune dtune\n",
+      kBashHead, join(names, " "), options_with_value(commands), cases);
+}
+
+std::string zsh_completion(const std::vector<CompletedCommand>& commands) {
+  std::string list;
+  std::string cases;
+  for (const CompletedCommand& command : commands) {
+    list += fmt::format("    {}\n", quoted(zsh_text(command.name) + ":" +
+                                           zsh_text(command.summary)));
+    cases += fmt::format("    {})\n      _arguments '--help[Show help]'",
+                         command.name);
+    for (const ArgumentInfo& info : command.arguments) {
+      cases += " \\\n        " + zsh_spec(info);
+    }
+    cases += "\n      ;;\n";
+  }
+  return fmt::format(
+      "#compdef dtune\n"
+      "# zsh completion for dtune: save it as _dtune in a folder of $fpath\n\n"
+      "_dtune() {{\n"
+      "  local -a commands=(\n{}  )\n"
+      "  if ((CURRENT == 2)); then\n"
+      "    _describe command commands\n"
+      "    return\n"
+      "  fi\n"
+      "  local command=${{words[2]}}\n"
+      "  shift words\n"
+      "  ((CURRENT--))\n"
+      "  case $command in\n{}  esac\n"
+      "}}\n\n"
+      "if [[ $funcstack[1] == _dtune ]]; then\n"
+      "  _dtune \"$@\"\n"
+      "else\n"
+      "  compdef _dtune dtune\n"
+      "fi\n",
+      list, cases);
+}
+
+std::string fish_completion(const std::vector<CompletedCommand>& commands) {
+  std::string text = kFishHead;
+  for (const CompletedCommand& command : commands) {
+    text +=
+        fmt::format("complete -c dtune -n __fish_use_subcommand -a {} -d {}\n",
+                    command.name, quoted(command.summary));
+    const std::string here = fmt::format(
+        "complete -c dtune -n '__fish_seen_subcommand_from {}'", command.name);
+    text += here + " -l help -d 'Show help'\n";
+    for (const ArgumentInfo& info : command.arguments) {
+      if (info.positional) {
+        text += fmt::format("{} {}\n", here, fish_value(info));
+      } else {
+        text += fmt::format("{} -l {} -d {}{}\n", here, info.name.substr(2),
+                            quoted(info.help),
+                            info.value.empty() ? "" : " " + fish_value(info));
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace dtune

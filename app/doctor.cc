@@ -1,0 +1,142 @@
+#include "app/doctor.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/machine.h"
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "dtune/base/file.h"
+#include "dtune/data/prepared.h"
+#include "dtune/train/plugin.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+constexpr double kLeastMemory = 1.0 * kGiB;  // a worker takes about half
+constexpr double kLeastDisk = 1.0 * kGiB;
+// The reference BLAS does 7 GFLOP/s a core, a real one 75 and more.
+constexpr double kSlowGflops = 25;
+
+Finding check_cores() {
+  const int cores = usable_cores();
+  return {"cores", Health::good,
+          fmt::format("{} usable: {} one-thread trial{} at a time", cores,
+                      cores, cores == 1 ? "" : "s"),
+          ""};
+}
+
+Finding check_memory() {
+  const MemorySize memory = usable_memory();
+  const bool little = double(memory.available) < kLeastMemory;
+  return {
+      "memory", little ? Health::problem : Health::good,
+      fmt::format("{:.1f} GiB, {:.1f} GiB available",
+                  double(memory.total) / kGiB, double(memory.available) / kGiB),
+      little ? "close other programs, or run with --slots 1" : ""};
+}
+
+Finding check_disk(const std::string& topic, const fs::path& folder) {
+  const double free = double(free_bytes(folder));
+  const bool little = free < kLeastDisk;
+  return {topic, little ? Health::problem : Health::good,
+          fmt::format("{:.1f} GiB free in {}", free / kGiB, folder.string()),
+          little ? "free some space; checkpoints and data sets need it" : ""};
+}
+
+Finding check_cache() {
+  const fs::path cache = cache_directory();
+  std::error_code error;
+  fs::create_directories(cache, error);
+  const bool writable = !error && ::access(cache.c_str(), W_OK | X_OK) == 0;
+  if (writable) return check_disk("cache", cache);
+  return {"cache", Health::problem,
+          fmt::format("{} cannot be written", cache.string()),
+          "make it writable, or set XDG_CACHE_HOME to a folder that is"};
+}
+
+// The parts that need LibTorch, in the order of what depends on what.
+void check_engine(std::vector<Finding>& findings) {
+  EngineInfo info;
+  try {
+    info = load_engine().info();
+  } catch (const Error& error) {
+    findings.push_back({"LibTorch", Health::problem, error.what(),
+                        "install it (sh third_party/bootstrap.sh build) and "
+                        "build dtune again"});
+    return;
+  }
+  findings.push_back({"LibTorch", Health::good, info.torch_version, ""});
+  const bool slow = info.gflops_per_core < kSlowGflops;
+  findings.push_back(
+      {"BLAS", slow ? Health::problem : Health::good,
+       fmt::format("{}, {:.0f} GFLOP/s a core", info.blas,
+                   info.gflops_per_core),
+       slow ? "training is up to ten times slower than it could be: apt "
+              "install libopenblas0-pthread"
+            : ""});
+  const std::vector<int> devices = cuda_devices();
+  if (!info.cuda_devices.empty()) {
+    for (const std::string& device : info.cuda_devices) {
+      findings.push_back({"CUDA", Health::good, device, ""});
+    }
+  } else if (devices.empty()) {
+    findings.push_back(
+        {"CUDA", Health::good, "no device: trains on the CPU", ""});
+  } else if (info.cuda_compiled) {
+    findings.push_back({"CUDA", Health::problem,
+                        "there is a device, but LibTorch cannot use it",
+                        "check the driver with nvidia-smi"});
+  } else {
+    findings.push_back({"CUDA", Health::note,
+                        "there is a device, but this LibTorch is for the CPU",
+                        "build with a CUDA LibTorch: sh "
+                        "third_party/bootstrap.sh --torch python build"});
+  }
+}
+
+Finding check_data(DataKind kind, const char* package) {
+  const std::string name = to_string(kind);
+  const fs::path path = source_path({.kind = kind});
+  std::error_code error;
+  if (fs::exists(path, error)) {
+    return {"data", Health::good, fmt::format("{}: {}", name, path.string()),
+            ""};
+  }
+  return {"data", Health::note, fmt::format("{}: not installed", name),
+          fmt::format("only needed for recipes that use it: apt install {}, "
+                      "or give data.path",
+                      package)};
+}
+
+}  // namespace
+
+const char* to_string(Health health) {
+  switch (health) {
+    case Health::good:
+      return "ok";
+    case Health::note:
+      return "note";
+    case Health::problem:
+      return "problem";
+  }
+  return "problem";
+}
+
+std::vector<Finding> examine_machine() {
+  std::vector<Finding> findings;
+  findings.push_back(check_cores());
+  findings.push_back(check_memory());
+  findings.push_back(check_disk("disk", fs::current_path()));
+  findings.push_back(check_cache());
+  check_engine(findings);
+  findings.push_back(
+      check_data(DataKind::fashion_mnist, "dataset-fashion-mnist"));
+  return findings;
+}
+
+}  // namespace dtune

@@ -1,0 +1,23 @@
+// The checks of `dtune doctor`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dtune {
+
+enum class Health { good, note, problem };
+
+const char* to_string(Health health);  // "ok", "note", "problem"
+
+struct Finding {
+  std::string topic;  // "memory"
+  Health health = Health::good;
+  std::string what;    // "15.6 GiB, 12.1 GiB available"
+  std::string remedy;  // what to do; "" where nothing has to be done
+};
+
+// Looks at this machine; loads LibTorch and measures it (some seconds).
+std::vector<Finding> examine_machine();
+
+}  // namespace dtune

@@ -1,0 +1,43 @@
+// What this machine lets us use; nothing here loads LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+// Cores that this process may run on: its affinity, capped by the CPU quota of
+// its cgroups (versions 1 and 2), at least 1.
+int usable_cores();
+
+// Bytes of memory: the machine's, capped by the cgroup's limit; and what of
+// that is available now.
+struct MemorySize {
+  uint64_t total = 0;
+  uint64_t available = 0;
+};
+MemorySize usable_memory();
+
+// Ordinals of NVIDIA devices that have a device file, filtered by
+// CUDA_VISIBLE_DEVICES.
+std::vector<int> cuda_devices();
+
+// The LibTorch that dtune was built with can use them.
+bool built_with_cuda();
+
+// This program's file, for starting it again as an agent or worker.
+std::string own_program();
+
+// Where the trials of a recipe run on this machine.
+struct SlotPlan {
+  int slots = 1;
+  int threads = 1;           // of one slot
+  std::vector<int> devices;  // one per slot, or empty: CPU
+};
+// resources.slots, or one per device or core; a deterministic study gets one.
+SlotPlan plan_slots(const Recipe& recipe);
+
+}  // namespace dtune

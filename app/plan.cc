@@ -1,0 +1,287 @@
+#include "app/plan.h"
+
+#include "app/study_files.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/base/clock.h"
+
+namespace dtune {
+namespace {
+
+using nlohmann::ordered_json;
+
+int64_t sum_parameters(const std::vector<LayerInfo>& layers) {
+  int64_t sum = 0;
+  for (const LayerInfo& layer : layers) sum += layer.parameters;
+  return sum;
+}
+
+// "1.23 G", with a decimal prefix.
+std::string with_prefix(double number) {
+  for (const char* prefix : {"", "k", "M", "G", "T", "P"}) {
+    if (number < 1000) return fmt::format("{:.3g} {}", number, prefix);
+    number /= 1000;
+  }
+  return fmt::format("{:.3g} E", number);
+}
+
+std::string range_text(const Parameter& parameter) {
+  switch (parameter.kind) {
+    case ParameterKind::boolean:
+      return "true or false";
+    case ParameterKind::categorical: {
+      std::string text;
+      for (const Value& choice : parameter.choices) {
+        text += (text.empty() ? "" : ", ") + to_string(choice);
+      }
+      return text;
+    }
+    case ParameterKind::integer:
+    case ParameterKind::real:
+      break;
+  }
+  std::string text = fmt::format("{:g} to {:g}", parameter.low, parameter.high);
+  if (parameter.log) text += ", logarithmic";
+  if (parameter.kind == ParameterKind::integer) text += ", whole";
+  if (parameter.quantum > 0) {
+    text += fmt::format(", in steps of {:g}", parameter.quantum);
+  }
+  return text;
+}
+
+class PlanPrinter {
+ public:
+  PlanPrinter(const StudyPlan& plan, const TextStyle& style)
+      : plan_(plan), style_(style) {}
+
+  std::string print() {
+    line("study",
+         fmt::format("{} ({})", plan_.recipe.study, plan_.recipe_path));
+    if (plan_.recipe.command) {
+      command();
+    } else {
+      data();
+      model();
+      training();
+    }
+    space();
+    search();
+    line("slots", slots());
+    line("database",
+         fmt::format(
+             "{} ({})", short_path(plan_.database),
+             plan_.database_exists ? "exists: the run continues it" : "new"));
+    for (const Expectation& expectation : plan_.recipe.expect) {
+      line("expects", printable(expectation.metric + " " + expectation.text));
+    }
+    return std::move(text_);
+  }
+
+ private:
+  // A heading on the first of its lines.
+  void line(const std::string& heading, const std::string& what) {
+    const bool repeated = heading == heading_;
+    heading_ = heading;
+    const std::string shown = pad_right(repeated ? "" : heading, 11);
+    text_ += paint(style_, Color::bold, shown) + what + '\n';
+  }
+
+  void command() {
+    std::string words;
+    for (const std::string& word : plan_.recipe.command->argv) {
+      words += (words.empty() ? "" : " ") + shell_quoted(printable(word));
+    }
+    line("command", words);
+  }
+
+  void data() {
+    const DataPlan& data = plan_.data;
+    line("data",
+         fmt::format("{}: {} training, {} validation, {} test images "
+                     "of {}, {} classes",
+                     to_string(plan_.recipe.data.kind),
+                     format_count(data.training), format_count(data.validation),
+                     format_count(data.test), to_string(data.image),
+                     data.classes));
+    line("data", "from " + printable(data.source));
+  }
+
+  void model() {
+    const bool own = !plan_.recipe.model.layers.empty();
+    line("model",
+         fmt::format("{}: {} parameters, {}FLOP to train on an image",
+                     own ? "layers of the recipe" : plan_.recipe.model.arch,
+                     format_count(sum_parameters(plan_.layers)),
+                     with_prefix(double(training_flops(plan_.layers)))));
+    for (const LayerInfo& layer : plan_.layers) {
+      line("model",
+           fmt::format(
+               "  {:<14} {:<16} {:>10} {:>14}", layer.name,
+               to_string(layer.kind), to_string(layer.output),
+               layer.parameters == 0 ? "" : format_count(layer.parameters)));
+    }
+  }
+
+  void training() {
+    const TrainSpec& train = plan_.recipe.train;
+    line("training",
+         fmt::format("{:g} epochs of {} images, {} steps, batches of {}, {}",
+                     train.epochs, format_count(plan_.data.training),
+                     plan_.horizon, train.batch_size,
+                     to_string(train.optimizer)));
+    line("training",
+         fmt::format("{}FLOP for one full training",
+                     with_prefix(double(training_flops(plan_.layers)) *
+                                 train.epochs * double(plan_.data.training))));
+  }
+
+  void space() {
+    for (const Parameter& parameter : plan_.recipe.space.parameters()) {
+      std::string what = fmt::format("{:<16} {}", printable(parameter.name),
+                                     printable(range_text(parameter)));
+      if (!parameter.when.empty())
+        what += "  when " + printable(parameter.when);
+      if (parameter.prior) {
+        what += "  prior " + printable(to_string(*parameter.prior));
+      }
+      line("space", what);
+    }
+    for (const std::string& text : plan_.recipe.space.constraint_texts()) {
+      line("space", "subject to " + printable(text));
+    }
+  }
+
+  void search() {
+    const Recipe& recipe = plan_.recipe;
+    line("goal", fmt::format("{} {}", to_string(recipe.objective.goal),
+                             printable(recipe.objective.metric)));
+    line("sampler", recipe.sampler.kind);
+    line("scheduler", recipe.scheduler.kind);
+    for (const std::string& text : plan_.schedule) line("scheduler", text);
+    line("budget", budget());
+  }
+
+  std::string budget() const {
+    const BudgetSpec& budget = plan_.recipe.budget;
+    std::string text;
+    const auto add = [&text](const std::string& limit) {
+      text += (text.empty() ? "" : ", ") + limit;
+    };
+    if (budget.trials > 0) add(fmt::format("{} trials", budget.trials));
+    if (budget.time.count() > 0) add(format_duration(budget.time));
+    if (budget.steps > 0) add(fmt::format("{} steps", budget.steps));
+    if (text.empty()) return "no limit: stop it with Ctrl-C";
+    return text.find(',') == std::string::npos
+               ? text
+               : text + ", whichever comes first";
+  }
+
+  std::string slots() const {
+    const SlotPlan& slots = plan_.slots;
+    return fmt::format("{} trial{} at a time, {} thread{} each{}", slots.slots,
+                       slots.slots == 1 ? "" : "s", slots.threads,
+                       slots.threads == 1 ? "" : "s",
+                       slots.devices.empty() ? "" : ", on CUDA");
+  }
+
+  const StudyPlan& plan_;
+  const TextStyle& style_;
+  std::string text_;
+  std::string heading_;
+};
+
+ordered_json value_json(const Value& value) {
+  return std::visit([](const auto& held) { return ordered_json(held); }, value);
+}
+
+ordered_json parameter_json(const Parameter& parameter) {
+  ordered_json object = {{"name", parameter.name}, {"key", parameter.key}};
+  if (parameter.kind == ParameterKind::boolean) {
+    object["choices"] = {false, true};
+  } else if (parameter.kind == ParameterKind::categorical) {
+    object["choices"] = ordered_json::array();
+    for (const Value& choice : parameter.choices) {
+      object["choices"].push_back(value_json(choice));
+    }
+  } else {
+    object["low"] = parameter.low;
+    object["high"] = parameter.high;
+    object["log"] = parameter.log;
+    object["integer"] = parameter.kind == ParameterKind::integer;
+  }
+  if (!parameter.when.empty()) object["when"] = parameter.when;
+  return object;
+}
+
+ordered_json model_json(const StudyPlan& plan) {
+  ordered_json layers = ordered_json::array();
+  for (const LayerInfo& layer : plan.layers) {
+    layers.push_back({{"name", layer.name},
+                      {"kind", to_string(layer.kind)},
+                      {"output", to_string(layer.output)},
+                      {"parameters", layer.parameters},
+                      {"flops", layer.flops}});
+  }
+  return {{"parameters", sum_parameters(plan.layers)},
+          {"training_flops", training_flops(plan.layers)},
+          {"layers", layers}};
+}
+
+}  // namespace
+
+DataPlan describe_data(const Recipe& recipe, const PreparedData& data) {
+  const bool synthetic = recipe.data.kind == DataKind::synthetic;
+  return {.source = synthetic ? fmt::format("seed {}", recipe.data.split_seed)
+                              : source_path(recipe.data).string(),
+          .image = data.image_shape(),
+          .classes = data.classes(),
+          .training = data.count(Split::train),
+          .validation = data.count(Split::validation),
+          .test = data.count(Split::test)};
+}
+
+int64_t training_flops(const std::vector<LayerInfo>& layers) {
+  int64_t forward = 0;
+  for (const LayerInfo& layer : layers) forward += layer.flops;
+  return 3 * forward;
+}
+
+std::string plan_text(const StudyPlan& plan, const TextStyle& style) {
+  return PlanPrinter(plan, style).print();
+}
+
+std::string plan_json(const StudyPlan& plan) {
+  ordered_json document = {{"study", plan.recipe.study},
+                           {"recipe", plan.recipe_path},
+                           {"database", plan.database.string()},
+                           {"database_exists", plan.database_exists},
+                           {"horizon", plan.horizon}};
+  if (!plan.recipe.command) {
+    document["data"] = {{"kind", to_string(plan.recipe.data.kind)},
+                        {"source", plan.data.source},
+                        {"image", to_string(plan.data.image)},
+                        {"classes", plan.data.classes},
+                        {"training", plan.data.training},
+                        {"validation", plan.data.validation},
+                        {"test", plan.data.test}};
+    document["model"] = model_json(plan);
+  }
+  document["space"] = ordered_json::array();
+  for (const Parameter& parameter : plan.recipe.space.parameters()) {
+    document["space"].push_back(parameter_json(parameter));
+  }
+  const BudgetSpec& budget = plan.recipe.budget;
+  document["sampler"] = plan.recipe.sampler.kind;
+  document["scheduler"] = plan.recipe.scheduler.kind;
+  document["schedule"] = plan.schedule;
+  document["budget"] = {{"trials", budget.trials},
+                        {"seconds", to_seconds(budget.time)},
+                        {"steps", budget.steps}};
+  document["slots"] = {{"slots", plan.slots.slots},
+                       {"threads", plan.slots.threads},
+                       {"devices", plan.slots.devices}};
+  return document.dump(2) + '\n';
+}
+
+}  // namespace dtune

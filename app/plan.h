@@ -1,0 +1,46 @@
+// What `dtune plan` shows.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/machine.h"
+
+#include "dtune/data/prepared.h"
+#include "dtune/report/text.h"
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+struct DataPlan {
+  std::string source;  // where it was found
+  Shape image;
+  int classes = 0;
+  int64_t training = 0;  // samples
+  int64_t validation = 0;
+  int64_t test = 0;
+};
+
+struct StudyPlan {
+  std::string recipe_path;
+  Recipe recipe;
+  DataPlan data;                  // not for commands
+  std::vector<LayerInfo> layers;  // not for commands
+  int horizon = 1;                // steps of a full training
+  std::vector<std::string> schedule;
+  SlotPlan slots;
+  std::filesystem::path database;
+  bool database_exists = false;
+};
+
+DataPlan describe_data(const Recipe& recipe, const PreparedData& data);
+
+// Floating-point operations of training a model on one sample: forward plus
+// backward, taken as three times forward.
+int64_t training_flops(const std::vector<LayerInfo>& layers);
+
+std::string plan_text(const StudyPlan& plan, const TextStyle& style);
+std::string plan_json(const StudyPlan& plan);
+
+}  // namespace dtune

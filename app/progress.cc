@@ -1,0 +1,164 @@
+#include "app/progress.h"
+
+#include <fstream>
+#include <utility>
+
+#include "app/screen.h"
+#include <fmt/format.h>
+
+#include "dtune/base/clock.h"
+#include "dtune/report/lines.h"
+#include "dtune/report/live.h"
+
+namespace dtune {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const { return to_seconds(system_clock().now() - start_); }
+
+ private:
+  MonoTime start_ = system_clock().now();
+};
+
+class PlainProgress final : public ProgressSink {
+ public:
+  explicit PlainProgress(std::FILE* out) : out_(out) {}
+
+  void on_started(const Study& study) override {
+    put(started_line(study, watch_.seconds()));
+  }
+  void on_report(const Study& study, const Trial& trial,
+                 const StepReport& report) override {
+    put(report_line(study, trial, report, watch_.seconds()));
+  }
+  void on_state(const Study& study, const Trial& trial) override {
+    put(state_line(study, trial, watch_.seconds()));
+  }
+  void on_notice(const std::string& text) override {
+    put(notice_line(text, watch_.seconds()));
+  }
+  void on_finished(const Study& study) override {
+    put(finished_line(study, watch_.seconds()));
+  }
+
+ private:
+  void put(const std::string& line) {
+    if (line.empty()) return;
+    std::fputs((line + '\n').c_str(), out_);
+    std::fflush(out_);
+  }
+
+  std::FILE* out_;
+  Stopwatch watch_;
+};
+
+class EventLog final : public ProgressSink {
+ public:
+  explicit EventLog(const std::filesystem::path& path)
+      : file_(path, std::ios::app) {
+    if (!file_) {
+      throw Error(ErrorKind::config,
+                  fmt::format("--events: {}: cannot be written (check the path "
+                              "and its permissions)",
+                              path.string()));
+    }
+  }
+
+  void on_started(const Study& study) override {
+    put(started_json(study, watch_.seconds()));
+  }
+  void on_report(const Study& study, const Trial& trial,
+                 const StepReport& report) override {
+    put(report_json(study, trial, report, watch_.seconds()));
+  }
+  void on_state(const Study& study, const Trial& trial) override {
+    put(state_json(study, trial, watch_.seconds()));
+  }
+  void on_notice(const std::string& text) override {
+    put(notice_json(text, watch_.seconds()));
+  }
+  void on_finished(const Study& study) override {
+    put(finished_json(study, watch_.seconds()));
+  }
+
+ private:
+  void put(const std::string& line) { file_ << line << std::endl; }
+
+  std::ofstream file_;
+  Stopwatch watch_;
+};
+
+class LiveProgress final : public ProgressSink {
+ public:
+  explicit LiveProgress(const Console& console)
+      : color_(console.out_color), unicode_(locale_is_utf8()) {}
+
+  void on_notice(const std::string& text) override {
+    screen_.print_above(notice_line(text, watch_.seconds()) + '\n');
+  }
+  void on_tick(const Study& study, const ClusterStatus& status) override {
+    const TerminalSize size = terminal_size();
+    screen_.draw(render_live(study, status, {size.columns, size.rows}, color_,
+                             unicode_));
+  }
+  // What follows is the summary; it says more than the last frame.
+  void on_finished(const Study& /*study*/) override { screen_.clear(); }
+
+ private:
+  bool color_;
+  bool unicode_;
+  Stopwatch watch_;
+  Screen screen_;
+};
+
+class FanOut final : public ProgressSink {
+ public:
+  explicit FanOut(std::vector<std::unique_ptr<ProgressSink>> sinks)
+      : sinks_(std::move(sinks)) {}
+
+  void on_started(const Study& study) override {
+    for (auto& sink : sinks_) sink->on_started(study);
+  }
+  void on_report(const Study& study, const Trial& trial,
+                 const StepReport& report) override {
+    for (auto& sink : sinks_) sink->on_report(study, trial, report);
+  }
+  void on_state(const Study& study, const Trial& trial) override {
+    for (auto& sink : sinks_) sink->on_state(study, trial);
+  }
+  void on_notice(const std::string& text) override {
+    for (auto& sink : sinks_) sink->on_notice(text);
+  }
+  void on_tick(const Study& study, const ClusterStatus& status) override {
+    for (auto& sink : sinks_) sink->on_tick(study, status);
+  }
+  void on_finished(const Study& study) override {
+    for (auto& sink : sinks_) sink->on_finished(study);
+  }
+
+ private:
+  std::vector<std::unique_ptr<ProgressSink>> sinks_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProgressSink> make_plain_progress(std::FILE* out) {
+  return std::make_unique<PlainProgress>(out);
+}
+
+std::unique_ptr<ProgressSink> make_live_progress(const Console& console) {
+  return std::make_unique<LiveProgress>(console);
+}
+
+std::unique_ptr<ProgressSink> make_event_log(
+    const std::filesystem::path& path) {
+  return std::make_unique<EventLog>(path);
+}
+
+std::unique_ptr<ProgressSink> make_fan_out(
+    std::vector<std::unique_ptr<ProgressSink>> sinks) {
+  return std::make_unique<FanOut>(std::move(sinks));
+}
+
+}  // namespace dtune

@@ -1,0 +1,29 @@
+// How a user watches a study run.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "app/console.h"
+
+#include "dtune/cluster/events.h"
+
+namespace dtune {
+
+// One line per event on `out` (not owned).
+std::unique_ptr<ProgressSink> make_plain_progress(std::FILE* out);
+
+// A table that is redrawn in place; stdout must be a terminal.
+std::unique_ptr<ProgressSink> make_live_progress(const Console& console);
+
+// One JSON object per event and line, appended to a file. Throws Error(config)
+// where it cannot be opened.
+std::unique_ptr<ProgressSink> make_event_log(const std::filesystem::path& path);
+
+// Passes everything on, in this order.
+std::unique_ptr<ProgressSink> make_fan_out(
+    std::vector<std::unique_ptr<ProgressSink>> sinks);
+
+}  // namespace dtune

@@ -1,0 +1,24 @@
+// Ctrl-C and the terminal: what a signal does to a command that runs for long.
+#pragma once
+
+#include <atomic>
+
+namespace dtune {
+
+// While it lives: SIGINT, SIGTERM and SIGHUP count up `stop()` (1: stop
+// cleanly, 2: at once) and say on stderr what they do; the third ends the
+// process with exit code 130. SIGPIPE is ignored. One at a time per process;
+// the old handlers are back when it is gone.
+class StopSignals {
+ public:
+  // `quiet`: says nothing (a process that no user sees). `first` is written
+  // to stderr with the first signal; it must outlive this.
+  explicit StopSignals(bool quiet, const char* first = "");
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  const std::atomic<int>& stop() const;
+};
+
+}  // namespace dtune

@@ -1,0 +1,170 @@
+#include "app/study_files.h"
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+#include "dtune/report/text.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path with_extension(fs::path path, const char* extension) {
+  return path.replace_extension(extension);
+}
+
+bool is_recipe_name(const fs::path& path) {
+  return path.extension() == ".yaml" || path.extension() == ".yml";
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
+bool folder_is_writable(const fs::path& folder) {
+  return ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0;
+}
+
+[[noreturn]] void fail(const std::string& text) {
+  throw Error(ErrorKind::config, text);
+}
+
+void refuse_folder(const std::string& name) {
+  std::error_code error;
+  if (!fs::is_directory(name, error)) return;
+  fail(fmt::format("{}: is a folder ('dtune ls {}' lists the studies in it)",
+                   name, shell_quoted(name)));
+}
+
+// What SQLite and the store keep beside a database.
+constexpr std::array kBeside = {"-wal", "-shm", "-lock"};
+
+fs::path free_name(const fs::path& database, const fs::path& folder,
+                   std::string& suffix) {
+  for (int n = 1;; ++n) {
+    suffix = fmt::format(".bak-{}", n);
+    fs::path name = database.string() + suffix;
+    if (!fs::exists(name) && !fs::exists(folder.string() + suffix)) {
+      return name;
+    }
+  }
+}
+
+void move_file(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  if (!fs::exists(from, error)) return;
+  fs::rename(from, to, error);
+  if (error) {
+    throw Error(ErrorKind::store,
+                fmt::format("{}: cannot be moved to {}: {} (check the "
+                            "folder's permissions, or choose another --db)",
+                            from.string(), to.string(), error.message()));
+  }
+}
+
+}  // namespace
+
+StudyFiles files_of(const fs::path& database) {
+  fs::path stem = database;
+  if (stem.extension() == ".db") stem.replace_extension();
+  return {database, stem.string() + ".files"};
+}
+
+DefaultDatabase default_database(const fs::path& recipe) {
+  const fs::path beside = with_extension(recipe, ".db");
+  const bool may_write =
+      folder_is_writable(beside.parent_path()) &&
+      (!is_file(beside) || ::access(beside.c_str(), W_OK) == 0);
+  if (may_write) return {beside, false};
+  return {beside.filename(), true};
+}
+
+bool is_database(const fs::path& path) {
+  static constexpr char kMagic[] = "SQLite format 3";
+  std::array<char, sizeof kMagic> head{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), head.size());
+  return file && std::memcmp(head.data(), kMagic, sizeof kMagic) == 0;
+}
+
+fs::path find_database(const std::string& name) {
+  refuse_folder(name);
+  const fs::path path = name;
+  if (is_file(path) && !is_recipe_name(path)) return path;
+  if (!is_recipe_name(path) && is_file(name + ".db")) return name + ".db";
+  const fs::path beside = with_extension(path, ".db");
+  for (const fs::path& candidate : {beside, beside.filename()}) {
+    if (is_recipe_name(path) && is_file(candidate)) return candidate;
+  }
+  for (const char* ending : {"", ".yaml", ".yml"}) {
+    const std::string recipe = name + ending;
+    if (!is_recipe_name(recipe) || !is_file(recipe)) continue;
+    fail(fmt::format(
+        "{}: has not been run yet: there is no {} (start with "
+        "'dtune run {}', or name the database)",
+        recipe, with_extension(recipe, ".db").string(), shell_quoted(recipe)));
+  }
+  fail(
+      fmt::format("{}: there is no such file (name a study's .db or its "
+                  "recipe; 'dtune ls' lists the studies below this folder)",
+                  name));
+}
+
+fs::path find_recipe(const std::string& name) {
+  refuse_folder(name);
+  const fs::path path = name;
+  const bool database = is_file(path) && is_database(path);
+  if (is_file(path) && !database) return path;
+  for (const char* ending : {".yaml", ".yml"}) {
+    fs::path beside = database || path.extension() == ".db"
+                          ? with_extension(path, ending)
+                          : fs::path(name + ending);
+    if (is_file(beside)) return beside;
+  }
+  if (database) {
+    fail(
+        fmt::format("{}: is a study's database, and no recipe lies beside it "
+                    "('dtune resume {}' continues the study)",
+                    name, shell_quoted(name)));
+  }
+  fail(
+      fmt::format("{}: there is no such recipe (check the path; 'dtune init' "
+                  "writes one)",
+                  name));
+}
+
+fs::path move_aside(const fs::path& database) {
+  const StudyFiles files = files_of(database);
+  if (!fs::exists(database) && !fs::exists(files.folder)) return {};
+  const FileLock lock(database.string() + "-lock");  // nobody works on it
+  std::string suffix;
+  fs::path moved = free_name(database, files.folder, suffix);
+  move_file(files.folder, files.folder.string() + suffix);
+  for (const char* ending : kBeside) {
+    // The log belongs to the database: SQLite looks for "<name>-wal".
+    move_file(database.string() + ending, moved.string() + ending);
+  }
+  move_file(database, moved);
+  return moved;
+}
+
+std::string short_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path relative = fs::relative(path, error);
+  if (error || relative.empty() || *relative.begin() == "..") {
+    return path.string();
+  }
+  return relative.string();
+}
+
+}  // namespace dtune

@@ -1,0 +1,51 @@
+// Which files belong to a study: `x.yaml` is tuned into `x.db`, everything
+// else lies in `x.files/`.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace dtune {
+
+struct StudyFiles {
+  std::filesystem::path database;
+  std::filesystem::path folder;  // "<database without .db>.files"
+
+  std::filesystem::path checkpoints() const { return folder / "checkpoints"; }
+  std::filesystem::path model() const { return folder / "model.safetensors"; }
+};
+
+StudyFiles files_of(const std::filesystem::path& database);
+
+// Where the study of a recipe is kept if nobody says otherwise: beside the
+// recipe if it is there already or can be made there, else (moved: true) in
+// the current folder.
+struct DefaultDatabase {
+  std::filesystem::path path;
+  bool moved = false;
+};
+DefaultDatabase default_database(const std::filesystem::path& recipe);
+
+// The file starts as SQLite's files do.
+bool is_database(const std::filesystem::path& path);
+
+// The database that a user means by the name of a database, of a recipe, or of
+// either without its ending. Throws Error(config) where there is none, and
+// says how to make it.
+std::filesystem::path find_database(const std::string& name);
+
+// The recipe that a user means by the name of a recipe or of a database beside
+// it. Throws Error(config) where there is none.
+std::filesystem::path find_recipe(const std::string& name);
+
+// Moves a database and all that belongs to it aside ("x.db.bak-1",
+// "x.files.bak-1", the first number that is free); returns the new name of
+// the database, or "" where there was nothing. Throws Error(temporary) where
+// it is in use, Error(store) where a file cannot be moved.
+std::filesystem::path move_aside(const std::filesystem::path& database);
+
+// The path as people type it: relative to the current folder if below it.
+std::string short_path(const std::filesystem::path& path);
+
+}  // namespace dtune

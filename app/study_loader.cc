@@ -1,0 +1,104 @@
+#include "app/study_loader.h"
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+Study study_of(const StudyRow& row, const RecipeFile& recipe) {
+  Study study;
+  study.id = row.id;
+  study.recipe = recipe.recipe();
+  apply_granted_budget(row, study.recipe);
+  study.recipe_yaml = row.recipe_yaml;
+  study.state = row.state;
+  study.horizon = row.horizon;
+  study.searched_seconds = row.searched_seconds;
+  study.created_ms = row.created_ms;
+  return study;
+}
+
+StudyRow row_of(TrialStore& store, const fs::path& database) {
+  std::optional<StudyRow> row = store.load_study();
+  if (row) return *std::move(row);
+  throw Error(ErrorKind::store,
+              fmt::format("{}: holds no study yet ('dtune run' with its recipe "
+                          "starts one)",
+                          database.string()));
+}
+
+}  // namespace
+
+LoadedStudy load_study(const fs::path& database, StoreMode mode,
+                       CurvePart part) {
+  std::unique_ptr<TrialStore> store = open_sqlite_store(database, mode);
+  StudyRow row = row_of(*store, database);
+  if (mode == StoreMode::read_only && row.state == StudyState::running &&
+      !writer_of(database)) {
+    row.state = StudyState::interrupted;
+  }
+  RecipeFile recipe =
+      RecipeFile::parse(row.recipe_yaml, database.string() + ": recipe",
+                        fs::path(row.recipe_path).parent_path());
+  Study study = study_of(row, recipe);
+  study.trials = store->load_trials(part);
+  if (mode != StoreMode::read_only) {
+    const auto decisions = store->load_decisions();
+    study.decisions = decisions.empty() ? 0 : decisions.back().number;
+  }
+  StudyFacts facts = facts_of(row, short_path(database));
+  return {.files = files_of(database),
+          .store = std::move(store),
+          .row = std::move(row),
+          .recipe = std::move(recipe),
+          .study = std::move(study),
+          .facts = std::move(facts)};
+}
+
+void refresh_facts(LoadedStudy& loaded) {
+  loaded.store->flush();
+  loaded.row = row_of(*loaded.store, loaded.files.database);
+  loaded.facts = facts_of(loaded.row, short_path(loaded.files.database));
+}
+
+void apply_granted_budget(const StudyRow& row, Recipe& recipe) {
+  recipe.budget.trials = static_cast<int>(row.budget_trials);
+  recipe.budget.time = from_seconds(row.budget_seconds);
+  recipe.budget.steps = row.budget_steps;
+}
+
+void grant_budget(const BudgetSpec& budget, StudyRow& row) {
+  row.budget_trials = budget.trials;
+  row.budget_seconds = to_seconds(budget.time);
+  row.budget_steps = budget.steps;
+}
+
+std::optional<pid_t> writer_of(const fs::path& database) {
+  struct stat info {};
+  if (::stat((database.string() + "-lock").c_str(), &info) != 0) return {};
+  const std::string wanted = fmt::format("{:02x}:{:02x}:{}", major(info.st_dev),
+                                         minor(info.st_dev), info.st_ino);
+  std::ifstream locks("/proc/locks");
+  std::string line;
+  while (std::getline(locks, line)) {
+    // "1: FLOCK  ADVISORY  WRITE 4711 08:01:123456 0 EOF"
+    std::istringstream words(line);
+    std::string number, kind, advisory, access, file;
+    pid_t holder = 0;
+    words >> number >> kind >> advisory >> access >> holder >> file;
+    if (words && kind == "FLOCK" && file == wanted) return holder;
+  }
+  return {};
+}
+
+}  // namespace dtune

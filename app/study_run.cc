@@ -1,0 +1,159 @@
+#include "app/study_run.h"
+
+#include <utility>
+#include <vector>
+
+#include "app/local_agent.h"
+#include "app/machine.h"
+#include "app/patience.h"
+#include "app/progress.h"
+#include "app/signals.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/base/file.h"
+#include "dtune/cluster/coordinator.h"
+#include "dtune/cluster/socket.h"
+#include "dtune/data/prepared.h"
+#include "dtune/report/expectations.h"
+#include "dtune/report/json.h"
+#include "dtune/report/summary.h"
+#include "dtune/tuner/factory.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    throw Error(error == std::errc::no_space_on_device ? ErrorKind::temporary
+                                                       : ErrorKind::data,
+                fmt::format("{}: cannot be created: {} (choose another place "
+                            "with --db)",
+                            path.string(), error.message()));
+  }
+}
+
+std::unique_ptr<ProgressSink> make_progress(const Console& console,
+                                            const RunView& view) {
+  std::vector<std::unique_ptr<ProgressSink>> sinks;
+  if (!view.events.empty()) sinks.push_back(make_event_log(view.events));
+  if (console.quiet) return make_fan_out(std::move(sinks));
+  if (console.json) {
+    sinks.push_back(make_plain_progress(stderr));
+  } else if (console.out_terminal && !view.plain) {
+    sinks.push_back(make_live_progress(console));
+  } else {
+    sinks.push_back(make_plain_progress(stdout));
+  }
+  return make_fan_out(std::move(sinks));
+}
+
+CoordinatorOptions coordinator_options(const LoadedStudy& loaded,
+                                       const std::string& endpoint,
+                                       fs::path prepared_data) {
+  CoordinatorOptions options;
+  options.endpoint = endpoint;
+  options.checkpoints = fs::absolute(loaded.files.checkpoints());
+  options.prepared_data = std::move(prepared_data);
+  options.model_file = fs::absolute(loaded.files.model());
+  options.recipe_for = [recipe = loaded.recipe](const Point& point) {
+    return recipe.with_point(point).recipe;
+  };
+  return options;
+}
+
+// The search, and the training of the winner, until they end or are stopped.
+StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
+                        const RunView& view) {
+  const Recipe& recipe = loaded.study.recipe;
+  const auto sampler = make_sampler(recipe);
+  const auto scheduler = make_scheduler(recipe, loaded.study.horizon);
+  const std::string hint = fmt::format(
+      "\nstopping after saving the trials (Ctrl-C again: at once); "
+      "resume with: dtune resume {}\n",
+      shell_quoted(loaded.facts.database));
+  const StopSignals signals(console.quiet, hint.c_str());
+  const fs::path data = prepare_recipe_data(console, recipe);
+  make_folder(loaded.files.checkpoints());
+  const SocketDirectory sockets;
+  const std::string endpoint = sockets.endpoint("coordinator");
+  LocalAgent agent({.endpoint = endpoint,
+                    .study_id = loaded.study.id,
+                    .slots = plan_slots(recipe),
+                    .log = loaded.files.folder / "agent.log"});
+  CoordinatorOptions options = coordinator_options(loaded, endpoint, data);
+  options.ensure_local_agent = [&agent] { agent.ensure(); };
+  const auto progress = make_progress(console, view);
+  Coordinator coordinator(loaded.study, *loaded.store, *sampler, *scheduler,
+                          *progress, system_clock(), std::move(options));
+  return coordinator.run(signals.stop());
+}
+
+int code_of(StudyState state, bool passed) {
+  switch (state) {
+    case StudyState::finished:
+      return passed ? kExitOk : kExitExpectationFailed;
+    case StudyState::failed:
+      return kExitStudyFailed;
+    case StudyState::interrupted:
+    case StudyState::running:
+      return kExitInterrupted;
+  }
+  return kExitStudyFailed;
+}
+
+std::string result_json(const LoadedStudy& loaded,
+                        const std::vector<ExpectationResult>& results) {
+  auto document =
+      nlohmann::ordered_json::parse(best_json(loaded.study, loaded.facts));
+  const auto expected =
+      nlohmann::ordered_json::parse(expectations_json(results));
+  for (const auto& [key, value] : expected.items()) document[key] = value;
+  return document.dump(2);
+}
+
+}  // namespace
+
+fs::path prepare_recipe_data(const Console& console, const Recipe& recipe) {
+  if (recipe.command) return {};
+  const Patience patience([&console, kind = to_string(recipe.data.kind)] {
+    console.notice(fmt::format(
+        "reading the {} data (kept in {}, so the next run is faster)", kind,
+        cache_directory().string()));
+  });
+  return prepare_data(recipe.data, cache_directory());
+}
+
+int run_study(const Console& console, LoadedStudy& loaded,
+              const RunView& view) {
+  const StudyOutcome outcome = coordinate(console, loaded, view);
+  refresh_facts(loaded);
+  loaded.study.state = outcome.state;
+  return report_result(console, loaded, view);
+}
+
+int report_result(const Console& console, const LoadedStudy& loaded,
+                  const RunView& view) {
+  const Study& study = loaded.study;
+  const auto results = evaluate_expectations(study, loaded.facts);
+  const bool finished = study.state == StudyState::finished;
+  if (!view.junit.empty()) {
+    write_file_atomic(view.junit, junit_xml(study, results), false);
+  }
+  if (console.json) {
+    console.line(result_json(loaded, results));
+  } else {
+    const TextStyle style = style_of(console);
+    console.print(summary_text(study, loaded.facts, style));
+    if (finished && !results.empty()) {
+      console.print("\n" + expectations_text(results, style));
+    }
+  }
+  return code_of(study.state, all_passed(results));
+}
+
+}  // namespace dtune

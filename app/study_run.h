@@ -1,0 +1,31 @@
+// Runs a study from its database until it ends or is stopped.
+#pragma once
+
+#include <string>
+
+#include "app/console.h"
+#include "app/study_loader.h"
+
+namespace dtune {
+
+// How a run is shown and judged; `dtune run` and `dtune resume` share it.
+struct RunView {
+  bool plain = false;  // lines even on a terminal
+  std::string junit;   // file for JUnit XML, or ""
+  std::string events;  // file for JSON lines, or ""
+};
+
+// Prepares the data of a recipe in the cache folder; "" for commands. Says so
+// where it takes long. Throws Error(data).
+std::filesystem::path prepare_recipe_data(const Console& console,
+                                          const Recipe& recipe);
+
+// Continues `loaded` (opened for writing) with what its budget has left, then
+// reports as report_result does. Blocks; returns the exit code.
+int run_study(const Console& console, LoadedStudy& loaded, const RunView& view);
+
+// Prints the result, evaluates `expect:`, writes JUnit; returns the exit code.
+int report_result(const Console& console, const LoadedStudy& loaded,
+                  const RunView& view);
+
+}  // namespace dtune
