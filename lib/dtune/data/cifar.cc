@@ -53,6 +53,7 @@ std::vector<std::string> default_names(CifarKind kind) {
             "dog",      "frog",       "horse", "ship", "truck"};
   }
   std::vector<std::string> names;
+  names.reserve(100);
   for (int i = 0; i < 100; ++i) names.push_back(std::to_string(i));
   return names;
 }

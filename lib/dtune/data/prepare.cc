@@ -114,7 +114,7 @@ fs::path prepare_data(const DataSpec& spec, const fs::path& cache) {
     create_cache(cache);
     const std::string name =
         fmt::format("{}-{:016x}", to_string(spec.kind), key);
-    const fs::path path = cache / (name + ".data");
+    fs::path path = cache / (name + ".data");
     if (is_prepared(path, key)) return path;
     const TurnLock turn(cache / (name + ".lock"));
     if (is_prepared(path, key)) return path;  // another process made it

@@ -56,7 +56,7 @@ std::string remedy(const DataSpec& spec) {
 }
 
 fs::path existing_source(const DataSpec& spec) {
-  const fs::path path = source_path(spec);
+  fs::path path = source_path(spec);
   if (path.empty()) {
     throw Error(ErrorKind::config,
                 fmt::format("data.path: is missing for kind {} ({})",

@@ -100,6 +100,7 @@ StratifiedSplit take_stratified(std::span<const int64_t> candidates,
     by_class[size_t(labels[size_t(i)])].push_back(i);
   }
   std::vector<int64_t> sizes;
+  sizes.reserve(by_class.size());
   for (const auto& members : by_class) {
     sizes.push_back(static_cast<int64_t>(members.size()));
   }

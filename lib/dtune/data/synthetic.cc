@@ -16,11 +16,12 @@ namespace {
 
 // All arithmetic is in integers, so that no compiler or libm changes a bit.
 constexpr int kGrid = 4;  // cells of a pattern along each side
+constexpr size_t kCells = size_t{kGrid} * kGrid;
 constexpr int kOne = 256;
 constexpr int kShiftShare = 10;  // shifts reach a tenth of a side
 
 // Amplitudes of [kGrid, kGrid] cells, -kOne .. kOne, per channel.
-using Pattern = std::vector<std::array<int, kGrid * kGrid>>;
+using Pattern = std::vector<std::array<int, kCells>>;
 
 struct Frame {
   int height;
@@ -30,7 +31,7 @@ struct Frame {
 };
 
 int symmetric(Rng& rng, int reach) {
-  return static_cast<int>(rng.below(uint64_t(2 * reach + 1))) - reach;
+  return static_cast<int>(rng.below(2 * uint64_t(reach) + 1)) - reach;
 }
 
 Pattern random_pattern(int channels, Rng& rng) {
@@ -48,12 +49,12 @@ int cell_position(int at, int side) {
 }
 
 // Bilinear between cells; the result is in units of 1 / kOne.
-int sample_pattern(const std::array<int, kGrid * kGrid>& cells, int y, int x) {
+int sample_pattern(const std::array<int, kCells>& cells, int y, int x) {
   const int row = std::min(y / kOne, kGrid - 2);
   const int column = std::min(x / kOne, kGrid - 2);
   const int fy = y - row * kOne;
   const int fx = x - column * kOne;
-  const int* at = cells.data() + row * kGrid + column;
+  const int* at = cells.data() + size_t(row) * kGrid + size_t(column);
   const int top = at[0] * (kOne - fx) + at[1] * fx;
   const int bottom = at[kGrid] * (kOne - fx) + at[kGrid + 1] * fx;
   return (top * (kOne - fy) + bottom * fy) / (kOne * kOne);
