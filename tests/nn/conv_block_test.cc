@@ -179,8 +179,8 @@ Gradients run_backward(const ConvKernels& kernels, const Problem& problem,
   const Floats frame = padded(problem);
   if (shape.narrow()) {
     kernels.narrow_backward(shape, frame.data(), dy.data(),
-                            outputs.choice.data(), sums.weights.data());
-    sum_gradient(shape, dy.data(), outputs.choice.data(), sums.bias.data());
+                            outputs.choice.data(), sums.weights.data(),
+                            sums.bias.data());
     return sums;
   }
   std::vector<Active> actives(static_cast<size_t>(shape.output_size()));

@@ -169,9 +169,8 @@ class ConvBlock : public Layer {
       const int64_t at = n * shape_.output_size();
       pad_image(shape_, x + n * shape_.input_size(), padded);
       kernels_.narrow_backward(shape_, padded, dy.data_ptr<float>() + at,
-                               choice + at, worker.dtaps.data_ptr<float>());
-      sum_gradient(shape_, dy.data_ptr<float>() + at, choice + at,
-                   worker.dbias.data());
+                               choice + at, worker.dtaps.data_ptr<float>(),
+                               worker.dbias.data());
     }
   }
 

@@ -1,6 +1,7 @@
 #include "dtune/nn/kernels/conv_block.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "dtune/nn/kernels/conv_block_isa.h"
 
@@ -39,6 +40,33 @@ void transform_filter(const float* g, float* to, int64_t step) {
   }
 }
 
+constexpr size_t kPlaneBytes = 16 * sizeof(float);
+
+// One row of an image into a plane's row: pixels of `lanes` floats each.
+void copy_row(const float* from, float* to, const BlockShape& shape) {
+  if (shape.narrow()) {
+    std::copy_n(from, shape.width * shape.channels, to);
+    return;
+  }
+  for (int c = 0; c < shape.width; ++c) {
+    std::memcpy(to, from, kPlaneBytes);
+    from += shape.channels;
+    to += 16;
+  }
+}
+
+void copy_row_back(const float* from, float* to, const BlockShape& shape) {
+  if (shape.narrow()) {
+    std::copy_n(from, shape.width * shape.channels, to);
+    return;
+  }
+  for (int c = 0; c < shape.width; ++c) {
+    std::memcpy(to, from, kPlaneBytes);
+    from += 16;
+    to += shape.channels;
+  }
+}
+
 }  // namespace
 
 std::vector<const ConvKernels*> runnable_conv_kernels() {
@@ -72,28 +100,32 @@ int64_t winograd_scratch(const BlockShape& shape) {
 
 void winograd_weights(const BlockShape& shape, const float* weights,
                       float* transformed) {
+  // Sixteen filters at a time: writing each by itself would touch sixteen
+  // places a power of two apart, which the first cache keeps only eight of.
+  constexpr int kFilters = 16;
+  float block[16][kFilters];
   const int64_t step = int64_t{shape.channels} * shape.outputs;
-  for (int o = 0; o < shape.outputs; ++o) {
-    for (int c = 0; c < shape.channels; ++c) {
-      transform_filter(weights, transformed + int64_t{c} * shape.outputs + o,
-                       step);
-      weights += 9;
+  for (int c = 0; c < shape.channels; ++c) {
+    for (int o = 0; o < shape.outputs; o += kFilters) {
+      for (int i = 0; i < kFilters; ++i) {
+        const int64_t filter = int64_t{o + i} * shape.channels + c;
+        transform_filter(weights + 9 * filter, &block[0][i], kFilters);
+      }
+      float* to = transformed + int64_t{c} * shape.outputs + o;
+      for (int i = 0; i < 16; ++i) {
+        std::memcpy(to + i * step, block[i], sizeof(block[i]));
+      }
     }
   }
 }
 
 void pad_image(const BlockShape& shape, const float* x, float* padded) {
   const int lanes = shape.lanes();
+  const int64_t row = int64_t{shape.width} * shape.channels;
   for (int first = 0; first < shape.channels; first += lanes) {
-    const float* from = x + first;
-    float* to = padded + shape.padded_row() + lanes;
     for (int r = 0; r < shape.height; ++r) {
-      for (int c = 0; c < shape.width; ++c) {
-        std::copy_n(from, lanes, to);
-        from += shape.channels;
-        to += lanes;
-      }
-      to += 2 * lanes;
+      float* to = padded + int64_t{r + 1} * shape.padded_row() + lanes;
+      copy_row(x + r * row + first, to, shape);
     }
     padded += shape.plane_size();
   }
@@ -101,16 +133,11 @@ void pad_image(const BlockShape& shape, const float* x, float* padded) {
 
 void unpad_image(const BlockShape& shape, const float* padded, float* x) {
   const int lanes = shape.lanes();
+  const int64_t row = int64_t{shape.width} * shape.channels;
   for (int first = 0; first < shape.channels; first += lanes) {
-    const float* from = padded + shape.padded_row() + lanes;
-    float* to = x + first;
     for (int r = 0; r < shape.height; ++r) {
-      for (int c = 0; c < shape.width; ++c) {
-        std::copy_n(from, lanes, to);
-        from += lanes;
-        to += shape.channels;
-      }
-      from += 2 * lanes;
+      const float* from = padded + int64_t{r + 1} * shape.padded_row() + lanes;
+      copy_row_back(from, x + r * row + first, shape);
     }
     padded += shape.plane_size();
   }
@@ -145,17 +172,6 @@ void find_actives(const BlockShape& shape, const float* dy,
     counts[o] = count;
     dbias[o] += sum;
     actives += shape.tiles();
-  }
-}
-
-void sum_gradient(const BlockShape& shape, const float* dy,
-                  const uint8_t* choice, float* dbias) {
-  for (int t = 0; t < shape.tiles(); ++t) {
-    for (int o = 0; o < shape.outputs; ++o) {
-      dbias[o] += choice[o] == kDead ? 0.0F : dy[o];
-    }
-    dy += shape.outputs;
-    choice += shape.outputs;
   }
 }
 

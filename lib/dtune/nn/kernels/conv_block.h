@@ -59,9 +59,10 @@ struct ConvKernels {
   void (*narrow_forward)(const BlockShape& shape, const float* padded,
                          const float* taps, const float* bias, float* y,
                          uint8_t* choice);
-  // dtaps: [9 C, O], added to.
+  // dtaps: [9 C, O], dbias: [O]; both are added to.
   void (*narrow_backward)(const BlockShape& shape, const float* padded,
-                          const float* dy, const uint8_t* choice, float* dtaps);
+                          const float* dy, const uint8_t* choice, float* dtaps,
+                          float* dbias);
 
   // Winograd's F(2x2, 3x3) (Lavin and Gray 2015, arXiv 1509.09308): its 2x2
   // output tile is what the pool reduces. `images` padded images in a row.
@@ -104,10 +105,6 @@ void unpad_image(const BlockShape& shape, const float* padded, float* x);
 void find_actives(const BlockShape& shape, const float* dy,
                   const uint8_t* choice, Active* actives, int* counts,
                   float* dbias);
-
-// Adds to dbias [O] alone.
-void sum_gradient(const BlockShape& shape, const float* dy,
-                  const uint8_t* choice, float* dbias);
 
 // The gradient of the convolution's own output, [H, W, O], in full.
 void expand_gradient(const BlockShape& shape, const float* dy,
