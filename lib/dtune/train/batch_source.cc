@@ -24,6 +24,17 @@ void check_labels(const PreparedData& data, Split split) {
   }
 }
 
+// Pixels in the opposite order; the channels of each stay as they are.
+void mirror(const uint8_t* row, size_t bytes, size_t pixel, uint8_t* out) {
+  if (pixel == 1) {
+    std::reverse_copy(row, row + bytes, out);
+    return;
+  }
+  for (size_t at = 0; at < bytes; at += pixel) {
+    std::memcpy(out + at, row + bytes - pixel - at, pixel);
+  }
+}
+
 }  // namespace
 
 Normalization normalization_of(const PreparedData& data, bool normalize) {
@@ -36,7 +47,7 @@ Normalization normalization_of(const PreparedData& data, bool normalize) {
 }
 
 BatchSource::BatchSource(std::shared_ptr<const PreparedData> data,
-                         std::vector<Split> splits,
+                         const std::vector<Split>& splits,
                          const Normalization& normalization)
     : data_(std::move(data)), shape_(data_->image_shape()) {
   for (const Split split : splits) {
@@ -102,11 +113,15 @@ void BatchSource::augment_into(const uint8_t* image, uint32_t sample,
     const uint8_t* row = image + static_cast<size_t>(y - dy) * row_bytes;
     const int first = std::clamp(dx, 0, shape_.width);
     const int last = std::clamp(shape_.width + dx, 0, shape_.width);
-    for (int x = first; x < last; ++x) {
-      const int from = flip ? shape_.width - 1 - (x - dx) : x - dx;
-      std::memcpy(out + static_cast<size_t>(x) * pixel,
-                  row + static_cast<size_t>(from) * pixel,
-                  static_cast<size_t>(pixel));
+    const auto at = static_cast<size_t>(first) * pixel;
+    const auto length = static_cast<size_t>(last - first) * pixel;
+    if (length == 0) continue;
+    if (flip) {
+      const int from = shape_.width - last + dx;
+      mirror(row + static_cast<size_t>(from) * pixel, length, pixel, out + at);
+    } else {
+      std::memcpy(out + at, row + static_cast<size_t>(first - dx) * pixel,
+                  length);
     }
   }
 }

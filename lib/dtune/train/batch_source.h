@@ -37,7 +37,8 @@ class BatchSource {
  public:
   // Throws Error(data) where a label is none of the data's classes.
   BatchSource(std::shared_ptr<const PreparedData> data,
-              std::vector<Split> splits, const Normalization& normalization);
+              const std::vector<Split>& splits,
+              const Normalization& normalization);
 
   int64_t count() const { return count_; }
   const Shape& image_shape() const { return shape_; }

@@ -1,5 +1,6 @@
 #include "dtune/train/checkpoint.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <utility>

@@ -14,6 +14,8 @@
 namespace dtune {
 namespace {
 
+constexpr std::string_view kCuda = "cuda";
+
 int cuda_count() {
   if (!at::hasCUDA() || !c10::impl::hasDeviceGuardImpl(at::kCUDA)) return 0;
   return c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
@@ -26,7 +28,6 @@ int cuda_count() {
 
 // The ordinal of "cuda" or "cuda:n".
 int parse_ordinal(const std::string& text) {
-  constexpr std::string_view kCuda = "cuda";
   const std::string_view view = text;
   if (view == kCuda) return 0;
   int ordinal = -1;

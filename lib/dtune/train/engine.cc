@@ -16,11 +16,12 @@
 namespace dtune {
 namespace {
 
+constexpr int64_t kSize = 768;
+constexpr double kOperations = 2.0 * kSize * kSize * kSize;
+
 // Rate of one thread at multiplying matrices: the best of three, so that other
 // processes disturb it little.
 double measure_gflops() {
-  constexpr int64_t kSize = 768;
-  constexpr double kOperations = 2.0 * kSize * kSize * kSize;
   const SingleThread one;
   const at::Tensor a = at::ones({kSize, kSize}, at::kFloat);
   at::Tensor product = at::mm(a, a);  // starts the BLAS

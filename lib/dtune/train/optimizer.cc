@@ -1,5 +1,6 @@
 #include "dtune/train/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>

@@ -1,6 +1,7 @@
 #include "dtune/train/plugin.h"
 
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -33,7 +34,7 @@ std::vector<fs::path> library_folders() {
 fs::path find_library() {
   std::string tried;
   for (const fs::path& folder : library_folders()) {
-    const fs::path file = (folder / kLibrary).lexically_normal();
+    fs::path file = (folder / kLibrary).lexically_normal();
     std::error_code error;
     if (fs::exists(file, error)) return file;
     tried += (tried.empty() ? "" : ", ") + file.string();
@@ -84,7 +85,7 @@ Engine& load() {
 }  // namespace
 
 Engine& load_engine() {
-  static Engine& engine = load();
+  static const std::reference_wrapper<Engine> engine = load();
   return engine;
 }
 

@@ -12,6 +12,8 @@
 namespace dtune {
 namespace {
 
+constexpr int kLargestArenaBlock = 32 << 20;  // glibc's own limit
+
 template <typename Function>
 Function* loaded_function(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
@@ -27,7 +29,6 @@ void set_threads(int threads) {
 
 void prepare_once() {
 #ifdef M_MMAP_THRESHOLD
-  constexpr int kLargestArenaBlock = 32 << 20;  // glibc's own limit
   ::mallopt(M_MMAP_THRESHOLD, kLargestArenaBlock);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif

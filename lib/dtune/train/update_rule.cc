@@ -15,12 +15,6 @@ struct Pointers {
   float* __restrict__ second;
 };
 
-Pointers pointers(const UpdateArrays& arrays, int64_t begin) {
-  return {arrays.weights.data() + begin, arrays.gradients.data() + begin,
-          arrays.first.data() + begin,
-          arrays.second.empty() ? nullptr : arrays.second.data() + begin};
-}
-
 struct SgdFactors {
   float lr, l2, momentum, scale;
 };
@@ -55,15 +49,22 @@ void adam(const AdamFactors& f, const Pointers& p, int64_t n) {
   float* __restrict__ g = p.g;
   float* __restrict__ m = p.first;
   float* __restrict__ s = p.second;
-  constexpr auto kEpsilon = static_cast<float>(kAdamEpsilon);
+  const auto epsilon = static_cast<float>(kAdamEpsilon);
   for (int64_t i = 0; i < n; ++i) {
     const float weight = w[i] * f.keep;
     const float gradient = g[i] * f.scale + f.coupled * w[i];
     m[i] = f.b1 * m[i] + f.new1 * gradient;
     s[i] = f.b2 * s[i] + f.new2 * gradient * gradient;
-    w[i] = weight - f.rate * m[i] / (std::sqrt(s[i]) * f.root + kEpsilon);
+    w[i] = weight - f.rate * m[i] / (std::sqrt(s[i]) * f.root + epsilon);
     g[i] = 0;
   }
+}
+
+SgdFactors sgd_factors(const TrainSpec& train, const UpdateStep& step,
+                       double l2) {
+  return {static_cast<float>(step.lr), static_cast<float>(l2),
+          static_cast<float>(train.momentum),
+          static_cast<float>(step.gradient_scale)};
 }
 
 AdamFactors adam_factors(const TrainSpec& train, const UpdateStep& step,
@@ -91,15 +92,14 @@ void apply_update(const TrainSpec& train, const UpdateStep& step,
   DTUNE_CHECK(arrays.first.size() == arrays.weights.size());
   DTUNE_CHECK(plain || arrays.second.size() == arrays.weights.size());
   for (const DecayRun& run : runs) {
-    const Pointers p = pointers(arrays, run.begin);
     const int64_t n = run.end - run.begin;
+    Pointers p{arrays.weights.data() + run.begin,
+               arrays.gradients.data() + run.begin,
+               arrays.first.data() + run.begin, nullptr};
     if (plain) {
-      const SgdFactors f{static_cast<float>(step.lr),
-                         static_cast<float>(run.l2),
-                         static_cast<float>(train.momentum),
-                         static_cast<float>(step.gradient_scale)};
-      sgd(f, train.nesterov, p, n);
+      sgd(sgd_factors(train, step, run.l2), train.nesterov, p, n);
     } else {
+      p.second = arrays.second.data() + run.begin;
       adam(adam_factors(train, step, run.l2), p, n);
     }
   }
