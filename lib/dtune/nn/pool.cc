@@ -62,7 +62,7 @@ class AvgPool : public Layer {
     if (need_dx) {
       dx = at::avg_pool2d_backward(dy, saved.tensors.at(0), window_.kernel,
                                    window_.stride, window_.padding, false, true,
-                                   c10::nullopt);
+                                   {});
     }
     saved.tensors.clear();
     return dx;
@@ -99,13 +99,13 @@ class Flatten : public Layer {
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
     if (saved) saved->input_shape = x.sizes().vec();
-    return x.flatten(1);
+    return flatten_image(x);
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     if (!need_dx) return {};
-    return channels_last(dy.view(saved.input_shape));
+    return unflatten_image(dy.contiguous(), saved.input_shape);
   }
 };
 
