@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <new>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "dtune/base/file.h"
+#include "dtune/base/random.h"
 
 namespace dtune::toy {
 namespace {
@@ -36,7 +38,7 @@ class ToySession final : public TrialSession {
   StepReport run_step(const std::atomic<bool>& stop) override {
     const int step = steps_ + 1;
     misbehave(step);
-    const auto end = std::chrono::steady_clock::now() + pause_;
+    const auto end = std::chrono::steady_clock::now() + pause_ + jitter(step);
     while (std::chrono::steady_clock::now() < end) {
       if (stop) throw StepStopped{};
       std::this_thread::sleep_for(milliseconds(1));
@@ -62,6 +64,15 @@ class ToySession final : public TrialSession {
   }
 
  private:
+  // Where a test wants it: some steps take longer, as the machine likes.
+  milliseconds jitter(int step) const {
+    const char* seed = std::getenv("TOY_DELAY_SEED");
+    if (seed == nullptr) return milliseconds(0);
+    Rng rng(mix_seed(
+        {hash_text(seed), uint64_t(assignment_.trial), uint64_t(step)}));
+    return milliseconds(rng.below(20));
+  }
+
   void misbehave(int step) {
     if (mode_ == "invalid") {
       throw TrialFailure(Reason::said_invalid, "no such lr");

@@ -193,6 +193,7 @@ void Agent::from_coordinator(const std::string& frame) {
 void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
   welcome_frame_ = frame;
   heartbeat_ = Duration(welcome.heartbeat_ns);
+  next_heartbeat_ = system_clock().now();  // not when it was due before
   lease_ = Duration(welcome.lease_ns);
   slot_options_.grace = Duration(welcome.grace_ns);
   slot_options_.memory_bytes =

@@ -156,6 +156,7 @@ std::optional<StepReport> CommandSession::read_report() {
     std::string text;
     child_->read_out(text);
     if (text.empty()) break;
+    std::fputs(text.c_str(), stderr);  // to the agent's log
     lines_.add(text);
   }
   if (!child_->status()) return std::nullopt;
@@ -235,15 +236,14 @@ void CommandSession::fail(Reason reason, const std::string& text,
 void CommandSession::read_errors() {
   std::string text;
   child_->read_err(text);
+  if (text.empty()) return;
+  std::fputs(text.c_str(), stderr);
   keep_tail(text);
 }
 
-// What is no report goes on to the agent's log.
 void CommandSession::keep_tail(const std::string& text) {
-  if (text.empty()) return;
-  std::fputs(text.c_str(), stderr);
   tail_ += text;
-  if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+  if (tail_.size() > 2 * kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
 }
 
 void CommandSession::wait_for_output() {

@@ -82,9 +82,20 @@ void Conductor::begin_final(const Trial& best) {
                       "its coordinator had ended");
     }
     finals_.push_back(trial.id);
-    if (trial.state != TrialState::complete) retry_.insert(trial.id);
   }
   while (finals_.size() < count) add_final(static_cast<int>(finals_.size()));
+  for (const TrialId id : finals_) {
+    Trial& trial = study_.trial(id);
+    if (count > 1 && trial.steps() >= final_horizon()) {
+      // The search has trained it to the end; only the winner is tested.
+      if (trial.state != TrialState::complete) {
+        records_.change(trial, TrialState::complete, Reason::horizon,
+                        "reached the horizon");
+      }
+    } else {
+      retry_.insert(id);
+    }
+  }
   changed_ = true;
 }
 
@@ -110,7 +121,6 @@ void Conductor::add_final(int index) {
   const bool same_training = spec.data == FinalData::train && spec.epochs == 0;
   if (index == 0 && same_training) continue_search_training(trial, best);
   finals_.push_back(id);
-  retry_.insert(id);
 }
 
 // The search has trained this very model already, up to its checkpoint: the

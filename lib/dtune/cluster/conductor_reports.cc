@@ -130,7 +130,7 @@ void Conductor::go_on(Trial& trial, const Verdict& verdict, bool reached) {
   const int target = grant(trial);
   if (target > fleet_.slots()[*slot].granted) {
     fleet_.extend(*slot, target);
-  } else if (fleet_.slots()[*slot].at_target) {
+  } else if (trial.steps() >= fleet_.slots()[*slot].granted) {
     // Only the budget of steps can have left it there. It keeps its target, so
     // a larger budget takes it up again.
     records_.decide(trial, "pause", "the budget of steps is spent");

@@ -1,0 +1,160 @@
+#include "dtune/cluster/command_runner.h"
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "cluster/toy.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/file.h"
+#include "dtune/cluster/process.h"
+#include "dtune/cluster/worker.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(20);
+const std::atomic<bool> kGoOn{false};
+
+TrialAssignment command(const std::string& script, int horizon = 3) {
+  TrialAssignment out;
+  out.study_id = "command-test";
+  out.trial = 7;
+  out.attempt = 1;
+  out.point = toy::point(0.25);
+  out.seed = 99;
+  out.horizon = horizon;
+  out.recipe = toy::recipe(1);
+  out.recipe.command = CommandSpec{};
+  out.recipe.command->argv = {"sh", "-c", script, "sh", "--lr={lr}"};
+  return out;
+}
+
+std::unique_ptr<TrialSession> start(const TrialAssignment& assignment) {
+  return make_command_runner()->start(assignment);
+}
+
+Reason failure_of(TrialSession& session) {
+  try {
+    session.run_step(kGoOn);
+  } catch (const TrialFailure& e) {
+    return e.reason();
+  }
+  return Reason::none;
+}
+
+bool within_patience(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+size_t processes() {
+  return find_marked({"DTUNE_STUDY=command-test", "DTUNE_TRIAL=7"}).size();
+}
+
+}  // namespace
+
+TEST_CASE("a program gets its point and is heard step by step") {
+  auto session = start(command(
+      "echo hello; echo step=1 train_loss=2; echo step=1 val_accuracy=0.5; "
+      "echo val_accuracy=$DTUNE_PARAM_LR seed=$DTUNE_SEED; "
+      "echo $1 trial=$DTUNE_TRIAL val_accuracy=1; exec sleep 1000"));
+  StepReport report = session->run_step(kGoOn);
+  CHECK(report.step == 1);
+  CHECK(report.metrics.at("train_loss") == 2);
+  report = session->run_step(kGoOn);
+  CHECK(report.step == 2);
+  CHECK(report.metrics.at("val_accuracy") == 0.25);
+  CHECK(report.metrics.at("seed") == 99);
+  report = session->run_step(kGoOn);
+  CHECK(report.metrics.at("--lr") == 0.25);
+  CHECK(report.metrics.at("trial") == 7);
+  CHECK(session->steps_done() == 3);
+}
+
+TEST_CASE("a program that ends early says so after its last step") {
+  auto session = start(command("echo val_accuracy=0.5", kOpenHorizon));
+  StepReport report = session->run_step(kGoOn);
+  if (!report.last) report = session->run_step(kGoOn);
+  CHECK(report.last);
+  CHECK(report.step == 1);
+  CHECK(report.metrics.at("val_accuracy") == 0.5);
+}
+
+TEST_CASE("a program's failures are told apart") {
+  auto failing = start(command("echo oops >&2; exit 3"));
+  try {
+    failing->run_step(kGoOn);
+    FAIL("no failure");
+  } catch (const CommandExit& e) {
+    CHECK(e.reason() == Reason::bad_output);
+    CHECK(e.exit_code() == 3);
+    CHECK(std::string(e.what()) ==
+          "the program ended with exit code 3; it last wrote: oops");
+  }
+  CHECK(failure_of(*start(command("exit 42"))) == Reason::said_invalid);
+  CHECK(failure_of(*start(command("echo 'dtune: invalid: no'; sleep 9"))) ==
+        Reason::said_invalid);
+  CHECK(failure_of(*start(command("kill -SEGV $$"))) == Reason::crashed);
+  CHECK(failure_of(*start(command("echo done"))) == Reason::bad_output);
+  CHECK(failure_of(*start(command("echo step=2 val_accuracy=1"))) ==
+        Reason::bad_output);
+}
+
+TEST_CASE("a program that does not exist fails its trial, by name") {
+  TrialAssignment assignment = command("");
+  assignment.recipe.command->argv = {"/nonexistent/trainer"};
+  CHECK_THROWS_WITH_AS(start(assignment),
+                       "/nonexistent/trainer: cannot be run: No such file or "
+                       "directory (is it installed and executable?)",
+                       CommandExit);
+}
+
+TEST_CASE("a stopped step is resumed where it was") {
+  const TemporaryDirectory folder;
+  const std::string go = (folder.path() / "go").string();
+  auto session = start(command("while ! [ -e " + go +
+                               " ]; do sleep 0.01; done; "
+                               "echo val_accuracy=0.5; exec sleep 1000"));
+  const std::atomic<bool> stop{true};
+  CHECK_THROWS_AS(session->run_step(stop), StepStopped);
+  write_file_atomic(go, "", false);
+  CHECK(session->run_step(kGoOn).step == 1);
+}
+
+TEST_CASE("a program starts from what it checkpointed, and may repeat itself") {
+  TrialAssignment assignment = command(
+      "echo step=1 val_accuracy=0.1; echo step=2 val_accuracy=0.2; "
+      "echo step=3 val_accuracy=0.$DTUNE_STEP");
+  assignment.resume_step = 2;
+  auto session = start(assignment);
+  CHECK(session->steps_done() == 2);
+  const StepReport report = session->run_step(kGoOn);
+  CHECK(report.step == 3);
+  CHECK(report.metrics.at("val_accuracy") == 0.2);
+}
+
+TEST_CASE("ending a session ends all that its program has started") {
+  {
+    auto session = start(command(
+        "sleep 1000 & setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' & "
+        "echo val_accuracy=1; wait"));
+    session->run_step(kGoOn);
+    CHECK(within_patience([] { return processes() >= 3; }));
+  }
+  CHECK(within_patience([] { return processes() == 0; }));
+}
+
+TEST_CASE("a program that writes without end is heard and stays small") {
+  auto session =
+      start(command("yes | head -c 3000000; echo; "
+                    "head -c 3000000 /dev/zero; echo; "
+                    "echo val_accuracy=1; exec sleep 1000"));
+  CHECK(session->run_step(kGoOn).step == 1);
+}

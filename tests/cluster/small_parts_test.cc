@@ -1,0 +1,197 @@
+// The parts of cluster that need no process: retries, budgets, warm sessions,
+// sidecars, lines of programs.
+#include <cmath>
+
+#include "cluster/toy.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/file.h"
+#include "dtune/cluster/budget.h"
+#include "dtune/cluster/command_lines.h"
+#include "dtune/cluster/retry_policy.h"
+#include "dtune/cluster/sidecar.h"
+#include "dtune/cluster/warm_sessions.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+class FixedSession final : public TrialSession {
+ public:
+  FixedSession(int steps, uint64_t bytes) : steps_(steps), bytes_(bytes) {}
+  int steps_done() const override { return steps_; }
+  StepReport run_step(const std::atomic<bool>&) override { return {}; }
+  uint64_t resident_bytes() const override { return bytes_; }
+  std::map<std::string, double> finish_final() override { return {}; }
+
+ private:
+  int steps_;
+  uint64_t bytes_;
+};
+
+std::unique_ptr<TrialSession> session(int steps, uint64_t bytes = 10) {
+  return std::make_unique<FixedSession>(steps, bytes);
+}
+
+wire::Report report_of(TrialId trial, int step) {
+  wire::Report report;
+  report.trial = trial;
+  report.report.step = step;
+  report.report.metrics = {{"val_accuracy", 0.1 * step}};
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("what would fail the same way again is not tried again") {
+  AttemptHistory first{1, Reason::none, -1};
+  CHECK(should_retry(Reason::crashed, 1, first, 2));
+  CHECK(should_retry(Reason::node_lost, -1, first, 2));
+  CHECK(!should_retry(Reason::diverged, -1, first, 2));
+  CHECK(!should_retry(Reason::out_of_memory, -1, first, 2));
+  CHECK(!should_retry(Reason::said_invalid, 42, first, 2));
+  CHECK(!should_retry(Reason::wall_clock, -1, first, 2));
+  AttemptHistory same{2, Reason::bad_output, 3};
+  CHECK(!should_retry(Reason::bad_output, 3, same, 5));
+  CHECK(should_retry(Reason::bad_output, 4, same, 5));
+  AttemptHistory often{3, Reason::killed, -1};
+  CHECK(!should_retry(Reason::killed, -1, often, 2));
+  CHECK(retry_rule(Reason::wall_clock).final_state == TrialState::timed_out);
+}
+
+TEST_CASE("a budget counts what was spent before, and not what is invalid") {
+  Study study = toy::study(toy::recipe(3), "budget");
+  for (TrialId id = 1; id <= 3; ++id) {
+    Trial trial;
+    trial.id = id;
+    if (id == 3) trial.state = TrialState::invalid;
+    trial.curve.resize(2);
+    trial.curve[0].step = 1;
+    trial.curve[1].step = 2;
+    study.trials.push_back(trial);
+  }
+  BudgetSpec spec{3, std::chrono::seconds(10), 9};
+  BudgetMeter meter(spec, study);
+  CHECK(meter.trials() == 2);
+  CHECK(meter.trials_left());
+  meter.trial_started();
+  CHECK(!meter.trials_left());
+  CHECK(meter.steps_left(2) == 9 - meter.steps() - 2);
+  CHECK(!meter.time_spent(9.9));
+  CHECK(meter.time_spent(10));
+}
+
+TEST_CASE("warm sessions leave in the order in which they were last used") {
+  WarmSessions warm;
+  warm.set_limits(25, 0);
+  warm.put(1, 1, session(2));
+  warm.put(2, 1, session(2));
+  warm.put(3, 1, session(2));  // 30 bytes: the first goes
+  CHECK(warm.size() == 2);
+  CHECK(warm.take(1, 2, 2) == nullptr);
+  CHECK(warm.take(2, 2, 2) != nullptr);
+  warm.set_limits(1000, 1);
+  warm.put(4, 1, session(2));
+  CHECK(warm.size() == 1);
+  warm.put(5, 1, session(2, 5000));  // larger than all that is allowed
+  CHECK(warm.size() == 0);
+}
+
+TEST_CASE("a warm session is of use only where nobody else went on") {
+  WarmSessions warm;
+  warm.set_limits(1000, 0);
+  warm.put(1, 1, session(2));
+  CHECK(warm.take(1, 3, 2) == nullptr);  // attempt 2 was somewhere else
+  CHECK(warm.size() == 0);
+  warm.put(1, 1, session(2));
+  CHECK(warm.take(1, 2, 3) == nullptr);  // the database has a step more
+  warm.put(1, 1, session(2));
+  CHECK(warm.take(1, 2, 2) != nullptr);
+}
+
+TEST_CASE("a sidecar gives back the reports of its trial, and no other's") {
+  const TemporaryDirectory folder;
+  const auto checkpoint = folder.path() / "c";
+  const std::vector<wire::Report> reports{report_of(4, 2), report_of(4, 3)};
+  write_sidecar(checkpoint, "study", reports);
+  const auto back = read_sidecar(checkpoint, "study", 4);
+  REQUIRE(back.size() == 2);
+  CHECK(back[1].report.metrics.at("val_accuracy") == doctest::Approx(0.3));
+  CHECK(read_sidecar(checkpoint, "study", 5).empty());
+  CHECK(read_sidecar(checkpoint, "other", 4).empty());
+  CHECK(read_sidecar(folder.path() / "d", "study", 4).empty());
+}
+
+TEST_CASE("a damaged sidecar is as good as none") {
+  const TemporaryDirectory folder;
+  const auto checkpoint = folder.path() / "c";
+  const std::vector<wire::Report> reports{report_of(4, 2)};
+  write_sidecar(checkpoint, "study", reports);
+  const std::string whole = read_file(sidecar_path(checkpoint));
+  for (size_t size = 0; size + 1 < whole.size(); ++size) {
+    write_file_atomic(sidecar_path(checkpoint), whole.substr(0, size), false);
+    CHECK(read_sidecar(checkpoint, "study", 4).empty());
+  }
+}
+
+TEST_CASE("a line of name=number words is a report") {
+  const auto line = parse_command_line(
+      "step=3 val_accuracy=0.91, train_loss=+1e-3;\r", "val_accuracy");
+  REQUIRE(line);
+  CHECK(line->step == 3);
+  CHECK(line->metrics == std::map<std::string, double>{{"val_accuracy", 0.91},
+                                                       {"train_loss", 1e-3}});
+  const auto loose =
+      parse_command_line("Epoch 2: val_accuracy=nan lr = 3", "val_accuracy");
+  REQUIRE(loose);
+  CHECK(!loose->step);
+  CHECK(std::isnan(loose->metrics.at("val_accuracy")));
+  CHECK(
+      parse_command_line("val_loss=inf", "val_loss")->metrics.at("val_loss") ==
+      HUGE_VAL);
+}
+
+TEST_CASE("talk is no report") {
+  for (const char* text :
+       {"", "   ", "loading size=3 images", "step=1",
+        "val_accuracy=", "val_accuracy=0.9x", "=3", "step=0 val_accuracy=1",
+        "step=1.5 val_accuracy=1", "step=nan val_accuracy=1",
+        "step=1e300 val_accuracy=1"}) {
+    CAPTURE(text);
+    CHECK(!parse_command_line(text, "val_accuracy"));
+  }
+}
+
+TEST_CASE("a program can call its point invalid") {
+  const auto line =
+      parse_command_line("dtune: invalid: batch too large", "val_accuracy");
+  REQUIRE(line);
+  CHECK(line->invalid);
+  CHECK(line->why == "batch too large");
+}
+
+TEST_CASE("lines come out whole however they came in") {
+  LineBuffer lines;
+  lines.add("a");
+  CHECK(!lines.next());
+  lines.add("b\nc\n\nd");
+  CHECK(lines.next() == "ab");
+  CHECK(lines.next() == "c");
+  CHECK(lines.next() == "");
+  CHECK(!lines.next());
+  CHECK(lines.next(true) == "d");
+  CHECK(!lines.next(true));
+}
+
+TEST_CASE("a line that never ends costs no memory") {
+  LineBuffer lines;
+  const std::string much(1 << 16, 'x');
+  lines.add(much);
+  CHECK(lines.next()->size() == much.size());
+  for (int i = 0; i < 100; ++i) {
+    lines.add(much);
+    CHECK(!lines.next());
+  }
+  lines.add("tail\nnext\n");
+  CHECK(lines.next() == "next");
+}

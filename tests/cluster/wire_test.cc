@@ -1,0 +1,293 @@
+// A coordinator against a scripted agent: what it does with messages that come
+// late, twice, broken or from nowhere.
+#include <chrono>
+#include <thread>
+
+#include "cluster/toy.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/file.h"
+#include "dtune/cluster/coordinator.h"
+#include "dtune/cluster/protocol.h"
+#include "dtune/cluster/socket.h"
+#include "dtune/store/trial_store.h"
+#include "dtune/tuner/factory.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(20);
+
+// An agent of one slot, and its worker, that say what they are told to.
+class Script {
+ public:
+  explicit Script(const std::string& endpoint, const std::string& name = "a")
+      : name_(name), socket_(context_, Socket::Kind::dealer) {
+    socket_.connect(endpoint);
+  }
+
+  void send(const wire::Message& message) { send_raw(encode(message)); }
+  void send_raw(const std::string& bytes) { socket_.send(Frames{bytes}); }
+
+  void join() {
+    wire::Hello hello;
+    hello.study_id = "wire";
+    hello.node = hello.agent = name_;
+    send(hello);
+    expect<wire::Welcome>();
+    send(wire::SlotUp{0, 1});
+  }
+
+  void report(const wire::Assign& lease, int step, double value = 0.5) {
+    wire::Report report;
+    report.trial = lease.trial;
+    report.attempt = lease.attempt;
+    report.report.step = step;
+    report.report.metrics = {{"val_accuracy", value}};
+    send(report);
+  }
+
+  // The next message of this type; heartbeats and all else are skipped.
+  template <class T>
+  T expect() {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < end) {
+      while (!inbox_.empty()) {
+        const wire::Message message = decode(inbox_.front());
+        inbox_.erase(inbox_.begin());
+        if (const auto* wanted = std::get_if<T>(&message)) return *wanted;
+      }
+      PollSet polls;
+      polls.add(socket_);
+      polls.wait(std::chrono::milliseconds(20));
+      send(wire::Heartbeat{});
+      if (auto frames = socket_.receive()) inbox_ = *frames;
+    }
+    throw Error(ErrorKind::comm, "the message that is expected did not come");
+  }
+
+ private:
+  const std::string name_;
+  SocketContext context_;
+  Socket socket_;
+  Frames inbox_;
+};
+
+// Runs a coordinator of `trials` trials against `script` on a thread.
+struct Stage {
+  SocketDirectory sockets;
+  TemporaryDirectory folder;
+  Study study;
+  std::unique_ptr<TrialStore> store = make_memory_store();
+  StudyOutcome outcome;
+  std::string problem;
+
+  explicit Stage(int trials) {
+    Recipe recipe = toy::recipe(trials);
+    recipe.final_training.enabled = false;
+    study = toy::study(recipe, "wire");
+    study.horizon = 2;
+  }
+
+  template <class Act>
+  void run(Act act) {
+    toy::ListSampler sampler({toy::point(0.5)});
+    const auto scheduler = make_scheduler(study.recipe, study.horizon);
+    ProgressSink sink;
+    CoordinatorOptions options;
+    // Not "ipc", where agents are known by their process.
+    options.endpoint = "tcp://127.0.0.1:*";
+    options.checkpoints = folder.path() / "checkpoints";
+    options.agent_timeout = kPatience;
+    Coordinator coordinator(study, *store, sampler, *scheduler, sink,
+                            system_clock(), options);
+    std::thread thread([&] {
+      try {
+        act(coordinator.endpoint());
+      } catch (const std::exception& e) {
+        problem = e.what();
+      }
+    });
+    const std::atomic<int> never{0};
+    outcome = coordinator.run(never);
+    thread.join();
+    CHECK(problem == "");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a report that comes twice counts once") {
+  Stage stage(1);
+  stage.run([](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    const auto lease = agent.expect<wire::Assign>();
+    agent.report(lease, 1);
+    agent.report(lease, 1);
+    agent.report(lease, 2);
+    agent.report(lease, 2);
+    agent.expect<wire::Stop>();
+    agent.send(wire::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.study.trial(1).curve.size() == 2);
+  CHECK(stage.store->load_trials().front().curve.size() == 2);
+}
+
+TEST_CASE("what an old attempt says is dropped and acknowledged") {
+  Stage stage(1);
+  stage.run([](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    const auto first = agent.expect<wire::Assign>();
+    wire::Ended ended;
+    ended.trial = first.trial;
+    ended.attempt = first.attempt;
+    ended.outcome = wire::Outcome::failed;
+    ended.reason = Reason::killed;
+    agent.send(ended);
+    const auto second = agent.expect<wire::Assign>();
+    CHECK(second.trial == first.trial);
+    CHECK(second.attempt == first.attempt + 1);
+    agent.report(first, 1, 0.9);  // late
+    CHECK(agent.expect<wire::Ack>().attempt == first.attempt);
+    agent.report(second, 1, 0.1);
+    agent.report(second, 2, 0.1);
+    agent.expect<wire::Stop>();
+    agent.send(wire::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.study.trial(1).curve.front().metrics.at("val_accuracy") == 0.1);
+}
+
+TEST_CASE("garbage, other versions and strangers do not disturb a study") {
+  Stage stage(1);
+  stage.run([](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    const auto lease = agent.expect<wire::Assign>();
+    {
+      Script stranger(endpoint, "stranger");
+      stranger.report(lease, 1, 9.0);
+      CHECK(stranger.expect<wire::Bye>().again);
+      stranger.send_raw(
+          "\x93\x09\xa3"
+          "ack\x80");
+      // Its heartbeats are answered, too.
+      while (stranger.expect<wire::Bye>().why.find("protocol version 9") ==
+             std::string::npos) {
+      }
+      wire::Hello hello;
+      hello.study_id = "another";
+      stranger.send(hello);
+      while (stranger.expect<wire::Bye>().why.find("not 'another'") ==
+             std::string::npos) {
+      }
+      stranger.send_raw(std::string(kMaxMessageBytes + 1, 'x'));
+    }
+    agent.send_raw("");
+    agent.send_raw("garbage");
+    agent.send_raw(encode(wire::Stop{}).substr(0, 5));
+    wire::Report wrong_slot;
+    wrong_slot.slot = 5;
+    wrong_slot.trial = lease.trial;
+    wrong_slot.attempt = lease.attempt;
+    wrong_slot.report.step = 1;
+    agent.send(wrong_slot);
+    agent.report({.slot = 0, .trial = 1'000'000, .attempt = 1}, 1);
+    agent.report(lease, 1);
+    agent.report(lease, 2);
+    agent.expect<wire::Stop>();
+    agent.send(wire::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.study.trials.size() == 1);
+  CHECK(stage.study.trial(1).curve.front().metrics.at("val_accuracy") == 0.5);
+}
+
+TEST_CASE("an agent that connects anew keeps its leases") {
+  Stage stage(1);
+  stage.run([](const std::string& endpoint) {
+    wire::Assign lease;
+    {
+      Script agent(endpoint);
+      agent.join();
+      lease = agent.expect<wire::Assign>();
+      agent.report(lease, 1);
+    }
+    Script agent(endpoint);  // the same name over another connection
+    agent.join();
+    agent.report(lease, 2);
+    agent.expect<wire::Stop>();
+    agent.send(wire::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.study.trial(1).attempt == 1);
+}
+
+TEST_CASE("an agent that falls silent loses its leases to another") {
+  Stage stage(1);
+  stage.run([](const std::string& endpoint) {
+    Script silent(endpoint, "silent");
+    silent.join();
+    const auto first = silent.expect<wire::Assign>();
+    Script other(endpoint, "other");
+    other.join();
+    const auto second = other.expect<wire::Assign>();
+    CHECK(second.trial == first.trial);
+    CHECK(second.attempt == first.attempt + 1);
+    silent.report(first, 1, 0.9);  // back from a partition
+    CHECK(silent.expect<wire::Bye>().again);
+    other.report(second, 1, 0.1);
+    other.report(second, 2, 0.1);
+    other.expect<wire::Stop>();
+    other.send(wire::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.study.trial(1).reason == Reason::horizon);
+  CHECK(stage.study.trial(1).curve.front().metrics.at("val_accuracy") == 0.1);
+}
+
+TEST_CASE("a step out of order ends the lease") {
+  Stage stage(1);
+  stage.run([](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    const auto lease = agent.expect<wire::Assign>();
+    agent.report(lease, 2);
+    const auto order = agent.expect<wire::Kill>();
+    wire::Ended ended;
+    ended.trial = lease.trial;
+    ended.attempt = lease.attempt;
+    ended.outcome = wire::Outcome::failed;
+    ended.reason = order.reason;
+    ended.detail = order.why;
+    agent.send(ended);
+    const auto second = agent.expect<wire::Assign>();
+    agent.report(second, 1);
+    agent.report(second, 2);
+    agent.expect<wire::Stop>();
+    agent.send(wire::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.study.trial(1).failures == 1);
+}
+
+TEST_CASE("a study that nobody works on says so") {
+  Stage stage(1);
+  Recipe recipe = stage.study.recipe;
+  toy::ListSampler sampler({toy::point(0.5)});
+  const auto scheduler = make_scheduler(recipe, 2);
+  ProgressSink sink;
+  CoordinatorOptions options;
+  options.endpoint = stage.sockets.endpoint("c");
+  options.agent_timeout = std::chrono::milliseconds(100);
+  Coordinator coordinator(stage.study, *stage.store, sampler, *scheduler, sink,
+                          system_clock(), options);
+  const std::atomic<int> never{0};
+  const StudyOutcome outcome = coordinator.run(never);
+  CHECK(outcome.state == StudyState::failed);
+  CHECK(outcome.why.find("no agent has joined within 0s") == 0);
+}
