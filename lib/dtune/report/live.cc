@@ -1,6 +1,7 @@
 #include "dtune/report/live.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
@@ -95,8 +96,7 @@ std::string best_line(const Study& study, const TextStyle& style) {
 
 std::string rate_text(double samples_per_second) {
   return samples_per_second > 0
-             ? format_count(static_cast<int64_t>(samples_per_second + 0.5)) +
-                   " img/s"
+             ? format_count(std::llround(samples_per_second)) + " img/s"
              : "";
 }
 

@@ -264,7 +264,7 @@ std::string shell_quoted(const std::string& word) {
   const std::string plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
       ",:=@%+";
-  const std::string safe = printable(word);
+  std::string safe = printable(word);
   if (!safe.empty() && safe.find_first_not_of(plain) == std::string::npos) {
     return safe;
   }
