@@ -17,7 +17,7 @@ class Linear : public Layer {
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
-    const at::Tensor flat = flatten_image(x);
+    const at::Tensor flat = x.flatten(1);
     if (saved) {
       saved->tensors = {flat};
       saved->input_shape = x.sizes().vec();
@@ -33,7 +33,7 @@ class Linear : public Layer {
     weight_.gradient.addmm_(dy.t(), flat);
     if (bias_) bias_->gradient.add_(dy.sum(0));
     if (!need_dx) return {};
-    return unflatten_image(at::mm(dy, weight_.value), saved.input_shape);
+    return channels_last(at::mm(dy, weight_.value).view(saved.input_shape));
   }
 
  private:

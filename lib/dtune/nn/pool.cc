@@ -99,13 +99,13 @@ class Flatten : public Layer {
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
     if (saved) saved->input_shape = x.sizes().vec();
-    return flatten_image(x);
+    return x.flatten(1);
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     if (!need_dx) return {};
-    return unflatten_image(dy.contiguous(), saved.input_shape);
+    return channels_last(dy.view(saved.input_shape));
   }
 };
 

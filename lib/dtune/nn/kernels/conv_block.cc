@@ -31,9 +31,9 @@ void transform_filter(const float* g, float* to, int64_t step) {
     half[2][j] = 0.5F * (sum - g[3 + j]);
     half[3][j] = g[6 + j];
   }
-  for (int i = 0; i < 4; ++i) {
+  for (int64_t i = 0; i < 4; ++i) {
     const float sum = half[i][0] + half[i][2];
-    to[(4 * i) * step] = half[i][0];
+    to[4 * i * step] = half[i][0];
     to[(4 * i + 1) * step] = 0.5F * (sum + half[i][1]);
     to[(4 * i + 2) * step] = 0.5F * (sum - half[i][1]);
     to[(4 * i + 3) * step] = half[i][2];
@@ -184,7 +184,8 @@ void expand_gradient(const BlockShape& shape, const float* dy,
       float* tile = dense + r * row + int64_t{c} * shape.outputs;
       for (int o = 0; o < shape.outputs; ++o, ++dy, ++choice) {
         if (*choice == kDead) continue;
-        tile[(*choice / 2) * row + (*choice % 2) * shape.outputs + o] = *dy;
+        const int column = *choice % 2 * shape.outputs;
+        tile[*choice / 2 * row + column + o] = *dy;
       }
     }
   }
