@@ -264,6 +264,20 @@ layers:
         "name, or {its fields})");
 }
 
+TEST_CASE("a list of layers is not empty and its names are plain") {
+  CHECK(problem("layers: []") ==
+        "r.yaml:1:9: 'layers' is empty (list some, or name an arch)");
+  CHECK(problem("layers: [conv: {channels: 8, name: a.b}]") ==
+        "r.yaml:1:10: a layer's name is 1 to 64 letters, digits, '_' and '-'");
+}
+
+TEST_CASE("a key's place is known after reading") {
+  const RecipeFile file = parse("sampler: sobl\nseed: 1", {"slots=2"});
+  CHECK(file.where("sampler.kind") == "r.yaml:1:10");
+  CHECK(file.where("resources.slots") == "--set slots");
+  CHECK(file.where("scheduler.kind") == "r.yaml:1:1");
+}
+
 TEST_CASE("an override names itself in its errors") {
   CHECK(problem("seed: 1", {"train.epochs=many"}) ==
         "--set train.epochs: 'train.epochs' must be a finite number, but is "

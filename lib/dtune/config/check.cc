@@ -189,9 +189,35 @@ class Checker {
                          hint.empty() ? " (known: " + list + ")" : hint));
   }
 
+  // They name weights, and stand in dotted keys.
+  void check_layer_names(const std::vector<LayerSpec>& layers) {
+    const auto fits = [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '_' || c == '-';
+    };
+    for (const LayerSpec& layer : layers) {
+      const std::string& name = layer.name;
+      const bool good = !name.empty() && name.size() <= 64 &&
+                        std::all_of(name.begin(), name.end(), fits);
+      if (!good) {
+        diagnostics_.add(layer.where, mark_of_layer(layer),
+                         "a layer's name is 1 to 64 letters, digits, '_' and "
+                         "'-'");
+      }
+      check_layer_names(layer.body);
+      check_layer_names(layer.shortcut);
+    }
+  }
+
   // Expands the model and follows the shapes, as far as they are known
   // without the data.
   void check_model() {
+    const YamlNode* layers_node = find_path(tree_, "model.layers");
+    if (layers_node != nullptr && layers_node->items.empty()) {
+      complain("model.layers",
+               "'layers' is empty (list some, or name an arch)");
+      return;
+    }
+    check_layer_names(recipe_.model.layers);
     DataShape shape = known_data_shape(recipe_.data);
     const bool known = shape.image.channels > 0;
     if (!known) shape.image = {.channels = 3, .height = 224, .width = 224};

@@ -5,6 +5,7 @@
 #include "dtune/base/file.h"
 #include "dtune/base/random.h"
 #include "dtune/config/document.h"
+#include "dtune/config/path.h"
 
 namespace dtune {
 
@@ -40,6 +41,10 @@ RecipeFile RecipeFile::parse(const std::string& yaml, const std::string& name,
                              const std::vector<Override>& overrides) {
   return RecipeFile(std::make_shared<const Document>(
       read_document(yaml, name, directory, overrides)));
+}
+
+std::string RecipeFile::where(const std::string& key) const {
+  return document_->sources.where(mark_of_path(document_->tree, key));
 }
 
 TrialRecipe RecipeFile::with_point(const Point& point) const {

@@ -54,6 +54,10 @@ class RecipeFile {
 
   const Recipe& recipe() const { return recipe_; }
 
+  // Where a dotted key stands ("recipe.yaml:12:9", "--set sampler.kind"), or
+  // the section around it: for errors found after reading.
+  std::string where(const std::string& key) const;
+
   // The recipe of one trial: the point's values written to their keys, then
   // read and checked like a file. Throws RecipeError (an invalid trial).
   TrialRecipe with_point(const Point& point) const;
