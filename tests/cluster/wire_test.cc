@@ -74,12 +74,69 @@ class Script {
   Frames inbox_;
 };
 
+// A store whose disk is full for a while: as SQLite's, it keeps what it is
+// given and says so once per attempt to write.
+class FullDisk final : public TrialStore {
+ public:
+  std::atomic<bool> full{false};
+  std::atomic<int> refused{0};
+
+  void put_study(const StudyRow& row) override {
+    inner_->put_study(row);
+    complain();
+  }
+  void put_trial(const Trial& trial) override {
+    inner_->put_trial(trial);
+    complain();
+  }
+  void put_report(TrialId trial, Attempt attempt, const StepReport& report,
+                  std::function<void()> on_commit) override {
+    inner_->put_report(trial, attempt, report, std::move(on_commit));
+    complain();
+  }
+  void put_event(const TrialEvent& event) override {
+    inner_->put_event(event);
+    complain();
+  }
+  void put_decision(const Decision& decision) override {
+    inner_->put_decision(decision);
+    complain();
+  }
+  void flush() override { complain(); }
+  std::optional<StudyRow> load_study() override { return inner_->load_study(); }
+  std::vector<Trial> load_trials(CurvePart part) override {
+    return inner_->load_trials(part);
+  }
+  std::vector<TrialEvent> load_events(TrialId trial) override {
+    return inner_->load_events(trial);
+  }
+  std::vector<Decision> load_decisions() override {
+    return inner_->load_decisions();
+  }
+
+ private:
+  void complain() {
+    if (!full) return;
+    ++refused;
+    throw Error(ErrorKind::temporary, "study.db: no space left on the disk");
+  }
+
+  std::unique_ptr<TrialStore> inner_ = make_memory_store();
+};
+
+class Notices final : public ProgressSink {
+ public:
+  void on_notice(const std::string& text) override { all += text + "\n"; }
+  std::string all;
+};
+
 // Runs a coordinator of `trials` trials against `script` on a thread.
 struct Stage {
   SocketDirectory sockets;
   TemporaryDirectory folder;
   Study study;
   std::unique_ptr<TrialStore> store = make_memory_store();
+  Notices sink;
   StudyOutcome outcome;
   std::string problem;
 
@@ -94,7 +151,6 @@ struct Stage {
   void run(Act act) {
     toy::ListSampler sampler({toy::point(0.5)});
     const auto scheduler = make_scheduler(study.recipe, study.horizon);
-    ProgressSink sink;
     CoordinatorOptions options;
     // Not "ipc", where agents are known by their process.
     options.endpoint = "tcp://127.0.0.1:*";
@@ -216,6 +272,7 @@ TEST_CASE("an agent that connects anew keeps its leases") {
       agent.join();
       lease = agent.expect<wire::Assign>();
       agent.report(lease, 1);
+      agent.expect<wire::Ack>();
     }
     Script agent(endpoint);  // the same name over another connection
     agent.join();
@@ -273,6 +330,41 @@ TEST_CASE("a step out of order ends the lease") {
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).failures == 1);
+}
+
+TEST_CASE("a full disk holds new leases back, and nothing is lost") {
+  Stage stage(2);
+  auto owned = std::make_unique<FullDisk>();
+  FullDisk& disk = *owned;
+  stage.store = std::move(owned);
+  stage.run([&](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    const auto first = agent.expect<wire::Assign>();
+    disk.full = true;
+    agent.report(first, 1);
+    agent.report(first, 2);  // done, but the next must wait
+    agent.expect<wire::Cut>();
+    const int before = disk.refused;
+    while (disk.refused < before + 2) {  // it tries about once a second
+      agent.send(wire::Heartbeat{});
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    CHECK(stage.store->load_trials().size() == 1);
+    disk.full = false;
+    const auto second = agent.expect<wire::Assign>();
+    CHECK(second.trial == 2);
+    agent.report(second, 1);
+    agent.report(second, 2);
+    agent.expect<wire::Stop>();
+    agent.send(wire::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.store->load_trials().size() == 2);
+  CHECK(stage.sink.all ==
+        "study.db: no space left on the disk; no trial is started until the "
+        "database can be written again, nothing is lost so far\n"
+        "the database can be written again; going on\n");
 }
 
 TEST_CASE("a study that nobody works on says so") {

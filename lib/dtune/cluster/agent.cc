@@ -276,7 +276,9 @@ MonoTime Agent::tick_slots(MonoTime now) {
   for (SlotProcess& s : slots_) {
     const bool was_up = s.up();
     next = std::min(next, s.tick(now));
-    if (was_up && !s.up()) identities_.erase(s.slot());
+    if (!was_up || s.up()) continue;
+    identities_.erase(s.slot());
+    to_workers_.erase(s.slot());
   }
   return next;
 }

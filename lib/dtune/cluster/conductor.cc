@@ -77,7 +77,13 @@ StudyOutcome Conductor::run(const std::atomic<int>& stop) {
 void Conductor::begin() {
   kill_orphans(study_.id);
   if (!options_.checkpoints.empty()) {
-    std::filesystem::create_directories(options_.checkpoints);
+    std::error_code error;
+    std::filesystem::create_directories(options_.checkpoints, error);
+    if (error) {
+      throw Error(ErrorKind::temporary,
+                  fmt::format("{}: cannot be made: {} (checkpoints go there)",
+                              options_.checkpoints.string(), error.message()));
+    }
   }
   study_.state = StudyState::running;
   searched_before_ = study_.searched_seconds;
@@ -224,9 +230,8 @@ void Conductor::check_clocks() {
   }
   if (phase_ == Phase::search && !search_over_ &&
       budget_.time_spent(study_.searched_seconds)) {
-    search_over_ = true;
-    why_over_ = fmt::format("the time budget of {} is spent",
-                            format_duration(study_.recipe.budget.time));
+    end_of_search(fmt::format("the time budget of {} is spent",
+                              format_duration(study_.recipe.budget.time)));
     pause_all(Reason::budget, why_over_);
   }
   if (now >= next_save_) {
@@ -293,10 +298,16 @@ void Conductor::advance() {
   if (phase_ == Phase::done || stop_level_ > 0) return;
   if (phase_ == Phase::final) {
     advance_final();
-  } else if (search_over_ && !any_lease()) {
+  } else if (search_over_ && !any_lease() && (given_up_ || retry_.empty())) {
     update_searched();
     end_search();
   }
+}
+
+// Also for those that are owed a lease: nothing is trained any more.
+void Conductor::end_of_search(const std::string& why) {
+  search_over_ = given_up_ = true;
+  why_over_ = why;
 }
 
 void Conductor::update_searched() {
@@ -311,6 +322,17 @@ void Conductor::tick() {
   sink_.on_tick(study_, cluster_status());
 }
 
+// Its agent is gone, and another has taken its place on the node.
+bool Conductor::is_replaced(const FleetSlot& slot) const {
+  const FleetAgent& own = fleet_.agent_of(slot);
+  if (own.present) return false;
+  const auto& slots = fleet_.slots();
+  return std::any_of(slots.begin(), slots.end(), [&](const FleetSlot& s) {
+    const FleetAgent& other = fleet_.agent_of(s);
+    return other.present && other.node == own.node;
+  });
+}
+
 ClusterStatus Conductor::cluster_status() {
   const MonoTime now = clock_.now();
   ClusterStatus status;
@@ -322,6 +344,7 @@ ClusterStatus Conductor::cluster_status() {
                                status.done_fraction;
   }
   for (const FleetSlot& slot : fleet_.slots()) {
+    if (is_replaced(slot)) continue;
     SlotStatus out;
     out.node = fleet_.agent_of(slot).node;
     out.slot = slot.number;

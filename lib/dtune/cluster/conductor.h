@@ -58,6 +58,8 @@ class Conductor {
   void end(StudyState state, const std::string& why);
   void stop_agents();
   void update_searched();
+  void end_of_search(const std::string& why);
+  bool is_replaced(const FleetSlot& slot) const;
 
   // conductor_leases.cc
   void fill();
@@ -121,6 +123,7 @@ class Conductor {
   std::vector<FleetEvent> events_;
   bool changed_ = true;       // since the scheduler said `wait`
   bool search_over_ = false;  // nothing new is started
+  bool given_up_ = false;     // nor is anything gone on with
   std::string why_over_;
   int invalid_in_a_row_ = 0;
   std::string last_invalid_;

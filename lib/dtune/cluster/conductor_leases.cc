@@ -22,9 +22,7 @@ void Conductor::fill() {
   if (phase_ == Phase::done || stop_level_ > 0 || records_.blocked()) return;
   if (clock_.now() < hold_until_) return;
   while (const auto slot = free_slot()) {
-    const bool spent = phase_ == Phase::search && search_over_ &&
-                       budget_.time_spent(study_.searched_seconds);
-    if (spent) return;
+    if (phase_ == Phase::search && given_up_) return;
     if (const auto id = next_retry()) {
       retry_.erase(*id);
       if (!lease(*id, *slot, Reason::resumed)) return;
@@ -40,9 +38,8 @@ bool Conductor::ask_scheduler(size_t slot) {
   if (budget_.steps_left(outstanding_steps()) == 0) {
     changed_ = false;
     if (budget_.steps_spent()) {
-      search_over_ = true;
-      why_over_ = fmt::format("the budget of {} steps is spent",
-                              study_.recipe.budget.steps);
+      end_of_search(fmt::format("the budget of {} steps is spent",
+                                study_.recipe.budget.steps));
     }
     return false;
   }
@@ -104,9 +101,8 @@ void Conductor::start_trial(const Directive& directive, size_t slot) {
     records_.change(trial, TrialState::invalid, Reason::said_invalid, e.what());
     records_.decide(trial, "invalid", e.what());
     if (++invalid_in_a_row_ >= kMaxInvalidInARow) {
-      search_over_ = true;
-      why_over_ = fmt::format("the last {} points made no valid recipe: {}",
-                              invalid_in_a_row_, last_invalid_);
+      end_of_search(fmt::format("the last {} points made no valid recipe: {}",
+                                invalid_in_a_row_, last_invalid_));
     }
     return;
   }
@@ -126,9 +122,8 @@ bool Conductor::lease(TrialId id, size_t slot, Reason reason) {
     retry_.insert(id);
     changed_ = false;
     if (!any_lease()) {
-      search_over_ = true;
-      why_over_ = fmt::format("the budget of {} steps is spent",
-                              study_.recipe.budget.steps);
+      end_of_search(fmt::format("the budget of {} steps is spent",
+                                study_.recipe.budget.steps));
     }
     return false;
   }
@@ -294,11 +289,9 @@ void Conductor::attempt_failed(Trial& trial, const wire::Ended& ended) {
     budget_.trial_was_invalid();
     last_invalid_ = ended.detail;
     if (++invalid_in_a_row_ >= kMaxInvalidInARow) {
-      search_over_ = true;
-      why_over_ = fmt::format(
-          "the last {} trials called themselves invalid: "
-          "{}",
-          invalid_in_a_row_, last_invalid_);
+      end_of_search(
+          fmt::format("the last {} trials called themselves invalid: {}",
+                      invalid_in_a_row_, last_invalid_));
     }
   }
   if (trial.kind == TrialKind::final) on_final_over(trial, ended);

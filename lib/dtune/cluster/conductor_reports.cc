@@ -13,7 +13,10 @@ void Conductor::on_step(const StepDone& step) {
   if (step.report.attempt != trial.attempt) return;
   if (!record(trial, step)) return;
   // It was told to stop while this was on its way: kept, but decided upon.
-  if (trial.state != TrialState::running) return;
+  if (trial.state != TrialState::running) {
+    records_.save(trial);
+    return;
+  }
   if (trial.kind == TrialKind::final) {
     on_final_step(trial);
     return;

@@ -326,7 +326,8 @@ void Fleet::release(size_t index, bool keep) {
   }
   // Messages keep their order, so what is assigned next comes after this.
   slot.state = slot.at_target ? SlotState::idle : SlotState::releasing;
-  slot.deadline = clock_.now() + grace_;
+  // A step heeds `stop` between batches, and a batch can take its time.
+  slot.deadline = clock_.now() + std::max(grace_, lease_);
 }
 
 void Fleet::kill(size_t index, Reason reason, const std::string& why) {

@@ -23,6 +23,17 @@ std::string read_proc(pid_t pid, const char* name) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// A process that is just executing another program has, for a moment, memory
+// but no environment: looked at again, so that nobody slips through.
+std::string read_environment(pid_t pid) {
+  for (int round = 0; round < 50; ++round) {
+    std::string block = read_proc(pid, "environ");
+    if (!block.empty() || resident_bytes(pid) == 0) return block;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return {};
+}
+
 std::vector<pid_t> all_processes() {
   std::vector<pid_t> pids;
   DIR* folder = opendir("/proc");
@@ -77,7 +88,7 @@ std::vector<pid_t> find_marked(const std::vector<std::string>& marks) {
   const pid_t self = getpid();
   for (const pid_t pid : all_processes()) {
     if (pid == self) continue;
-    const std::string block = read_proc(pid, "environ");
+    const std::string block = read_environment(pid);
     if (!block.empty() && holds_all(block, marks)) found.push_back(pid);
   }
   return found;
@@ -100,8 +111,7 @@ int kill_marked(const std::vector<std::string>& marks) {
 int kill_orphans(const std::string& study_id) {
   int killed = 0;
   for (const pid_t pid : find_marked({"DTUNE_STUDY=" + study_id})) {
-    const std::string agent =
-        entry_of(read_proc(pid, "environ"), "DTUNE_AGENT");
+    const std::string agent = entry_of(read_environment(pid), "DTUNE_AGENT");
     if (agent.empty()) continue;  // the agent itself, or not ours to judge
     pid_t owner = 0;
     std::from_chars(agent.data(), agent.data() + agent.size(), owner);

@@ -1,0 +1,236 @@
+// The part of Compute that deals with one trial: its session, its steps, its
+// end.
+#include <filesystem>
+#include <new>
+#include <utility>
+
+#include "dtune/cluster/command_runner.h"
+#include "dtune/cluster/compute.h"
+#include "dtune/cluster/sidecar.h"
+
+namespace dtune {
+namespace {
+
+// A fresh start: what an earlier attempt left must not be taken for ours.
+void forget_checkpoint(const std::filesystem::path& checkpoint) {
+  std::error_code ignored;
+  std::filesystem::remove(checkpoint, ignored);
+  std::filesystem::remove(sidecar_path(checkpoint), ignored);
+}
+
+// The last step up to which the database (`known`) and the sidecar together
+// know every report.
+int known_steps(int known, const std::vector<wire::Report>& kept) {
+  for (const wire::Report& report : kept) {
+    if (report.report.step == known + 1) ++known;
+  }
+  return known;
+}
+
+}  // namespace
+
+TrialAssignment Compute::describe(const wire::Assign& assign) {
+  TrialAssignment out;
+  out.study_id = study_.study_id;
+  out.trial = assign.trial;
+  out.attempt = assign.attempt;
+  out.kind = assign.kind;
+  out.point = assign.point;
+  if (options_.parse_recipe) {
+    TrialRecipe parsed =
+        options_.parse_recipe(study_.recipe_yaml, assign.point);
+    out.recipe = std::move(parsed.recipe);
+    out.recipe_yaml = std::move(parsed.yaml);
+  }
+  out.seed = assign.seed;
+  out.horizon = assign.horizon;
+  out.checkpoint = assign.checkpoint;
+  out.resume_step = assign.resume_step;
+  out.prepared_data = study_.prepared_data;
+  out.model_file = assign.model_file;
+  out.threads = assign.threads;
+  out.deterministic = study_.deterministic;
+  return out;
+}
+
+void Compute::start(const wire::Assign& assign) {
+  // The coordinator knows this slot to be free; believe it.
+  if (active_) leave(lease_.trial, lease_.attempt, false);
+  lease_ = assign;
+  target_ = std::min(assign.target, assign.horizon);
+  active_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    current_trial_ = assign.trial;
+    current_attempt_ = assign.attempt;
+    phase_ = "starting";
+    last_step_seconds_ = 0;
+  }
+  std::unique_ptr<TrialSession> session;
+  // A longer training or a test on the way need a session made for it.
+  if (assign.kind == TrialKind::search) {
+    session = warm_.take(assign.trial, assign.attempt, assign.resume_step);
+  }
+  if (session == nullptr) session = open_session(assign);
+  set_session(std::move(session));
+  if (lease_.finish && session_->steps_done() >= lease_.horizon) finish();
+}
+
+std::unique_ptr<TrialSession> Compute::open_session(
+    const wire::Assign& assign) {
+  TrialAssignment assignment = describe(assign);
+  if (runner_ == nullptr) runner_ = make_runner_(assignment.recipe);
+  if (std::filesystem::exists(assignment.checkpoint)) {
+    auto session = resume_session(assignment, assign);
+    if (session != nullptr) return session;
+  }
+  forget_checkpoint(assignment.checkpoint);
+  assignment.resume_step = 0;
+  return runner_->start(assignment);
+}
+
+// Null where the checkpoint is of no use.
+std::unique_ptr<TrialSession> Compute::resume_session(
+    TrialAssignment assignment, const wire::Assign& assign) {
+  const std::vector<wire::Report> kept =
+      read_sidecar(assignment.checkpoint, study_.study_id, assign.trial);
+  const int known = known_steps(assign.resume_step, kept);
+  if (known == 0) return nullptr;
+  assignment.resume_step = known;
+  std::unique_ptr<TrialSession> session;
+  try {
+    session = runner_->start(assignment);
+  } catch (const TrialFailure&) {
+    throw;
+  } catch (const Error&) {
+    return nullptr;  // damaged, or of another step: train it again
+  }
+  if (session->steps_done() > known) return nullptr;
+  for (wire::Report report : kept) {
+    if (report.report.step <= assign.resume_step) continue;
+    if (report.report.step > session->steps_done()) break;
+    report.slot = options_.slot;
+    report.attempt = assign.attempt;
+    send_report(report);
+  }
+  return session;
+}
+
+void Compute::leave(TrialId trial, Attempt attempt, bool keep) {
+  if (!active_ || lease_.trial != trial || lease_.attempt != attempt) {
+    if (!keep) warm_.forget(trial);
+    return;  // over already, and said so
+  }
+  wire::Ended ended;
+  ended.trial = trial;
+  ended.attempt = attempt;
+  ended.steps = session_ == nullptr ? 0 : session_->steps_done();
+  std::unique_ptr<TrialSession> session;
+  {
+    const std::lock_guard lock(mutex_);
+    session = std::move(session_);
+  }
+  if (keep && session != nullptr && lease_.kind == TrialKind::search) {
+    warm_.put(trial, attempt, std::move(session));
+  }
+  session.reset();
+  end(std::move(ended));
+}
+
+void Compute::step() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!orders_.empty() || shutdown_) return;  // they come first
+    phase_ = "training";
+    step_began_ = std::chrono::steady_clock::now();
+  }
+  StepReport done = session_->run_step(stop_);
+  if (done.last) target_ = session_->steps_done();
+  report(std::move(done));
+  if (lease_.finish && session_->steps_done() >= lease_.horizon) finish();
+}
+
+void Compute::report(StepReport done) {
+  wire::Report message;
+  message.slot = options_.slot;
+  message.trial = lease_.trial;
+  message.attempt = lease_.attempt;
+  message.checkpointed = std::filesystem::exists(lease_.checkpoint);
+  message.report = std::move(done);
+  {
+    const std::lock_guard lock(mutex_);
+    last_step_seconds_ = message.report.seconds;
+  }
+  if (message.checkpointed) {
+    std::vector<wire::Report> kept = unacknowledged();
+    std::erase_if(kept, [this](const wire::Report& r) {
+      return r.trial != lease_.trial;
+    });
+    kept.push_back(message);
+    try {
+      write_sidecar(lease_.checkpoint, study_.study_id, kept);
+    } catch (const Error&) {
+      // A full disk: the report itself is on its way, nothing is lost yet.
+    }
+  }
+  send_report(message);
+}
+
+void Compute::send_report(const wire::Report& report) {
+  {
+    const std::lock_guard lock(mutex_);
+    unacknowledged_.push_back(report);
+  }
+  send(report);
+}
+
+void Compute::finish() {
+  set_phase("testing");
+  wire::Ended ended;
+  ended.trial = lease_.trial;
+  ended.attempt = lease_.attempt;
+  ended.outcome = wire::Outcome::complete;
+  ended.metrics = session_->finish_final();
+  ended.steps = session_->steps_done();
+  set_session(nullptr);
+  end(std::move(ended));
+}
+
+void Compute::fail(std::exception_ptr cause) {
+  wire::Ended ended;
+  ended.trial = lease_.trial;
+  ended.attempt = lease_.attempt;
+  ended.outcome = wire::Outcome::failed;
+  ended.reason = Reason::crashed;
+  try {
+    std::rethrow_exception(std::move(cause));
+  } catch (const CommandExit& e) {
+    ended.reason = e.reason();
+    ended.detail = e.what();
+    ended.exit_code = e.exit_code();
+    ended.signal = e.signal();
+  } catch (const TrialFailure& e) {
+    ended.reason = e.reason();
+    ended.detail = e.what();
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::temporary) {
+      ended.outcome = wire::Outcome::temporary;
+    }
+    ended.detail = e.what();
+  } catch (const std::bad_alloc&) {
+    ended.reason = Reason::out_of_memory;
+    ended.detail =
+        "out of memory (a smaller batch or model, or a larger "
+        "resources.memory_mb)";
+  } catch (const StepStopped&) {
+    ended.outcome = wire::Outcome::stopped;
+  } catch (const std::exception& e) {
+    ended.detail = e.what();
+  }
+  if (!active_) return;
+  if (session_ != nullptr) ended.steps = session_->steps_done();
+  set_session(nullptr);
+  end(std::move(ended));
+}
+
+}  // namespace dtune
