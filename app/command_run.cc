@@ -116,12 +116,22 @@ bool holds_study(const fs::path& database) {
   }
 }
 
+// Keys that do not define the search (RecipeFile::search_hash).
+bool defines_search(const std::string& key) {
+  const std::string section = key.substr(0, key.find('.'));
+  for (const char* other :
+       {"budget", "resources", "limits", "final", "expect", "study"}) {
+    if (section == other) return false;
+  }
+  return true;
+}
+
 void check_same_study(const LoadedStudy& loaded, const RecipeFile& file) {
   if (loaded.row.recipe_hash == file.search_hash()) return;
   std::string keys;
   for (const std::string& key :
        changed_keys(loaded.row.recipe_yaml, file.resolved_yaml())) {
-    keys += (keys.empty() ? "" : ", ") + key;
+    if (defines_search(key)) keys += (keys.empty() ? "" : ", ") + key;
   }
   const std::string name = short_path(loaded.files.database);
   throw Error(
@@ -136,12 +146,23 @@ bool same_budget(const BudgetSpec& a, const BudgetSpec& b) {
   return a.trials == b.trials && a.time == b.time && a.steps == b.steps;
 }
 
+// Some limit is higher, or gone (0).
+bool is_larger(const BudgetSpec& budget, const StudyRow& granted) {
+  const auto larger = [](double now, double before) {
+    return before > 0 && (now == 0 || now > before);
+  };
+  return larger(budget.trials, double(granted.budget_trials)) ||
+         larger(to_seconds(budget.time), granted.budget_seconds) ||
+         larger(double(budget.steps), double(granted.budget_steps));
+}
+
 // What a recipe says now counts: keys that do not define the search may have
 // changed. A changed budget is the new total, what was spent stays spent.
 // Returns true if a finished study has something to do again.
 bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {
   const BudgetSpec& said = file.recipe().budget;
   const bool budget_changed = !same_budget(loaded.recipe.recipe().budget, said);
+  const bool more = budget_changed && is_larger(said, loaded.row);
   if (budget_changed) grant_budget(said, loaded.row);
   loaded.row.recipe_yaml = file.resolved_yaml();
   loaded.recipe = file;
@@ -149,7 +170,7 @@ bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {
   loaded.study.recipe_yaml = loaded.row.recipe_yaml;
   apply_granted_budget(loaded.row, loaded.study.recipe);
   loaded.facts = facts_of(loaded.row, short_path(loaded.files.database));
-  return budget_changed;
+  return more;
 }
 
 int continue_study(const Console& console, const fs::path& database,
@@ -215,8 +236,8 @@ void declare_options(Arguments& arguments, RunOptions& options) {
   arguments.option("--time", options.time, "TIME",
                    "Budget: as --set budget.time=TIME, e.g. 90s, 10m, 1h30m.");
   arguments.flag("--deterministic", options.deterministic,
-                 "Same seed, same machine: the same decisions and metrics to "
-                 "the last bit (one slot).");
+                 "Same seed, same slots, same machine: the same decisions and "
+                 "metrics to the last bit (somewhat slower).");
   arguments.flag("--fresh", options.fresh,
                  "Start anew; an existing database is moved to .bak-N.");
   arguments.flag("--plain", options.view.plain,

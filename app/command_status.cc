@@ -57,10 +57,9 @@ int watch_status(const Console& console, const std::string& name) {
   if (console.out_terminal) screen.emplace();
   std::string shown;
   while (signals.stop() == 0) {
-    const LoadedStudy loaded =
-        load_study(database, StoreMode::read_only, CurvePart::ends);
+    const LoadedStudy loaded = load_study(database, StoreMode::read_only);
     const std::string text =
-        status_text(loaded.study, loaded.facts, style_of(console),
+        status_text(loaded.study, shown_facts(loaded), style_of(console),
                     trials_that_fit(console));
     if (screen) {
       screen->draw(text);
@@ -79,13 +78,13 @@ int status(const Console& console, const StatusOptions& options) {
   if (options.watch && !console.json) {
     return watch_status(console, options.study);
   }
-  // JSON lists the curve's ends only, too: show and export have the whole.
-  const LoadedStudy loaded = load_study(find_database(options.study),
-                                        StoreMode::read_only, CurvePart::ends);
+  const LoadedStudy loaded =
+      load_study(find_database(options.study), StoreMode::read_only);
   if (console.json) {
     console.print(status_json(loaded.study, loaded.facts));
   } else {
-    console.print(status_text(loaded.study, loaded.facts, style_of(console),
+    console.print(status_text(loaded.study, shown_facts(loaded),
+                              style_of(console),
                               options.all ? 0 : trials_that_fit(console)));
   }
   return kExitOk;
@@ -101,9 +100,9 @@ int best(const Console& console, const BestOptions& options) {
                             loaded.facts.database,
                             shell_quoted(loaded.facts.database)));
   }
-  console.print(console.json
-                    ? best_json(loaded.study, loaded.facts)
-                    : best_text(loaded.study, loaded.facts, style_of(console)));
+  console.print(console.json ? best_json(loaded.study, loaded.facts)
+                             : best_text(loaded.study, shown_facts(loaded),
+                                         style_of(console)));
   return kExitOk;
 }
 

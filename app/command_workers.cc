@@ -80,7 +80,11 @@ class RecipeCache {
       file_ = RecipeFile::parse(yaml, "recipe", "");
       yaml_ = yaml;
     }
-    return file_->with_point(point);
+    TrialRecipe trial = file_->with_point(point);
+    // A trial's recipe has nothing left to tune, but the words of a command
+    // name the study's parameters.
+    trial.recipe.space = file_->recipe().space;
+    return trial;
   }
 
  private:

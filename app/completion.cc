@@ -91,24 +91,27 @@ std::string options_with_value(const std::vector<CompletedCommand>& commands) {
   return join(names, "|");
 }
 
+// clang-format off
 constexpr const char* kBashHead = R"sh(# bash completion for dtune
-# eval "$(dtune completion bash)",
-                     or save it as
-#~/.local / share / bash - completion / completions / dtune
+# eval "$(dtune completion bash)", or save it as
+# ~/.local/share/bash-completion/completions/dtune
 
-                         _dtune_files() {
-  local path COMPREPLY = () compopt - o filenames 2 > / dev / null while IFS =
-                             read - r path;
-  do
-    if
-      [[-d $path || -z $1 || $path = ~ \.($1) $]];
-  then COMPREPLY += ("$path")fi done < < (compgen - f-- "$word")
+_dtune_files() {
+  local path
+  COMPREPLY=()
+  compopt -o filenames 2> /dev/null
+  while IFS= read -r path; do
+    if [[ -d $path || -z $1 || $path =~ \.($1)$ ]]; then
+      COMPREPLY+=("$path")
+    fi
+  done < <(compgen -f -- "$word")
 }
 
 _dtune() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
   local options place=0 i
 )sh";
+// clang-format on
 
 // What zsh does for a value.
 std::string zsh_action(const ArgumentInfo& info) {

@@ -151,7 +151,6 @@ SlotPlan plan_slots(const Recipe& recipe) {
                           ? std::max(usable_cores() / plan.threads, 1)
                           : static_cast<int>(devices.size());
   plan.slots = recipe.resources.slots > 0 ? recipe.resources.slots : natural;
-  if (recipe.deterministic) plan.slots = 1;
   for (int slot = 0; slot < plan.slots && !devices.empty(); ++slot) {
     plan.devices.push_back(devices[size_t(slot) % devices.size()]);
   }

@@ -37,7 +37,7 @@ struct SlotPlan {
   int threads = 1;           // of one slot
   std::vector<int> devices;  // one per slot, or empty: CPU
 };
-// resources.slots, or one per device or core; a deterministic study gets one.
+// resources.slots, or one per device or core.
 SlotPlan plan_slots(const Recipe& recipe);
 
 }  // namespace dtune

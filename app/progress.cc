@@ -33,6 +33,8 @@ class PlainProgress final : public ProgressSink {
     put(report_line(study, trial, report, watch_.seconds()));
   }
   void on_state(const Study& study, const Trial& trial) override {
+    // The line that says that it runs comes with the next message.
+    if (trial.reason == Reason::proposed) return;
     put(state_line(study, trial, watch_.seconds()));
   }
   void on_notice(const std::string& text) override {
@@ -91,16 +93,24 @@ class EventLog final : public ProgressSink {
 
 class LiveProgress final : public ProgressSink {
  public:
-  explicit LiveProgress(const Console& console)
-      : color_(console.out_color), unicode_(locale_is_utf8()) {}
+  LiveProgress(const Console& console, const std::atomic<int>& stop,
+               const std::string& hint)
+      : color_(console.out_color),
+        unicode_(locale_is_utf8()),
+        stop_(stop),
+        hint_(hint) {}
 
   void on_notice(const std::string& text) override {
     screen_.print_above(notice_line(text, watch_.seconds()) + '\n');
   }
   void on_tick(const Study& study, const ClusterStatus& status) override {
     const TerminalSize size = terminal_size();
-    screen_.draw(render_live(study, status, {size.columns, size.rows}, color_,
-                             unicode_));
+    const bool stopping = stop_ > 0;
+    std::string frame =
+        render_live(study, status, {size.columns, size.rows - int{stopping}},
+                    color_, unicode_);
+    if (stopping) frame += fit(hint_, size.columns, unicode_) + '\n';
+    screen_.draw(frame);
   }
   // What follows is the summary; it says more than the last frame.
   void on_finished(const Study& /*study*/) override { screen_.clear(); }
@@ -108,6 +118,8 @@ class LiveProgress final : public ProgressSink {
  private:
   bool color_;
   bool unicode_;
+  const std::atomic<int>& stop_;
+  const std::string& hint_;
   Stopwatch watch_;
   Screen screen_;
 };
@@ -147,8 +159,10 @@ std::unique_ptr<ProgressSink> make_plain_progress(std::FILE* out) {
   return std::make_unique<PlainProgress>(out);
 }
 
-std::unique_ptr<ProgressSink> make_live_progress(const Console& console) {
-  return std::make_unique<LiveProgress>(console);
+std::unique_ptr<ProgressSink> make_live_progress(const Console& console,
+                                                 const std::atomic<int>& stop,
+                                                 const std::string& hint) {
+  return std::make_unique<LiveProgress>(console, stop, hint);
 }
 
 std::unique_ptr<ProgressSink> make_event_log(

@@ -1,9 +1,11 @@
 // How a user watches a study run.
 #pragma once
 
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "app/console.h"
@@ -15,8 +17,11 @@ namespace dtune {
 // One line per event on `out` (not owned).
 std::unique_ptr<ProgressSink> make_plain_progress(std::FILE* out);
 
-// A table that is redrawn in place; stdout must be a terminal.
-std::unique_ptr<ProgressSink> make_live_progress(const Console& console);
+// A table that is redrawn in place; stdout must be a terminal. Shows `hint`
+// below it once `stop` is set; both must outlive it.
+std::unique_ptr<ProgressSink> make_live_progress(const Console& console,
+                                                 const std::atomic<int>& stop,
+                                                 const std::string& hint);
 
 // One JSON object per event and line, appended to a file. Throws Error(config)
 // where it cannot be opened.

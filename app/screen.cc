@@ -84,7 +84,9 @@ std::string Screen::erase() const {
 }
 
 void Screen::draw(std::string_view frame) {
-  if (continued.exchange(false)) lines_ = 0;  // the shell wrote below it
+  const bool moved = continued.exchange(false);
+  if (moved) lines_ = 0;  // the shell wrote below it
+  if (frame == frame_ && !moved) return;
   write_terminal(fmt::format("{}{}{}{}", kBegin, erase(), frame, kEnd));
   frame_ = frame;
   lines_ = static_cast<int>(std::count(frame.begin(), frame.end(), '\n'));

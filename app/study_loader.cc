@@ -71,6 +71,14 @@ void refresh_facts(LoadedStudy& loaded) {
   loaded.facts = facts_of(loaded.row, short_path(loaded.files.database));
 }
 
+StudyFacts shown_facts(const LoadedStudy& loaded) {
+  StudyFacts facts = loaded.facts;
+  if (facts.result && !facts.result->model.empty()) {
+    facts.result->model = short_path(facts.result->model);
+  }
+  return facts;
+}
+
 void apply_granted_budget(const StudyRow& row, Recipe& recipe) {
   recipe.budget.trials = static_cast<int>(row.budget_trials);
   recipe.budget.time = from_seconds(row.budget_seconds);

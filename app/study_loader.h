@@ -32,6 +32,9 @@ LoadedStudy load_study(const std::filesystem::path& database, StoreMode mode,
 // Reads row and facts again (after a run).
 void refresh_facts(LoadedStudy& loaded);
 
+// The facts as people read them: files relative to the current folder.
+StudyFacts shown_facts(const LoadedStudy& loaded);
+
 // The budgets that the row grants, into the study's recipe, where the
 // coordinator reads them; and the other way round.
 void apply_granted_budget(const StudyRow& row, Recipe& recipe);

@@ -37,17 +37,21 @@ void make_folder(const fs::path& path) {
   }
 }
 
+bool shows_live(const Console& console, const RunView& view) {
+  return console.out_terminal && !console.quiet && !console.json && !view.plain;
+}
+
 std::unique_ptr<ProgressSink> make_progress(const Console& console,
-                                            const RunView& view) {
+                                            const RunView& view,
+                                            const std::atomic<int>& stop,
+                                            const std::string& hint) {
   std::vector<std::unique_ptr<ProgressSink>> sinks;
   if (!view.events.empty()) sinks.push_back(make_event_log(view.events));
   if (console.quiet) return make_fan_out(std::move(sinks));
-  if (console.json) {
-    sinks.push_back(make_plain_progress(stderr));
-  } else if (console.out_terminal && !view.plain) {
-    sinks.push_back(make_live_progress(console));
+  if (shows_live(console, view)) {
+    sinks.push_back(make_live_progress(console, stop, hint));
   } else {
-    sinks.push_back(make_plain_progress(stdout));
+    sinks.push_back(make_plain_progress(console.json ? stderr : stdout));
   }
   return make_fan_out(std::move(sinks));
 }
@@ -73,10 +77,13 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   const auto sampler = make_sampler(recipe);
   const auto scheduler = make_scheduler(recipe, loaded.study.horizon);
   const std::string hint = fmt::format(
-      "\nstopping after saving the trials (Ctrl-C again: at once); "
-      "resume with: dtune resume {}\n",
+      "stopping after saving the trials (Ctrl-C again: at once); "
+      "resume with: dtune resume {}",
       shell_quoted(loaded.facts.database));
-  const StopSignals signals(console.quiet, hint.c_str());
+  const std::string said_hint = "\n" + hint + "\n";
+  // The live table says it itself: other writers would tear it.
+  const StopSignals signals(console.quiet || shows_live(console, view),
+                            said_hint.c_str());
   const fs::path data = prepare_recipe_data(console, recipe);
   make_folder(loaded.files.checkpoints());
   const SocketDirectory sockets;
@@ -87,7 +94,7 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                     .log = loaded.files.folder / "agent.log"});
   CoordinatorOptions options = coordinator_options(loaded, endpoint, data);
   options.ensure_local_agent = [&agent] { agent.ensure(); };
-  const auto progress = make_progress(console, view);
+  const auto progress = make_progress(console, view, signals.stop(), hint);
   Coordinator coordinator(loaded.study, *loaded.store, *sampler, *scheduler,
                           *progress, system_clock(), std::move(options));
   return coordinator.run(signals.stop());
@@ -148,7 +155,7 @@ int report_result(const Console& console, const LoadedStudy& loaded,
     console.line(result_json(loaded, results));
   } else {
     const TextStyle style = style_of(console);
-    console.print(summary_text(study, loaded.facts, style));
+    console.print(summary_text(study, shown_facts(loaded), style));
     if (finished && !results.empty()) {
       console.print("\n" + expectations_text(results, style));
     }

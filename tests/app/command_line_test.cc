@@ -1,0 +1,226 @@
+// What the program says without running a study.
+#include <sstream>
+
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr const char* kCommands[] = {
+    "run",    "resume", "init",       "validate", "plan",
+    "status", "best",   "show",       "ls",       "export",
+    "eval",   "doctor", "completion", "agent",    "worker"};
+
+constexpr const char* kSynthetic =
+    "study: tiny\n"
+    "data: { kind: synthetic, size: [8, 8], classes: 3, samples: 200 }\n"
+    "model: { arch: cnn-small, width: 4 }\n"
+    "train: { epochs: 2, batch_size: 32 }\n"
+    "budget: { trials: 3 }\n";
+
+}  // namespace
+
+TEST_CASE("help lists the commands and hides the internal ones") {
+  const Workplace place;
+  const Outcome outcome = place.run({"--help"});
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.out, "Usage: dtune COMMAND"));
+  CHECK(contains(outcome.out, "  run "));
+  CHECK_FALSE(contains(outcome.out, "  worker"));
+  CHECK(place.run({"help"}).out == outcome.out);
+  CHECK(place.run({}).code == 2);
+}
+
+TEST_CASE("every command has help with its options, nowhere wider than 80") {
+  const Workplace place;
+  for (const char* command : kCommands) {
+    CAPTURE(command);
+    const Outcome outcome = place.run({command, "--help"});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    CHECK(contains(outcome.out, std::string("Usage: dtune ") + command));
+    CHECK(contains(outcome.out, "--help"));
+    CHECK(place.run({"help", command}).out == outcome.out);
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) {
+      CHECK(line.size() <= 80);
+    }
+  }
+}
+
+TEST_CASE("the version is a line of its own") {
+  const Workplace place;
+  CHECK(place.run({"--version"}).out.starts_with("dtune "));
+}
+
+TEST_CASE(
+    "misspelt commands and options are errors that suggest the right one") {
+  const Workplace place;
+  Outcome outcome = place.run({"stauts"});
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err ==
+        "error: unknown command 'stauts', did you mean 'status'? (see dtune "
+        "--help)\n");
+  outcome = place.run({"run", "x.yaml", "--fersh"});
+  CHECK(outcome.code == 2);
+  CHECK(
+      contains(outcome.err,
+               "dtune run: unknown option '--fersh', did you mean '--fresh'?"));
+}
+
+TEST_CASE("missing, superfluous and malformed arguments are named") {
+  const Workplace place;
+  Outcome outcome = place.run({"run"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "dtune run: RECIPE is missing"));
+  outcome = place.run({"best", "a.db", "b.db"});
+  CHECK(contains(outcome.err, "'b.db' is one argument too many"));
+  outcome = place.run({"run", "x.yaml", "--seed", "seven"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "--seed: 'seven' is not a whole number"));
+  outcome = place.run({"run", "x.yaml", "--set", "epochs"});
+  CHECK(outcome.code == 2);
+}
+
+TEST_CASE("errors are JSON on stdout with --json") {
+  const Workplace place;
+  const Outcome outcome = place.run({"status", "nothing.db", "--json"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "error: nothing.db: there is no such file"));
+  const auto document = nlohmann::json::parse(outcome.out);
+  CHECK(document["error"]["kind"] == "config");
+  CHECK(document["error"]["exit_code"] == 2);
+}
+
+TEST_CASE("errors are red on a terminal alone, and never with NO_COLOR") {
+  const Workplace place;
+  CHECK_FALSE(contains(place.run({"rnu"}).err, "\x1b["));
+}
+
+TEST_CASE("init writes recipes that validate, and never overwrites one") {
+  const Workplace place;
+  for (const char* kind : {"fashion-mnist", "command"}) {
+    CAPTURE(kind);
+    const std::string file = std::string(kind) + ".yaml";
+    CHECK(place.run({"init", kind}).code == 0);
+    CHECK(place.has(file));
+    const Outcome checked = place.run({"validate", file});
+    CHECK(checked.code == 0);
+    CHECK(checked.out == file + ": ok\n");
+  }
+  place.write("command.yaml", "mine");
+  const Outcome refused = place.run({"init", "command"});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "command.yaml: exists already (--force"));
+  CHECK(place.read("command.yaml") == "mine");
+  CHECK(place.run({"init", "command", "--force"}).code == 0);
+  CHECK(place.read("command.yaml") != "mine");
+  CHECK(contains(place.run({"init", "comand"}).err, "did you mean 'command'"));
+}
+
+TEST_CASE("validate shows every problem with its place") {
+  const Workplace place;
+  place.write("bad.yaml",
+              "study: bad\ntrain: { lerning_rate: 3, epochs: many }\n");
+  const Outcome outcome = place.run({"validate", "bad.yaml", "--json"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "bad.yaml:2:10"));
+  CHECK(contains(outcome.err, "lerning_rate"));
+  const auto document = nlohmann::json::parse(outcome.out);
+  CHECK(document["error"]["problems"].size() == 2);
+}
+
+TEST_CASE("plan shows data, model, space, schedule and budget") {
+  const Workplace place;
+  place.write("tiny.yaml", kSynthetic);
+  const Outcome outcome = place.run({"plan", "tiny.yaml"});
+  CHECK(outcome.code == 0);
+  for (const char* part : {"180 training, 20 validation", "3x8x8", "cnn-small",
+                           "conv1", "lr", "asha", "3 trials", "tiny.db"}) {
+    CAPTURE(part);
+    const bool there =
+        contains(outcome.out, part) ||
+        (std::string(part) == "3x8x8" && contains(outcome.out, "1x8x8"));
+    CHECK(there);
+  }
+  const auto document =
+      nlohmann::json::parse(place.run({"plan", "tiny.yaml", "--json"}).out);
+  CHECK(document["data"]["training"] == 180);
+  CHECK(document["horizon"] == 2);
+  CHECK(document["model"]["parameters"] > 100);
+  CHECK(document["budget"]["trials"] == 3);
+  CHECK_FALSE(place.has("tiny.db"));
+}
+
+TEST_CASE("missing data end in one message with a remedy and exit code 2") {
+  const Workplace place;
+  place.write("lost.yaml",
+              "study: lost\ndata: { kind: folder, path: nowhere }\n"
+              "budget: { trials: 1 }\n");
+  for (const char* command : {"plan", "run"}) {
+    const Outcome outcome = place.run({command, "lost.yaml"});
+    CHECK(outcome.code == 2);
+    CHECK(contains(outcome.err, "nowhere"));
+    CHECK(outcome.err.starts_with("error: "));
+  }
+  CHECK_FALSE(place.has("lost.db"));
+}
+
+TEST_CASE("commands that want a study say how to get one") {
+  const Workplace place;
+  place.write("tiny.yaml", kSynthetic);
+  const Outcome outcome = place.run({"status", "tiny.yaml"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "has not been run yet"));
+  CHECK(contains(outcome.err, "dtune run tiny.yaml"));
+  place.write("other.db", "no database at all, but long enough to be one");
+  CHECK(place.run({"status", "other.db"}).code == 3);
+  CHECK(place.run({"run", "tiny.yaml", "--db", "other.db"}).code == 3);
+  CHECK(place.read("other.db").starts_with("no database"));
+  CHECK(place.run({"status", "."}).code == 2);
+}
+
+TEST_CASE("completion scripts are accepted by their shells") {
+  const Workplace place;
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    CAPTURE(shell);
+    const Outcome outcome = place.run({"completion", shell});
+    CHECK(outcome.code == 0);
+    CHECK(contains(outcome.out, "resume"));
+    CHECK_FALSE(contains(outcome.out, "worker"));
+  }
+  place.write("complete.sh", place.run({"completion", "bash"}).out +
+                                 "COMP_WORDS=(dtune run --fr) COMP_CWORD=2\n"
+                                 "_dtune; echo \"${COMPREPLY[*]}\"\n"
+                                 "COMP_WORDS=(dtune st) COMP_CWORD=1\n"
+                                 "_dtune; echo \"${COMPREPLY[*]}\"\n"
+                                 "COMP_WORDS=(dtune run ti) COMP_CWORD=2\n"
+                                 "_dtune; echo \"${COMPREPLY[*]}\"\n"
+                                 "COMP_WORDS=(dtune eval x --split v) "
+                                 "COMP_CWORD=4\n"
+                                 "_dtune; echo \"${COMPREPLY[*]}\"\n");
+  place.write("tiny.yaml", "");
+  place.write("tiny.txt", "");
+  const std::string line = "cd '" + place.path().string() +
+                           "' && bash complete.sh > out.txt 2> err.txt";
+  CHECK(std::system(line.c_str()) == 0);
+  CHECK(place.read("out.txt") == "--fresh\nstatus\ntiny.yaml\nvalidation\n");
+  CHECK(contains(place.run({"completion", "tcsh"}).err, "bash, zsh or fish"));
+}
+
+TEST_CASE("looking at nothing is no error") {
+  const Workplace place;
+  const Outcome outcome = place.run({"ls"});
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.err, "no studies"));
+  CHECK(nlohmann::json::parse(place.run({"ls", "--json"}).out).empty());
+  CHECK(place.run({"ls", "nowhere"}).code == 2);
+}

@@ -1,0 +1,219 @@
+#include "app/program.h"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::steady_clock;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+// Marks every process that a workplace starts.
+constexpr const char* kMark = "DTUNE_TEST_WORKPLACE";
+
+// Between fork and exec; the child leaves by _exit alone.
+[[noreturn]] void become_dtune(
+    const std::vector<std::string>& words, const fs::path& folder,
+    const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> copy = words;
+  copy.insert(copy.begin(), DTUNE_BINARY);
+  std::vector<char*> argv;
+  for (std::string& word : copy) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  for (const auto& [name, value] : environment) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  ::unsetenv("NO_COLOR");
+  if (::chdir(folder.c_str()) == 0) ::execv(argv[0], argv.data());
+  ::_exit(99);
+}
+
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+};
+
+bool drain(int& descriptor, std::string& text) {
+  char buffer[4096];
+  const ssize_t n = ::read(descriptor, buffer, sizeof buffer);
+  if (n > 0) {
+    text.append(buffer, static_cast<size_t>(n));
+    return true;
+  }
+  if (n < 0 && errno == EINTR) return true;
+  ::close(descriptor);  // EOF; EIO is a terminal's
+  descriptor = -1;
+  return false;
+}
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+RunningProgram::RunningProgram(
+    const std::vector<std::string>& words, const fs::path& folder,
+    const std::map<std::string, std::string>& environment, bool terminal) {
+  Pipe out;
+  Pipe err;
+  if (terminal) {
+    winsize size{.ws_row = 24, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0};
+    pid_ = ::forkpty(&out_, nullptr, nullptr, &size);
+  } else {
+    pid_ = ::fork();
+  }
+  if (pid_ == 0) {
+    ::setpgid(0, 0);
+    if (!terminal) ::dup2(out.write_end, STDOUT_FILENO);
+    ::dup2(err.write_end, STDERR_FILENO);
+    become_dtune(words, folder, environment);
+  }
+  ::setpgid(pid_, pid_);
+  ::close(out.write_end);
+  ::close(err.write_end);
+  if (terminal) {
+    ::close(out.read_end);
+  } else {
+    out_ = out.read_end;
+  }
+  err_ = err.read_end;
+}
+
+RunningProgram::~RunningProgram() {
+  if (pid_ > 0) {
+    ::kill(-pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  if (out_ >= 0) ::close(out_);
+  if (err_ >= 0) ::close(err_);
+}
+
+bool RunningProgram::read_some(int timeout_ms) {
+  pollfd both[2] = {{out_, POLLIN, 0}, {err_, POLLIN, 0}};
+  ::poll(both, 2, timeout_ms);
+  if (out_ >= 0 && both[0].revents != 0) drain(out_, outcome_.out);
+  if (err_ >= 0 && both[1].revents != 0) drain(err_, outcome_.err);
+  return out_ >= 0 || err_ >= 0;
+}
+
+bool RunningProgram::wait_for(const std::string& text) {
+  const auto until = steady_clock::now() + kPatience;
+  while (steady_clock::now() < until) {
+    if (outcome_.out.find(text) != std::string::npos) return true;
+    if (out_ < 0) return false;
+    read_some(100);
+  }
+  return false;
+}
+
+void RunningProgram::send(int signal) const { ::kill(pid_, signal); }
+
+void RunningProgram::send_group(int signal) const { ::kill(-pid_, signal); }
+
+Outcome RunningProgram::wait() {
+  const auto until = steady_clock::now() + kPatience;
+  while (read_some(100)) {
+    if (steady_clock::now() > until) {
+      ::kill(-pid_, SIGKILL);
+      outcome_.err += "\n[killed by the test: took too long]\n";
+    }
+  }
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  if (WIFEXITED(status)) outcome_.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) outcome_.signal = WTERMSIG(status);
+  return outcome_;
+}
+
+Workplace::Workplace() : folder_("dtune-test") {
+  environment = {{kMark, path().string()},
+                 {"HOME", path().string()},
+                 {"XDG_CACHE_HOME", (path() / "cache").string()},
+                 {"TERM", "xterm"},
+                 {"LC_ALL", "C.UTF-8"}};
+}
+
+void Workplace::write(const std::string& name, const std::string& text) const {
+  fs::create_directories((path() / name).parent_path());
+  std::ofstream(path() / name) << text;
+}
+
+std::string Workplace::read(const std::string& name) const {
+  return slurp(path() / name);
+}
+
+bool Workplace::has(const std::string& name) const {
+  return fs::exists(path() / name);
+}
+
+Outcome Workplace::run(const std::vector<std::string>& words) const {
+  RunningProgram program(words, path(), environment, false);
+  return program.wait();
+}
+
+RunningProgram Workplace::start(const std::vector<std::string>& words,
+                                bool terminal) const {
+  return {words, path(), environment, terminal};
+}
+
+std::vector<std::string> Workplace::orphans() const {
+  const std::string mark = fmt::format("{}={}", kMark, path().string());
+  const auto until = steady_clock::now() + std::chrono::seconds(10);
+  std::vector<std::string> found;
+  do {
+    found.clear();
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string environ = slurp(entry.path() / "environ");
+      if (environ.find(mark) == std::string::npos) continue;
+      found.push_back(entry.path().filename().string() + " " +
+                      slurp(entry.path() / "cmdline"));
+    }
+    if (found.empty()) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  } while (steady_clock::now() < until);
+  return found;
+}
+
+std::string shell_recipe(int trials, int steps, const std::string& seconds) {
+  const char* script =
+      "x = log(lr / 0.01) / log(10); if (x < 0) x = -x; "
+      "for (s = 1; s <= {1}; ++s) {{ "
+      "print \"step=\" s \" val_accuracy=\" 0.9 - 0.1 * x - 0.1 / s; "
+      "fflush(); system(\"sleep {2}\") }}";
+  return fmt::format(
+      "study: shell\n"
+      "command:\n"
+      "  run: >-\n"
+      "    awk -v lr={{lr}} 'BEGIN {{ {} }}'\n"
+      "  steps: {}\n"
+      "space:\n"
+      "  lr: {{ log: [1.0e-4, 1.0] }}\n"
+      "budget: {{ trials: {} }}\n"
+      "slots: 2\n",
+      fmt::format(fmt::runtime(script), 0, steps, seconds), steps, trials);
+}
+
+}  // namespace dtune

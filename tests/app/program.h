@@ -1,0 +1,84 @@
+// Runs the dtune program from outside, in a folder of its own.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "dtune/base/file.h"
+
+namespace dtune {
+
+struct Outcome {
+  int code = -1;  // -1: ended by a signal
+  int signal = 0;
+  std::string out;
+  std::string err;
+};
+
+// A started dtune, in a process group of its own. Destroyed: the group is
+// killed.
+class RunningProgram {
+ public:
+  RunningProgram(const std::vector<std::string>& words,
+                 const std::filesystem::path& folder,
+                 const std::map<std::string, std::string>& environment,
+                 bool terminal);
+  ~RunningProgram();
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Reads stdout until `text` has been there; false where the program ended
+  // first (or a minute is over).
+  bool wait_for(const std::string& text);
+  void send(int signal) const;        // to the program alone
+  void send_group(int signal) const;  // to its process group
+  Outcome wait();
+
+ private:
+  bool read_some(int timeout_ms);
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  Outcome outcome_;
+};
+
+// A folder to work in, with a home and a cache of its own; no process of a test
+// outlives it unnoticed.
+class Workplace {
+ public:
+  Workplace();
+
+  const std::filesystem::path& path() const { return folder_.path(); }
+  std::filesystem::path operator/(const std::string& name) const {
+    return folder_.path() / name;
+  }
+  void write(const std::string& name, const std::string& text) const;
+  std::string read(const std::string& name) const;
+  bool has(const std::string& name) const;
+
+  // dtune with these words, to its end.
+  Outcome run(const std::vector<std::string>& words) const;
+  RunningProgram start(const std::vector<std::string>& words,
+                       bool terminal = false) const;
+
+  // Processes that were started in this place and still live, after a moment
+  // of patience: their command lines.
+  std::vector<std::string> orphans() const;
+
+  std::map<std::string, std::string> environment;
+
+ private:
+  TemporaryDirectory folder_;
+};
+
+// A recipe whose trials are a shell loop of `steps` steps of `seconds` each:
+// val_accuracy rises with the step and is best at lr = 0.01.
+std::string shell_recipe(int trials, int steps, const std::string& seconds);
+
+}  // namespace dtune

@@ -1,0 +1,244 @@
+// Studies of a shell command, from their first run to their end.
+#include <csignal>
+#include <sstream>
+
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+nlohmann::json status_of(const Workplace& place, const std::string& study) {
+  const Outcome outcome = place.run({"status", study, "--json"});
+  REQUIRE(outcome.code == 0);
+  return nlohmann::json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("a run tunes, a second one shows the result again") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(6, 3, "0.01"));
+  const Outcome first = place.run({"run", "shell.yaml"});
+  CHECK_MESSAGE(first.code == 0, first.err);
+  CHECK(contains(first.out, "val_accuracy"));
+  CHECK(contains(first.out, "shell.db"));
+  CHECK(place.has("shell.db"));
+  CHECK(place.has("shell.files"));
+  const Outcome again = place.run({"run", "shell.yaml"});
+  CHECK(again.code == 0);
+  CHECK(contains(again.err, "is finished; this is its result"));
+  CHECK_FALSE(contains(again.out, "assigned"));
+  CHECK(status_of(place, "shell.yaml")["trials"]["total"] == 6);
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("what was tuned can be looked at in every way") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 2, "0"));
+  const Outcome run = place.run({"run", "shell.yaml", "--json", "--quiet"});
+  REQUIRE(run.code == 0);
+  const auto result = nlohmann::json::parse(run.out);
+  CHECK(result["passed"] == true);
+  for (const char* study : {"shell.yaml", "shell.db", "shell"}) {
+    const auto best =
+        nlohmann::json::parse(place.run({"best", study, "--json"}).out);
+    CHECK(best["params"]["lr"] == result["params"]["lr"]);
+    CHECK(best["val_accuracy"].is_number());
+  }
+  CHECK(contains(place.run({"best", "shell"}).out, "lr"));
+  CHECK(contains(place.run({"show", "shell.db", "1"}).out, "trial 1"));
+  CHECK(contains(place.run({"show", "shell.db", "9"}).err, "it has 1 to 4"));
+  CHECK(contains(place.run({"ls"}).out, "shell.db"));
+  CHECK(nlohmann::json::parse(place.run({"ls", "--json"}).out).size() == 1);
+  CHECK(place.run({"export", "shell.db", "--csv"}).out.starts_with("trial,"));
+  CHECK(place.run({"export", "shell.db"}).code == 2);
+  CHECK(
+      place.run({"export", "shell.db", "--json", "--output", "x.json"}).code ==
+      0);
+  CHECK(nlohmann::json::parse(place.read("x.json"))["list"].size() == 4);
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("more budget continues a finished study and keeps its trials") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(3, 2, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  CHECK(place.run({"resume", "shell.db", "--trials", "+2", "--quiet"}).code ==
+        0);
+  auto status = status_of(place, "shell.db");
+  CHECK(status["trials"]["total"] == 5);
+  CHECK(status["budget"]["trials"] == 5);
+  CHECK(place.run({"resume", "shell.db", "--quiet"}).code == 0);
+  CHECK(status_of(place, "shell.db")["trials"]["total"] == 5);
+  // A larger budget in the recipe is the new total.
+  place.write("shell.yaml", shell_recipe(7, 2, "0"));
+  CHECK(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  CHECK(status_of(place, "shell.db")["trials"]["total"] == 7);
+  const Outcome wrong = place.run({"resume", "shell.db", "--trials", "many"});
+  CHECK(wrong.code == 2);
+  CHECK(contains(wrong.err, "--trials: 'many'"));
+}
+
+TEST_CASE(
+    "Ctrl-C stops cleanly, says how to go on, and resume ends the study") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(6, 4, "0.1"));
+  {
+    RunningProgram program = place.start({"run", "shell.yaml"});
+    REQUIRE(program.wait_for("step 1/4"));
+    program.send(SIGINT);
+    const Outcome outcome = program.wait();
+    CHECK(outcome.code == 130);
+    CHECK(contains(outcome.err, "resume with: dtune resume shell.db"));
+    CHECK(contains(outcome.out, "interrupted"));
+  }
+  CHECK(place.orphans().empty());
+  CHECK(status_of(place, "shell.db")["state"] == "interrupted");
+  const Outcome resumed = place.run({"resume", "shell.db"});
+  CHECK(resumed.code == 0);
+  const auto status = status_of(place, "shell.db");
+  CHECK(status["state"] == "finished");
+  CHECK(status["trials"]["total"] == 6);
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("a study whose processes are all killed at once can be resumed") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(6, 4, "0.1"));
+  {
+    RunningProgram program = place.start({"run", "shell.yaml"});
+    REQUIRE(program.wait_for("step 2/4"));
+    program.send_group(SIGKILL);
+    CHECK(program.wait().signal == SIGKILL);
+  }
+  // Nobody works on it any more, so it shows as interrupted.
+  CHECK(status_of(place, "shell.yaml")["state"] == "interrupted");
+  const Outcome again = place.run({"run", "shell.yaml"});
+  CHECK_MESSAGE(again.code == 0, again.err);
+  CHECK(contains(again.err, "continuing the study in shell.db"));
+  CHECK(status_of(place, "shell.db")["trials"]["total"] == 6);
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("a database in use is said to be, with the process that has it") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 3, "0.2"));
+  RunningProgram program = place.start({"run", "shell.yaml"});
+  REQUIRE(program.wait_for("step 1/3"));
+  const Outcome second = place.run({"run", "shell.yaml"});
+  CHECK(second.code == 75);
+  CHECK(contains(second.err, fmt::format("process {}", program.pid())));
+  const Outcome fresh = place.run({"run", "shell.yaml", "--fresh"});
+  CHECK(fresh.code == 75);
+  CHECK(status_of(place, "shell.db")["state"] == "running");
+  program.send(SIGTERM);
+  CHECK(program.wait().code == 130);
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("a database of another recipe is refused with the changed keys") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(2, 2, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const Outcome refused =
+      place.run({"run", "shell.yaml", "--seed", "5", "--trials", "9"});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "(changed: seed)"));
+  CHECK(contains(refused.err, "--fresh"));
+  const Outcome fresh =
+      place.run({"run", "shell.yaml", "--seed", "5", "--fresh"});
+  CHECK(fresh.code == 0);
+  CHECK(contains(fresh.err, "moved the old study to"));
+  CHECK(place.has("shell.db.bak-1"));
+  CHECK(place.has("shell.files.bak-1"));
+  CHECK(place.run({"status", "shell.db.bak-1"}).code == 0);
+}
+
+TEST_CASE("expectations decide the exit code and are written as JUnit") {
+  Workplace place;
+  const std::string recipe = shell_recipe(3, 2, "0");
+  place.write("shell.yaml", recipe + "expect: { val_accuracy: \">= 0.1\" }\n");
+  const Outcome good = place.run({"run", "shell.yaml", "--junit", "good.xml"});
+  CHECK(good.code == 0);
+  CHECK(contains(good.out, "val_accuracy >= 0.1"));
+  CHECK(contains(place.read("good.xml"), "<testsuite"));
+  CHECK_FALSE(contains(place.read("good.xml"), "<failure"));
+  // The same study, judged again by what the recipe now expects.
+  place.write("shell.yaml", recipe + "expect: { val_accuracy: \">= 0.99\" }\n");
+  const Outcome bad = place.run(
+      {"run", "shell.yaml", "--junit", "bad.xml", "--json", "--quiet"});
+  CHECK(bad.code == 1);
+  CHECK(contains(place.read("bad.xml"), "<failure"));
+  const auto document = nlohmann::json::parse(bad.out);
+  CHECK(document["passed"] == false);
+  CHECK(document["expectations"][0]["outcome"] == "failed");
+}
+
+TEST_CASE("a study in which every trial fails is exit code 3 and says why") {
+  Workplace place;
+  place.write("fails.yaml",
+              "study: fails\ncommand: \"sh -c 'exit 7'\"\n"
+              "space: { x: { linear: [0, 1] } }\nbudget: { trials: 2 }\n"
+              "limits: { retries: 0 }\n");
+  const Outcome outcome = place.run({"run", "fails.yaml"});
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.out + outcome.err, "exit code 7"));
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("events are one JSON object per line") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(2, 2, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet", "--events", "log.jsonl"})
+              .code == 0);
+  std::istringstream lines(place.read("log.jsonl"));
+  int reports = 0;
+  for (std::string line; std::getline(lines, line);) {
+    reports += nlohmann::json::parse(line)["event"] == "report" ? 1 : 0;
+  }
+  CHECK(reports >= 3);
+}
+
+TEST_CASE("the live table leaves the terminal as it was") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 3, "0.1"));
+  RunningProgram program = place.start({"run", "shell.yaml"}, true);
+  REQUIRE(program.wait_for("lr="));
+  program.send(SIGINT);
+  const Outcome outcome = program.wait();
+  CHECK(outcome.code == 130);
+  const size_t hidden = outcome.out.rfind("\x1b[?25l");
+  const size_t shown = outcome.out.rfind("\x1b[?25h");
+  REQUIRE(hidden != std::string::npos);
+  REQUIRE(shown != std::string::npos);
+  CHECK(shown > hidden);
+  CHECK(contains(outcome.out.substr(shown), "dtune resume shell.db"));
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("a recipe in a folder that cannot be written is kept here") {
+  if (::geteuid() == 0) {
+    MESSAGE("skipped: root may write everywhere");
+    return;
+  }
+  Workplace place;
+  place.write("there/shell.yaml", shell_recipe(2, 1, "0"));
+  std::filesystem::permissions(
+      place / "there",
+      std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  const Outcome outcome = place.run({"run", "there/shell.yaml"});
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.err, "cannot be written"));
+  CHECK(place.has("shell.db"));
+  std::filesystem::permissions(place / "there",
+                               std::filesystem::perms::owner_all);
+}

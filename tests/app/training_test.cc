@@ -1,0 +1,61 @@
+// A network trained by the program, from recipe to model and back.
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+constexpr const char* kRecipe =
+    "study: tiny\n"
+    "deterministic: true\n"
+    "data: { kind: synthetic, size: [12, 12], classes: 3, samples: 400,"
+    " difficulty: 0.3 }\n"
+    "model: { arch: cnn-small, width: 4 }\n"
+    "train: { epochs: 3, batch_size: 32 }\n"
+    "budget: { trials: 4 }\n"
+    "slots: 2\n"
+    "expect: { test_accuracy: \">= 0.5\" }\n";
+
+nlohmann::json json_of(const Outcome& outcome) {
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  return nlohmann::json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("a tuned model is kept, and eval gives its test metrics exactly") {
+  Workplace place;
+  place.write("tiny.yaml", kRecipe);
+  const auto result =
+      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+  CHECK(place.has("tiny.files/model.safetensors"));
+  CHECK(place.has("tiny.files/model.yaml"));
+  CHECK(result["passed"] == true);
+  for (const char* model : {"tiny.files/model.safetensors", "tiny.yaml"}) {
+    const auto judged = json_of(place.run({"eval", model, "--json"}));
+    CHECK(judged["test_accuracy"] == result["test_accuracy"]);
+    CHECK(judged["test_loss"] == result["test_loss"]);
+  }
+  CHECK(place.run({"eval", "tiny.yaml", "--split", "tset"}).code == 2);
+
+  SUBCASE("and the same seed gives the same study") {
+    const auto again = json_of(place.run(
+        {"run", "tiny.yaml", "--json", "--quiet", "--db", "other.db"}));
+    CHECK(again["params"] == result["params"]);
+    CHECK(again["metrics"] == result["metrics"]);
+  }
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("doctor measures the engine and tells what is wrong") {
+  const Workplace place;
+  const Outcome outcome = place.run({"doctor", "--json"});
+  const auto document = nlohmann::json::parse(outcome.out);
+  CHECK(outcome.code == (document["healthy"] == true ? 0 : 1));
+  CHECK(document["findings"].size() >= 7);
+  for (const auto& finding : document["findings"]) {
+    if (finding["health"] != "ok") CHECK(finding["remedy"] != "");
+  }
+}
