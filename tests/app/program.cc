@@ -85,12 +85,14 @@ RunningProgram::RunningProgram(
     pid_ = ::fork();
   }
   if (pid_ == 0) {
-    ::setpgid(0, 0);
-    if (!terminal) ::dup2(out.write_end, STDOUT_FILENO);
+    if (!terminal) {
+      ::setpgid(0, 0);  // forkpty made a session, which is a group, too
+      ::dup2(out.write_end, STDOUT_FILENO);
+    }
     ::dup2(err.write_end, STDERR_FILENO);
     become_dtune(words, folder, environment);
   }
-  ::setpgid(pid_, pid_);
+  if (!terminal) ::setpgid(pid_, pid_);
   ::close(out.write_end);
   ::close(err.write_end);
   if (terminal) {
