@@ -153,6 +153,8 @@ TEST_CASE("a command's point leaves the recipe as it is") {
       parse("command: x {a}\nspace: { a: { int: [1, 9] } }");
   const TrialRecipe trial = file.with_point({{"a", int64_t{3}}});
   CHECK(trial.recipe.command->argv == std::vector<std::string>{"x", "{a}"});
+  // The runner puts the values into the words by the space's names.
+  CHECK(trial.recipe.space.find("a"));
 }
 
 TEST_CASE("overrides come in the order given and are kept") {

@@ -165,13 +165,12 @@ Recipe read_recipe(const Document& document) {
   return recipe;
 }
 
-Recipe read_point(const Document& document,
-                  const std::vector<Parameter>& parameters,
+Recipe read_point(const Document& document, const SearchSpace& space,
                   const Point& point) {
   Diagnostics diagnostics(document.sources);
   YamlNode tree = document.tree;
   std::set<std::string> set_keys;
-  for (const Parameter& parameter : parameters) {
+  for (const Parameter& parameter : space.parameters()) {
     const auto value = point.find(parameter.name);
     if (value == point.end() || parameter.key.empty()) continue;
     const Mark mark = mark_of_path(document.tree, "space." + parameter.name);
@@ -187,6 +186,7 @@ Recipe read_point(const Document& document,
   tree.erase("space");
   tree.erase("constraints");
   Recipe recipe = read_sections(tree, document, diagnostics);
+  if (recipe.command) recipe.space = space;
   check_recipe(tree, recipe, diagnostics);
   diagnostics.throw_if_any();
   return recipe;

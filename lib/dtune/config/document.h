@@ -25,10 +25,10 @@ Document read_document(const std::string& yaml, const std::string& name,
 // The whole recipe of a document, checked. Throws RecipeError.
 Recipe read_recipe(const Document& document);
 
-// The recipe of one point: values in their keys, no space left. Throws
-// RecipeError.
-Recipe read_point(const Document& document,
-                  const std::vector<Parameter>& parameters, const Point& point);
+// The recipe of one point: values in their keys, no space left (a command keeps
+// its space: it names what the program gets). Throws RecipeError.
+Recipe read_point(const Document& document, const SearchSpace& space,
+                  const Point& point);
 
 // The canonical tree of a recipe: every key that has an effect and is not
 // tuned, then space, constraints and expectations.

@@ -92,7 +92,7 @@ class Prober {
   // The first thing that is wrong with the recipe at a point, or "".
   std::string problem_at(const Point& point) const {
     try {
-      read_point(document_, space_.parameters(), point);
+      read_point(document_, space_, point);
       return "";
     } catch (const RecipeError& error) {
       return error.diagnostics().front().message;

@@ -53,7 +53,7 @@ TrialRecipe RecipeFile::with_point(const Point& point) const {
     throw RecipeError({{document_->sources.name, reason, ""}});
   }
   TrialRecipe trial;
-  trial.recipe = read_point(*document_, recipe_.space.parameters(), point);
+  trial.recipe = read_point(*document_, recipe_.space, point);
   trial.yaml = emit_yaml(resolve(trial.recipe));
   return trial;
 }

@@ -59,7 +59,9 @@ class RecipeFile {
   std::string where(const std::string& key) const;
 
   // The recipe of one trial: the point's values written to their keys, then
-  // read and checked like a file. Throws RecipeError (an invalid trial).
+  // read and checked like a file. Its space is empty, save that a command keeps
+  // its own (it names what the program gets). Throws RecipeError (an invalid
+  // trial).
   TrialRecipe with_point(const Point& point) const;
 
   // YAML that parses to the same recipe anywhere: overrides applied, paths
