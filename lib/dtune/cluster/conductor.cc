@@ -97,13 +97,13 @@ void Conductor::begin() {
 // A loaded study: who was running when its coordinator ended goes on from the
 // last stored step, and so does who was on its way to a target.
 void Conductor::recover() {
+  if (const Trial* best = incumbent(study_)) {
+    best_ = best->id;
+    best_value_ = *best_value(objective_, *best);
+  }
   for (Trial& trial : study_.trials) {
     runs_[size_t(trial.id) - 1].history.failures = trial.failures;
     if (trial.kind == TrialKind::final) continue;
-    if (const Trial* best = incumbent(study_)) {
-      best_ = best->id;
-      best_value_ = *best_value(objective_, *best);
-    }
     if (trial.state == TrialState::running) {
       records_.change(
           trial, trial.curve.empty() ? TrialState::waiting : TrialState::paused,
@@ -367,9 +367,11 @@ ClusterStatus Conductor::cluster_status() {
 
 void Conductor::end(StudyState state, const std::string& why) {
   phase_ = Phase::done;
+  const Reason reason =
+      state == StudyState::interrupted ? Reason::user : Reason::node_lost;
   for (Trial& trial : study_.trials) {
     if (trial.state == TrialState::running) {
-      records_.change(trial, TrialState::paused, Reason::user, why);
+      records_.change(trial, TrialState::paused, reason, why);
     }
   }
   study_.state = state;

@@ -47,6 +47,7 @@ bool Conductor::ask_scheduler(size_t slot) {
       study_, sampler_, study_.decisions + 1, budget_.trials_left());
   switch (directive.kind) {
     case Directive::Kind::start:
+      DTUNE_CHECK(budget_.trials_left());
       start_trial(directive, slot);
       return true;
     case Directive::Kind::resume: {

@@ -33,11 +33,29 @@ using RunnerFactory =
 int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
                const std::atomic<int>& stop);
 
-// Runs any program as a trial (recipe `command:`): parameters as arguments and
-// environment (DTUNE_TRIAL, DTUNE_PARAM_<NAME>, ...), `step=3
-// val_accuracy=0.91` lines from its stdout, killed with all its children. A
-// paused command trial stays stopped (SIGSTOP) while it is warm and is
-// restarted from DTUNE_CHECKPOINT otherwise.
+// Runs any program as a trial (recipe `command:`).
+//
+// It gets its point as arguments, "{name}" being replaced by the value (a word
+// about a parameter that is inactive in the point is left out), and in its
+// environment:
+//   DTUNE_PARAM_<NAME>  values, the name in capitals, other signs as _
+//   DTUNE_TRIAL, DTUNE_ATTEMPT, DTUNE_SEED, DTUNE_STUDY
+//   DTUNE_CHECKPOINT    a file that it may write, and should start from if it
+//                       is there
+//   DTUNE_STEP          steps that were reported before this start
+//
+// It reports by lines on its stdout (see command_lines.h): "step=3
+// val_accuracy=0.91". A step is complete with the objective's metric; other
+// metrics may come before, on lines of their own. Without step= each report is
+// the next step; steps that it repeats after a restart are skipped. It may end
+// before the horizon: its last report was the last step. Exit code 42, or a
+// line "dtune: invalid <why>", says that its point makes no sense; any other
+// code but 0 fails the trial, with the last lines it wrote as the detail.
+//
+// Between steps and while paused its process group is stopped (SIGSTOP). At the
+// end of the session group and descendants are killed (SIGTERM,
+// recipe.limits.grace later SIGKILL), also those that have left the group; one
+// that has done its last step gets that long to end by itself.
 std::unique_ptr<TrialRunner> make_command_runner();
 
 }  // namespace dtune
