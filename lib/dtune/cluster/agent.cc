@@ -70,6 +70,8 @@ class Agent {
   MonoTime next_hello_{};
   MonoTime next_heartbeat_{};
   MonoTime last_turn_;
+  MonoTime next_tick_{};        // of the slots
+  bool slots_stirred_ = false;  // one of them wrote, ended or was told to
   bool ending_ = false;
   bool end_now_ = false;
   int code_ = kExitOk;
@@ -100,7 +102,9 @@ int Agent::run(const std::atomic<int>& stop) {
     if (now - last_turn_ > lease_ / 2) heard_ = now;
     last_turn_ = now;
     keep_alive(now);
-    const MonoTime next = session_.empty() ? next_hello_ : tick_slots(now);
+    // Looking at processes costs system calls: only when there is a reason.
+    if (slots_stirred_ || now >= next_tick_) next_tick_ = tick_slots(now);
+    const MonoTime next = session_.empty() ? next_hello_ : next_tick_;
     flush();
     wait(std::min(next, next_heartbeat_));
     if (stop != 0) begin_end(stop > 1, kExitOk);
@@ -143,11 +147,15 @@ void Agent::wait(MonoTime until) {
   PollSet polls;
   polls.add(coordinator_);
   polls.add(workers_);
+  size_t last = 1;
   for (const SlotProcess& s : slots_) {
-    if (s.output() >= 0) polls.add(s.output());
-    if (s.exit_descriptor() >= 0) polls.add(s.exit_descriptor());
+    if (s.output() >= 0) last = polls.add(s.output());
+    if (s.exit_descriptor() >= 0) last = polls.add(s.exit_descriptor());
   }
   polls.wait(until - system_clock().now());
+  for (size_t i = 2; i <= last; ++i) {
+    slots_stirred_ = slots_stirred_ || polls.ready(i);
+  }
   while (auto frames = coordinator_.receive()) {
     heard_ = system_clock().now();
     for (const std::string& frame : *frames) from_coordinator(frame);
@@ -175,6 +183,7 @@ void Agent::from_coordinator(const std::string& frame) {
   } else if (const auto* kill = std::get_if<wire::Kill>(&message)) {
     if (SlotProcess* s = slot(kill->slot)) {
       s->kill(kill->reason, kill->why, system_clock().now());
+      slots_stirred_ = true;
     }
   } else if (const auto* stop = std::get_if<wire::Stop>(&message)) {
     begin_end(stop->now, kExitOk);
@@ -206,6 +215,7 @@ void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
     }
   }
   session_ = welcome.session;
+  slots_stirred_ = true;
   for (const SlotProcess& s : slots_) {
     if (!s.up()) continue;
     forward(s.slot(), frame);
@@ -273,6 +283,7 @@ void Agent::flush() {
 
 MonoTime Agent::tick_slots(MonoTime now) {
   MonoTime next = now + seconds(1);
+  slots_stirred_ = false;
   for (SlotProcess& s : slots_) {
     const bool was_up = s.up();
     next = std::min(next, s.tick(now));
