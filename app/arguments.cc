@@ -14,6 +14,7 @@ namespace dtune {
 namespace {
 
 constexpr size_t kColumns = 80;
+constexpr size_t kIndent = 26;  // of the second column
 
 [[noreturn]] void fail(const std::string& command, const std::string& what) {
   throw Error(ErrorKind::config,
@@ -182,7 +183,6 @@ std::string Arguments::help() const {
        wrap(description_.empty() ? summary_ + "." : description_, kColumns)) {
     text += line + '\n';
   }
-  constexpr size_t kIndent = 26;
   for (const bool positional : {true, false}) {
     text += positional && required_.empty() ? "" : "\n";
     std::string rows;

@@ -5,7 +5,7 @@
 namespace dtune {
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> kCommands = {
+  static const std::vector<Command> all = {
       {"run", "Tune", "Tune and train what a recipe describes", declare_run},
       {"resume", "Tune", "Go on with a study, with more budget if asked",
        declare_resume},
@@ -26,7 +26,7 @@ const std::vector<Command>& commands() {
       {"agent", "", "Serve a study with this machine's slots", declare_agent},
       {"worker", "", "Train trials in one slot", declare_worker},
   };
-  return kCommands;
+  return all;
 }
 
 const Command* find_command(const std::string& name) {

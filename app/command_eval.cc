@@ -30,7 +30,7 @@ const std::vector<std::string> kSplits = {"test", "validation", "train"};
 
 // A model's file; or that of the study that is named.
 fs::path find_model(const std::string& name) {
-  const fs::path path = name;
+  fs::path path = name;
   if (path.extension() == ".safetensors") {
     if (fs::exists(path)) return path;
     throw Error(ErrorKind::config,
@@ -38,7 +38,7 @@ fs::path find_model(const std::string& name) {
                             "where a study's model is)",
                             name));
   }
-  const fs::path model = files_of(find_database(name)).model();
+  fs::path model = files_of(find_database(name)).model();
   if (fs::exists(model)) return model;
   throw Error(ErrorKind::config,
               fmt::format("{}: has no model yet: there is no {} (let the study "

@@ -4,6 +4,7 @@
 
 #include "app/command.h"
 #include "app/machine.h"
+#include "app/overrides.h"
 #include "app/plan.h"
 #include "app/study_run.h"
 #include <fmt/format.h>
@@ -26,12 +27,8 @@ struct PlanOptions {
 
 StudyPlan make_plan(const Console& console, const PlanOptions& options) {
   StudyPlan plan;
-  std::vector<Override> overrides;
-  for (const std::string& text : options.set) {
-    overrides.push_back(parse_override(text));
-  }
   const fs::path path = find_recipe(options.recipe);
-  const RecipeFile file = RecipeFile::load(path, overrides);
+  const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
   plan.recipe_path = path.string();
   plan.recipe = file.recipe();
   plan.slots = plan_slots(plan.recipe);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/command.h"
+#include "app/overrides.h"
 #include "app/study_run.h"
 #include <fmt/format.h>
 
@@ -20,6 +21,8 @@ struct ResumeOptions {
   RunView view;
 };
 
+constexpr int64_t kMostTrials = 1'000'000'000;
+
 // "+20" adds to what was granted, "60" is the new total.
 struct Grant {
   bool add = false;
@@ -35,8 +38,8 @@ int64_t parse_count(const std::string& text) {
   int64_t number = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, number);
-  constexpr int64_t kMost = 1'000'000'000;
-  if (error != std::errc() || stop != end || number < 1 || number > kMost) {
+  if (error != std::errc() || stop != end || number < 1 ||
+      number > kMostTrials) {
     throw Error(ErrorKind::config,
                 fmt::format("--trials: '{}' is no number of trials (+20: "
                             "twenty more, 60: sixty in total)",
@@ -75,14 +78,10 @@ void check_grant(const ResumeOptions& options, const LoadedStudy& loaded) {
 void apply_overrides(const std::vector<std::string>& texts,
                      LoadedStudy& loaded) {
   if (texts.empty()) return;
-  std::vector<Override> overrides;
-  for (const std::string& text : texts) {
-    overrides.push_back(parse_override(text));
-  }
   const std::filesystem::path recipe_path = loaded.row.recipe_path;
-  RecipeFile changed = RecipeFile::parse(loaded.row.recipe_yaml,
-                                         loaded.facts.database + ": recipe",
-                                         recipe_path.parent_path(), overrides);
+  RecipeFile changed = RecipeFile::parse(
+      loaded.row.recipe_yaml, loaded.facts.database + ": recipe",
+      recipe_path.parent_path(), parse_overrides(texts));
   if (changed.search_hash() != loaded.row.recipe_hash) {
     throw Error(ErrorKind::config,
                 fmt::format("--set {}: changes what is searched, so the trials "

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "app/command.h"
-#include "app/machine.h"
+#include "app/overrides.h"
 #include "app/study_run.h"
 #include <fmt/format.h>
 #include <unistd.h>
@@ -33,10 +33,7 @@ struct RunOptions {
 
 // What the shortcuts mean as recipe keys.
 std::vector<Override> overrides_of(const RunOptions& options) {
-  std::vector<Override> overrides;
-  for (const std::string& text : options.set) {
-    overrides.push_back(parse_override(text));
-  }
+  std::vector<Override> overrides = parse_overrides(options.set);
   const auto number = [&](const char* key, std::optional<uint64_t> value) {
     if (value) overrides.push_back({key, std::to_string(*value)});
   };

@@ -41,11 +41,13 @@ void wait_for(const std::atomic<int>& stop, Duration patience) {
   }
 }
 
+constexpr int kOtherLines = 14;
+constexpr int kFewTrials = 15;
+
 // As many trials as fit under the other lines of status_text.
 int trials_that_fit(const Console& console) {
-  constexpr int kOtherLines = 14;
   return console.out_terminal ? std::max(terminal_size().rows - kOtherLines, 3)
-                              : 15;
+                              : kFewTrials;
 }
 
 // Draws the status every second until the study ends or the user has seen

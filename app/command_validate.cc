@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/command.h"
+#include "app/overrides.h"
 #include "app/study_files.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -21,12 +22,8 @@ struct ValidateOptions {
 };
 
 int validate(const Console& console, const ValidateOptions& options) {
-  std::vector<Override> overrides;
-  for (const std::string& text : options.set) {
-    overrides.push_back(parse_override(text));
-  }
   const auto path = find_recipe(options.recipe);
-  const RecipeFile file = RecipeFile::load(path, overrides);
+  const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
   // The samplers' and schedulers' own options are theirs to check.
   make_sampler(file.recipe());
   make_scheduler(file.recipe(), horizon_steps(file.recipe(), 1));

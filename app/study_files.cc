@@ -1,8 +1,8 @@
 #include "app/study_files.h"
 
 #include <array>
-#include <cstring>
 #include <fstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +17,8 @@ namespace dtune {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kMagic = "SQLite format 3";  // then a 0 byte
 
 fs::path with_extension(fs::path path, const char* extension) {
   return path.replace_extension(extension);
@@ -90,16 +92,15 @@ DefaultDatabase default_database(const fs::path& recipe) {
 }
 
 bool is_database(const fs::path& path) {
-  static constexpr char kMagic[] = "SQLite format 3";
-  std::array<char, sizeof kMagic> head{};
+  std::array<char, kMagic.size() + 1> head{};
   std::ifstream file(path, std::ios::binary);
   file.read(head.data(), head.size());
-  return file && std::memcmp(head.data(), kMagic, sizeof kMagic) == 0;
+  return file && head.data() == kMagic;
 }
 
 fs::path find_database(const std::string& name) {
   refuse_folder(name);
-  const fs::path path = name;
+  fs::path path = name;
   if (is_file(path) && !is_recipe_name(path)) return path;
   if (!is_recipe_name(path) && is_file(name + ".db")) return name + ".db";
   const fs::path beside = with_extension(path, ".db");
@@ -122,7 +123,7 @@ fs::path find_database(const std::string& name) {
 
 fs::path find_recipe(const std::string& name) {
   refuse_folder(name);
-  const fs::path path = name;
+  fs::path path = name;
   const bool database = is_file(path) && is_database(path);
   if (is_file(path) && !database) return path;
   for (const char* ending : {".yaml", ".yml"}) {
