@@ -1,6 +1,7 @@
 #include "dtune/cluster/process.h"
 
 #include <chrono>
+#include <memory>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -85,10 +86,10 @@ TEST_CASE("destroying a child ends its whole group") {
 TEST_CASE("a child dies with the thread that made it, however that ends") {
   SpawnOptions inner = shell("exec sleep 1000");
   inner.environment["DTUNE_TEST"] = "death";
-  std::thread([&inner] {
-    // Not owned: nobody is left to kill it but the kernel.
-    static_cast<void>(new Child(inner));  // NOLINT: on purpose
-  }).join();
+  std::unique_ptr<Child> child;
+  std::thread([&] { child = std::make_unique<Child>(inner); }).join();
+  REQUIRE(child->wait(kPatience));  // nobody but the kernel has ended it
+  CHECK(child->status()->signal == SIGKILL);
   CHECK(gone_within_patience("DTUNE_TEST=death"));
 }
 
