@@ -1,11 +1,14 @@
 // dtune: the command line. Errors are caught here, once.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 
 #include "app/command.h"
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
@@ -103,6 +106,9 @@ int run_main(const Console& console, std::vector<std::string> words) {
 // Output that could not be written is an error, not silence.
 int finish(const Console& console, int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  pollfd reader{STDOUT_FILENO, POLLOUT, 0};
+  ::poll(&reader, 1, 0);
+  if ((reader.revents & POLLERR) != 0) return code;  // it saw enough: `| head`
   Console quiet = console;
   quiet.json = false;
   quiet.error(Error(ErrorKind::temporary,

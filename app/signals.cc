@@ -16,10 +16,10 @@ namespace {
 constexpr std::array kStopping = {SIGINT, SIGTERM, SIGHUP};
 
 // A handler can reach nothing but these.
-std::atomic<int> stop_count{0};              // NOLINT
-std::atomic<const char*> first_text{""};     // NOLINT
-std::atomic<bool> says_nothing{false};       // NOLINT
-std::array<struct sigaction, 4> old_action;  // NOLINT
+std::atomic<int> stop_count{0};                             // NOLINT
+std::atomic<const char*> first_text{""};                    // NOLINT
+std::atomic<bool> says_nothing{false};                      // NOLINT
+std::array<struct sigaction, kStopping.size()> old_action;  // NOLINT
 
 static_assert(std::atomic<int>::is_always_lock_free);
 static_assert(std::atomic<const char*>::is_always_lock_free);
@@ -58,15 +58,13 @@ StopSignals::StopSignals(bool quiet, const char* first) {
   for (size_t i = 0; i < kStopping.size(); ++i) {
     ::sigaction(kStopping[i], &action, &old_action[i]);
   }
-  action.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &action, &old_action.back());
+  ::signal(SIGPIPE, SIG_IGN);
 }
 
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < kStopping.size(); ++i) {
     ::sigaction(kStopping[i], &old_action[i], nullptr);
   }
-  ::sigaction(SIGPIPE, &old_action.back(), nullptr);
 }
 
 const std::atomic<int>& StopSignals::stop() const { return stop_count; }

@@ -7,8 +7,9 @@ namespace dtune {
 
 // While it lives: SIGINT, SIGTERM and SIGHUP count up `stop()` (1: stop
 // cleanly, 2: at once) and say on stderr what they do; the third ends the
-// process with exit code 130. SIGPIPE is ignored. One at a time per process;
-// the old handlers are back when it is gone.
+// process with exit code 130. One at a time per process; the old handlers are
+// back when it is gone. SIGPIPE is ignored from then on: a result is not lost
+// because nobody reads it.
 class StopSignals {
  public:
   // `quiet`: says nothing (a process that no user sees). `first` is written

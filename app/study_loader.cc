@@ -73,9 +73,12 @@ void refresh_facts(LoadedStudy& loaded) {
 
 StudyFacts shown_facts(const LoadedStudy& loaded) {
   StudyFacts facts = loaded.facts;
-  if (facts.result && !facts.result->model.empty()) {
+  if (!facts.result) return facts;
+  if (!facts.result->model.empty()) {
     facts.result->model = short_path(facts.result->model);
   }
+  // Without a final training these are the best trial's, which is shown.
+  if (facts.result->final_trial == 0) facts.result->metrics.clear();
   return facts;
 }
 

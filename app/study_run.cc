@@ -113,6 +113,29 @@ int code_of(StudyState state, bool passed) {
   return kExitStudyFailed;
 }
 
+// Recipes write the bound beside the metric's name; reports show both.
+std::vector<ExpectationResult> judge(const LoadedStudy& loaded) {
+  auto results = evaluate_expectations(loaded.study, loaded.facts);
+  for (ExpectationResult& result : results) {
+    Expectation& expectation = result.expectation;
+    if (!expectation.text.starts_with(expectation.metric)) {
+      expectation.text = expectation.metric + " " + expectation.text;
+    }
+  }
+  return results;
+}
+
+// The summary does not say why a study did not finish.
+void tell_why(const Console& console, const StudyOutcome& outcome) {
+  if (outcome.state == StudyState::failed) {
+    Console text = console;
+    text.json = false;  // stdout gets the result's document
+    text.error(Error(ErrorKind::study, outcome.why));
+  } else if (outcome.state != StudyState::finished && !outcome.why.empty()) {
+    console.notice(outcome.why);
+  }
+}
+
 std::string result_json(const LoadedStudy& loaded,
                         const std::vector<ExpectationResult>& results) {
   auto document =
@@ -140,13 +163,14 @@ int run_study(const Console& console, LoadedStudy& loaded,
   const StudyOutcome outcome = coordinate(console, loaded, view);
   refresh_facts(loaded);
   loaded.study.state = outcome.state;
+  tell_why(console, outcome);
   return report_result(console, loaded, view);
 }
 
 int report_result(const Console& console, const LoadedStudy& loaded,
                   const RunView& view) {
   const Study& study = loaded.study;
-  const auto results = evaluate_expectations(study, loaded.facts);
+  const auto results = judge(loaded);
   const bool finished = study.state == StudyState::finished;
   if (!view.junit.empty()) {
     write_file_atomic(view.junit, junit_xml(study, results), false);

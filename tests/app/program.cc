@@ -28,7 +28,7 @@ constexpr const char* kMark = "DTUNE_TEST_WORKPLACE";
 // Between fork and exec; the child leaves by _exit alone.
 [[noreturn]] void become_dtune(
     const std::vector<std::string>& words, const fs::path& folder,
-    const std::map<std::string, std::string>& environment) {
+    const std::map<std::string, std::string>& environment, int user) {
   std::vector<std::string> copy = words;
   copy.insert(copy.begin(), DTUNE_BINARY);
   std::vector<char*> argv;
@@ -38,6 +38,8 @@ constexpr const char* kMark = "DTUNE_TEST_WORKPLACE";
     ::setenv(name.c_str(), value.c_str(), 1);
   }
   ::unsetenv("NO_COLOR");
+  const auto id = static_cast<uid_t>(user);
+  if (user != 0 && (::setgid(id) != 0 || ::setuid(id) != 0)) ::_exit(98);
   if (::chdir(folder.c_str()) == 0) ::execv(argv[0], argv.data());
   ::_exit(99);
 }
@@ -75,7 +77,8 @@ std::string slurp(const fs::path& path) {
 
 RunningProgram::RunningProgram(
     const std::vector<std::string>& words, const fs::path& folder,
-    const std::map<std::string, std::string>& environment, bool terminal) {
+    const std::map<std::string, std::string>& environment, bool terminal,
+    int user) {
   Pipe out;
   Pipe err;
   if (terminal) {
@@ -90,7 +93,7 @@ RunningProgram::RunningProgram(
       ::dup2(out.write_end, STDOUT_FILENO);
     }
     ::dup2(err.write_end, STDERR_FILENO);
-    become_dtune(words, folder, environment);
+    become_dtune(words, folder, environment, user);
   }
   if (!terminal) ::setpgid(pid_, pid_);
   ::close(out.write_end);
@@ -158,6 +161,14 @@ Workplace::Workplace() : folder_("dtune-test") {
                  {"LC_ALL", "C.UTF-8"}};
 }
 
+void Workplace::become(int user) {
+  user_ = user;
+  const auto id = static_cast<uid_t>(user);
+  if (::chown(path().c_str(), id, id) != 0) {
+    throw std::runtime_error("chown");
+  }
+}
+
 void Workplace::write(const std::string& name, const std::string& text) const {
   fs::create_directories((path() / name).parent_path());
   std::ofstream(path() / name) << text;
@@ -172,13 +183,13 @@ bool Workplace::has(const std::string& name) const {
 }
 
 Outcome Workplace::run(const std::vector<std::string>& words) const {
-  RunningProgram program(words, path(), environment, false);
+  RunningProgram program(words, path(), environment, false, user_);
   return program.wait();
 }
 
 RunningProgram Workplace::start(const std::vector<std::string>& words,
                                 bool terminal) const {
-  return {words, path(), environment, terminal};
+  return {words, path(), environment, terminal, user_};
 }
 
 std::vector<std::string> Workplace::orphans() const {

@@ -26,7 +26,7 @@ class RunningProgram {
   RunningProgram(const std::vector<std::string>& words,
                  const std::filesystem::path& folder,
                  const std::map<std::string, std::string>& environment,
-                 bool terminal);
+                 bool terminal, int user);
   ~RunningProgram();
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
@@ -71,9 +71,14 @@ class Workplace {
   // of patience: their command lines.
   std::vector<std::string> orphans() const;
 
+  // Whom the program runs as: 0 keeps this user (else the tests' user must be
+  // root, and the place is given to that user).
+  void become(int user);
+
   std::map<std::string, std::string> environment;
 
  private:
+  int user_ = 0;
   TemporaryDirectory folder_;
 };
 
