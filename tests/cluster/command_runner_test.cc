@@ -20,7 +20,7 @@ const std::atomic<bool> kGoOn{false};
 
 TrialAssignment command(const std::string& script, int horizon = 3) {
   TrialAssignment out;
-  out.study_id = "command-test";
+  out.study_id = toy::unique("command-test");
   out.trial = 7;
   out.attempt = 1;
   out.point = toy::point(0.25);
@@ -55,7 +55,9 @@ bool within_patience(const std::function<bool()>& holds) {
 }
 
 size_t processes() {
-  return find_marked({"DTUNE_STUDY=command-test", "DTUNE_TRIAL=7"}).size();
+  return find_marked(
+             {"DTUNE_STUDY=" + toy::unique("command-test"), "DTUNE_TRIAL=7"})
+      .size();
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ using namespace dtune;  // NOLINT: a test
 TEST_CASE("a study runs its trials, trains the winner and tests it once") {
   TemporaryDirectory folder;
   toy::LocalStudy local(
-      folder.path(), "happy", 2, toy::recipe(4),
+      folder.path(), toy::unique("happy"), 2, toy::recipe(4),
       {toy::point(0.2), toy::point(0.9), toy::point(0.4), toy::point(0.1)});
   const StudyOutcome outcome = local.run();
   CHECK(outcome.state == StudyState::finished);
@@ -26,5 +26,5 @@ TEST_CASE("a study runs its trials, trains the winner and tests it once") {
   }
   CHECK(local.store->load_study()->state == StudyState::finished);
   CHECK(local.sink.notices == "");
-  CHECK(toy::leftovers("happy").empty());
+  CHECK(toy::leftovers(toy::unique("happy")).empty());
 }

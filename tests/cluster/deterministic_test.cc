@@ -23,7 +23,8 @@ std::string story(const std::string& delay_seed) {
     const char* mode = i == 3 ? "segv_once" : i == 5 ? "nan" : "learn";
     points.push_back(toy::point(0.1 * ((i * 7) % 9 + 1), mode));
   }
-  toy::LocalStudy local(folder.path(), "deterministic" + delay_seed, 2, recipe,
+  toy::LocalStudy local(folder.path(),
+                        toy::unique("deterministic" + delay_seed), 2, recipe,
                         points);
   const StudyOutcome outcome = local.run();
   unsetenv("TOY_DELAY_SEED");

@@ -45,25 +45,27 @@ Recipe search_only(int trials) {
 
 TEST_CASE("a worker that is killed costs its trial a step, not the study") {
   TemporaryDirectory folder;
-  toy::LocalStudy local(folder.path(), "kill-worker", 1, search_only(2),
-                        {toy::point(0.5, "learn", 20)});
-  at_first_report(local,
-                  [] { kill(toy::worker_of("kill-worker", 0), SIGKILL); });
+  toy::LocalStudy local(folder.path(), toy::unique("kill-worker"), 1,
+                        search_only(2), {toy::point(0.5, "learn", 20)});
+  at_first_report(local, [] {
+    kill(toy::worker_of(toy::unique("kill-worker"), 0), SIGKILL);
+  });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 2);
   CHECK(local.study.trial(1).failures == 1);
   CHECK(local.study.trial(1).attempt == 2);
   CHECK(local.sink.notices.find("signal 9 (Killed); trying again from step") !=
         std::string::npos);
-  CHECK(toy::leftovers("kill-worker").empty());
+  CHECK(toy::leftovers(toy::unique("kill-worker")).empty());
 }
 
 TEST_CASE("a worker that is stopped for ever loses its lease") {
   TemporaryDirectory folder;
-  toy::LocalStudy local(folder.path(), "stop-worker", 1, search_only(1),
-                        {toy::point(0.5, "learn", 20)});
-  at_first_report(local,
-                  [] { kill(toy::worker_of("stop-worker", 0), SIGSTOP); });
+  toy::LocalStudy local(folder.path(), toy::unique("stop-worker"), 1,
+                        search_only(1), {toy::point(0.5, "learn", 20)});
+  at_first_report(local, [] {
+    kill(toy::worker_of(toy::unique("stop-worker"), 0), SIGSTOP);
+  });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 1);
   CHECK(local.study.trial(1).failures == 1);
@@ -72,13 +74,13 @@ TEST_CASE("a worker that is stopped for ever loses its lease") {
 
 TEST_CASE("an agent that is killed is replaced and its trials go on") {
   TemporaryDirectory folder;
-  toy::LocalStudy local(folder.path(), "kill-agent", 2, search_only(3),
-                        {toy::point(0.5, "learn", 20)});
+  toy::LocalStudy local(folder.path(), toy::unique("kill-agent"), 2,
+                        search_only(3), {toy::point(0.5, "learn", 20)});
   at_first_report(local, [&] { kill(local.agent->pid(), SIGKILL); });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 3);
   CHECK(local.agents_started == 2);
-  CHECK(toy::leftovers("kill-agent").empty());
+  CHECK(toy::leftovers(toy::unique("kill-agent")).empty());
 }
 
 TEST_CASE("a step that never ends is ended, tried again and given up") {
@@ -86,7 +88,7 @@ TEST_CASE("a step that never ends is ended, tried again and given up") {
   Recipe recipe = search_only(2);
   recipe.limits.step_time = std::chrono::milliseconds(300);
   recipe.limits.retries = 1;
-  toy::LocalStudy local(folder.path(), "hang", 1, recipe,
+  toy::LocalStudy local(folder.path(), toy::unique("hang"), 1, recipe,
                         {toy::point(0.5, "hang"), toy::point(0.4)});
   CHECK(local.run().state == StudyState::finished);
   const Trial& trial = local.study.trial(1);
@@ -95,12 +97,12 @@ TEST_CASE("a step that never ends is ended, tried again and given up") {
   CHECK(trial.failures == 2);
   CHECK(trial.steps() == 1);
   CHECK(local.study.trial(2).state == TrialState::complete);
-  CHECK(toy::leftovers("hang").empty());
+  CHECK(toy::leftovers(toy::unique("hang")).empty());
 }
 
 TEST_CASE("each way to fail is told apart, and tried again where it may help") {
   TemporaryDirectory folder;
-  toy::LocalStudy local(folder.path(), "modes", 2, search_only(8),
+  toy::LocalStudy local(folder.path(), toy::unique("modes"), 2, search_only(8),
                         {toy::point(0.1, "nan"), toy::point(0.1, "throw"),
                          toy::point(0.1, "segv"), toy::point(0.1, "exit3"),
                          toy::point(0.1, "oom"), toy::point(0.1, "silent"),
@@ -131,8 +133,8 @@ TEST_CASE("each way to fail is told apart, and tried again where it may help") {
 
 TEST_CASE("a study in which every trial fails ends with the causes") {
   TemporaryDirectory folder;
-  toy::LocalStudy local(folder.path(), "all-fail", 2, toy::recipe(3),
-                        {toy::point(0.5, "silent")});
+  toy::LocalStudy local(folder.path(), toy::unique("all-fail"), 2,
+                        toy::recipe(3), {toy::point(0.5, "silent")});
   const StudyOutcome outcome = local.run();
   CHECK(outcome.state == StudyState::failed);
   CHECK(outcome.why ==
@@ -145,7 +147,7 @@ TEST_CASE("a study in which every trial fails ends with the causes") {
 TEST_CASE("invalid points are replaced and not counted, within bounds") {
   TemporaryDirectory folder;
   toy::LocalStudy local(
-      folder.path(), "invalid", 2, search_only(2),
+      folder.path(), toy::unique("invalid"), 2, search_only(2),
       {toy::point(0.9, "invalid"), toy::point(0.3), toy::point(0.6)});
   local.options.recipe_for = [](const Point& point) -> Recipe {
     if (*as_number(point.at("lr")) > 0.5 &&
@@ -167,8 +169,8 @@ TEST_CASE("invalid points are replaced and not counted, within bounds") {
 
 TEST_CASE("a space without any valid point ends the study") {
   TemporaryDirectory folder;
-  toy::LocalStudy local(folder.path(), "none-valid", 1, toy::recipe(5),
-                        {toy::point(0.5)});
+  toy::LocalStudy local(folder.path(), toy::unique("none-valid"), 1,
+                        toy::recipe(5), {toy::point(0.5)});
   local.options.recipe_for = [](const Point&) -> Recipe {
     throw Error(ErrorKind::config, "no");
   };
@@ -182,21 +184,21 @@ TEST_CASE("a stopped study keeps its steps and is resumed to the same end") {
   TemporaryDirectory folder;
   std::atomic<int> stop{0};
   {
-    toy::LocalStudy local(folder.path(), "stopped", 2, toy::recipe(4),
-                          {toy::point(0.5, "learn", 20)});
+    toy::LocalStudy local(folder.path(), toy::unique("stopped"), 2,
+                          toy::recipe(4), {toy::point(0.5, "learn", 20)});
     local.sink.at_report = [&](const Study&, const Trial&, const StepReport&) {
       if (local.sink.reports == 5) stop = 1;
     };
     const StudyOutcome outcome = local.run(stop);
     CHECK(outcome.state == StudyState::interrupted);
-    CHECK(toy::leftovers("stopped").empty());
+    CHECK(toy::leftovers(toy::unique("stopped")).empty());
     for (const Trial& trial : local.store->load_trials()) {
       CHECK(trial.state != TrialState::running);
       CHECK(trial.checkpoint_step == trial.steps());
     }
   }
-  toy::LocalStudy resumed(folder.path(), "stopped", 2, toy::recipe(4),
-                          {toy::point(0.5, "learn", 1)});
+  toy::LocalStudy resumed(folder.path(), toy::unique("stopped"), 2,
+                          toy::recipe(4), {toy::point(0.5, "learn", 1)});
   const int64_t before = steps_spent(resumed.study);
   CHECK(before >= 5);
   CHECK(resumed.run().state == StudyState::finished);
@@ -208,11 +210,11 @@ TEST_CASE("a stopped study keeps its steps and is resumed to the same end") {
 TEST_CASE("a second stop does not wait for a step that does not heed") {
   TemporaryDirectory folder;
   std::atomic<int> stop{0};
-  toy::LocalStudy local(folder.path(), "stop-now", 1, toy::recipe(1),
-                        {toy::point(0.5, "hang")});
+  toy::LocalStudy local(folder.path(), toy::unique("stop-now"), 1,
+                        toy::recipe(1), {toy::point(0.5, "hang")});
   at_first_report(local, [&] { stop = 2; });
   CHECK(local.run(stop).state == StudyState::interrupted);
-  CHECK(toy::leftovers("stop-now").empty());
+  CHECK(toy::leftovers(toy::unique("stop-now")).empty());
 }
 
 TEST_CASE("a budget of steps is never exceeded and can be enlarged") {
@@ -220,12 +222,14 @@ TEST_CASE("a budget of steps is never exceeded and can be enlarged") {
   Recipe recipe = search_only(0);
   recipe.budget.steps = 12;
   {
-    toy::LocalStudy local(folder.path(), "steps", 2, recipe, {toy::point(0.5)});
+    toy::LocalStudy local(folder.path(), toy::unique("steps"), 2, recipe,
+                          {toy::point(0.5)});
     CHECK(local.run().state == StudyState::finished);
     CHECK(steps_spent(local.study) == 12);
   }
   recipe.budget.steps = 20;
-  toy::LocalStudy more(folder.path(), "steps", 2, recipe, {toy::point(0.5)});
+  toy::LocalStudy more(folder.path(), toy::unique("steps"), 2, recipe,
+                       {toy::point(0.5)});
   const StudyOutcome outcome = more.run();
   CHECK(outcome.state == StudyState::finished);
   CHECK(steps_spent(more.study) == 20);
@@ -236,7 +240,7 @@ TEST_CASE("a budget of time is stored and pauses what runs") {
   TemporaryDirectory folder;
   Recipe recipe = search_only(0);
   recipe.budget.time = std::chrono::milliseconds(300);
-  toy::LocalStudy local(folder.path(), "time", 1, recipe,
+  toy::LocalStudy local(folder.path(), toy::unique("time"), 1, recipe,
                         {toy::point(0.5, "learn", 50)});
   CHECK(local.run().state == StudyState::finished);
   CHECK(local.store->load_study()->searched_seconds >= 0.3);
@@ -248,7 +252,7 @@ TEST_CASE("a trial over its wall-clock cap is timed out") {
   TemporaryDirectory folder;
   Recipe recipe = search_only(2);
   recipe.limits.trial_time = std::chrono::milliseconds(300);
-  toy::LocalStudy local(folder.path(), "cap", 1, recipe,
+  toy::LocalStudy local(folder.path(), toy::unique("cap"), 1, recipe,
                         {toy::point(0.5, "learn", 1'000'000), toy::point(0.2)});
   CHECK(local.run().state == StudyState::finished);
   CHECK(local.study.trial(1).state == TrialState::timed_out);
@@ -260,16 +264,16 @@ TEST_CASE("a final training that fails leaves the study resumable") {
   const std::filesystem::path model = folder.path() / "model";
   std::filesystem::create_directory(model);  // writing the model fails
   {
-    toy::LocalStudy local(folder.path(), "final", 1, toy::recipe(1),
-                          {toy::point(0.5)});
+    toy::LocalStudy local(folder.path(), toy::unique("final"), 1,
+                          toy::recipe(1), {toy::point(0.5)});
     const StudyOutcome outcome = local.run();
     CHECK(outcome.state == StudyState::interrupted);
     CHECK(outcome.why.find("the search is finished (the best is trial 1), but "
                            "its final training failed") == 0);
   }
   std::filesystem::remove(model);
-  toy::LocalStudy resumed(folder.path(), "final", 1, toy::recipe(1),
-                          {toy::point(0.5)});
+  toy::LocalStudy resumed(folder.path(), toy::unique("final"), 1,
+                          toy::recipe(1), {toy::point(0.5)});
   const StudyOutcome outcome = resumed.run();
   CHECK(outcome.state == StudyState::finished);
   CHECK(outcome.final_metrics.contains("test_accuracy"));
@@ -279,7 +283,8 @@ TEST_CASE("of several final trainings one is tested") {
   TemporaryDirectory folder;
   Recipe recipe = toy::recipe(1);
   recipe.final_training.seeds = 3;
-  toy::LocalStudy local(folder.path(), "seeds", 2, recipe, {toy::point(0.5)});
+  toy::LocalStudy local(folder.path(), toy::unique("seeds"), 2, recipe,
+                        {toy::point(0.5)});
   const StudyOutcome outcome = local.run();
   CHECK(outcome.state == StudyState::finished);
   check_whole(local, 4);
@@ -322,10 +327,10 @@ TEST_CASE(
   REQUIRE(steps >= 8);
   kill(coordinator.pid(), SIGKILL);
   coordinator.wait(kPatience);
-  CHECK(toy::leftovers("kill-coordinator").empty());
+  CHECK(toy::leftovers(toy::unique("kill-coordinator")).empty());
 
-  toy::LocalStudy resumed(folder.path(), "kill-coordinator", 2, toy::recipe(6),
-                          {toy::point(0.5, "learn", 1)});
+  toy::LocalStudy resumed(folder.path(), toy::unique("kill-coordinator"), 2,
+                          toy::recipe(6), {toy::point(0.5, "learn", 1)});
   REQUIRE(resumed.study.trials.size() >= before.size());
   for (const Trial& trial : before) {
     CHECK(resumed.study.trial(trial.id).steps() >= trial.steps());
@@ -339,7 +344,8 @@ TEST_CASE("a tuned program is killed with all its children when it is left") {
   Recipe recipe = search_only(1);
   recipe.command = CommandSpec{};
   recipe.limits.trial_time = std::chrono::milliseconds(500);
-  toy::LocalStudy local(folder.path(), "command", 1, recipe, {toy::point(0.5)});
+  toy::LocalStudy local(folder.path(), toy::unique("command"), 1, recipe,
+                        {toy::point(0.5)});
   local.study.recipe_yaml =
       "echo val_accuracy=$1; setsid sh -c 'sleep 1000; true' & "
       "sleep 1000; true";
@@ -348,5 +354,5 @@ TEST_CASE("a tuned program is killed with all its children when it is left") {
   CHECK(outcome.state == StudyState::finished);
   CHECK(local.study.trial(1).state == TrialState::timed_out);
   CHECK(outcome.final_metrics.at("val_accuracy") == 0.5);
-  CHECK(toy::leftovers("command").empty());
+  CHECK(toy::leftovers(toy::unique("command")).empty());
 }

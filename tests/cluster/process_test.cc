@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "cluster/toy.h"
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -77,46 +78,46 @@ TEST_CASE("a child starts with default signals, no input and its own group") {
 TEST_CASE("destroying a child ends its whole group") {
   {
     SpawnOptions options = shell("sleep 1000 & sleep 1000");
-    options.environment["DTUNE_TEST"] = "group";
+    options.environment["DTUNE_TEST"] = toy::unique("group");
     const Child child(options);
   }
-  CHECK(gone_within_patience("DTUNE_TEST=group"));
+  CHECK(gone_within_patience("DTUNE_TEST=" + toy::unique("group")));
 }
 
 TEST_CASE("a child dies with the thread that made it, however that ends") {
   SpawnOptions inner = shell("exec sleep 1000");
-  inner.environment["DTUNE_TEST"] = "death";
+  inner.environment["DTUNE_TEST"] = toy::unique("death");
   std::unique_ptr<Child> child;
   std::thread([&] { child = std::make_unique<Child>(inner); }).join();
   REQUIRE(child->wait(kPatience));  // nobody but the kernel has ended it
   CHECK(child->status()->signal == SIGKILL);
-  CHECK(gone_within_patience("DTUNE_TEST=death"));
+  CHECK(gone_within_patience("DTUNE_TEST=" + toy::unique("death")));
 }
 
 TEST_CASE("processes that leave group and session are found by their mark") {
   SpawnOptions options = shell("setsid sh -c 'sleep 1000 & sleep 1000' & wait");
-  options.environment["DTUNE_TEST"] = "marked";
+  options.environment["DTUNE_TEST"] = toy::unique("marked");
   {
     const Child child(options);
     const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (find_marked({"DTUNE_TEST=marked"}).size() < 3 &&
+    while (find_marked({"DTUNE_TEST=" + toy::unique("marked")}).size() < 3 &&
            std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
-  CHECK(kill_marked(
-            {"DTUNE_TEST=marked", "PATH=" + std::string(getenv("PATH"))}) >= 2);
-  CHECK(gone_within_patience("DTUNE_TEST=marked"));
+  CHECK(kill_marked({"DTUNE_TEST=" + toy::unique("marked"),
+                     "PATH=" + std::string(getenv("PATH"))}) >= 2);
+  CHECK(gone_within_patience("DTUNE_TEST=" + toy::unique("marked")));
 }
 
 TEST_CASE("orphans are those whose agent is no more") {
   SpawnOptions options = shell("exec sleep 1000");
-  options.environment["DTUNE_STUDY"] = "orphan-test";
+  options.environment["DTUNE_STUDY"] = toy::unique("orphan-test");
   options.environment["DTUNE_AGENT"] = process_name(getpid());
   Child kept(options);
   options.environment["DTUNE_AGENT"] = process_name(getpid()) + "0";
   Child orphan(options);
-  CHECK(kill_orphans("orphan-test") >= 1);
+  CHECK(kill_orphans(toy::unique("orphan-test")) >= 1);
   CHECK(orphan.wait(kPatience)->signal == SIGKILL);
   CHECK(!kept.status());
 }

@@ -114,6 +114,10 @@ Parameter real(const std::string& name, double high) {
 
 }  // namespace
 
+std::string unique(const std::string& id) {
+  return id + "-" + std::to_string(getpid());
+}
+
 SearchSpace space() {
   Parameter mode = real("mode", 1);
   mode.kind = ParameterKind::categorical;

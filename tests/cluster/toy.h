@@ -28,6 +28,9 @@ inline const std::vector<std::string> kModes = {
     "silent",     // reports without the metric
 };
 
+// An id that no other run of the tests on this machine uses.
+std::string unique(const std::string& id);
+
 SearchSpace space();
 Point point(double lr, const std::string& mode = "learn", int ms = 0);
 
