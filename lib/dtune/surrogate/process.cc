@@ -225,6 +225,13 @@ FreezeThawProcess::FreezeThawProcess(FreezeThawProcess&&) noexcept = default;
 FreezeThawProcess& FreezeThawProcess::operator=(FreezeThawProcess&&) noexcept =
     default;
 
+FreezeThawProcess FreezeThawProcess::copy() const {
+  FreezeThawProcess other(impl_->prior,
+                          static_cast<size_t>(impl_->dimensions));
+  *other.impl_ = *impl_;
+  return other;
+}
+
 void FreezeThawProcess::observe(const ProcessObservation& observation) {
   impl_->append(observation);
   impl_->factorise();

@@ -53,6 +53,8 @@ class FreezeThawProcess {
   FreezeThawProcess(FreezeThawProcess&&) noexcept;
   FreezeThawProcess& operator=(FreezeThawProcess&&) noexcept;
 
+  FreezeThawProcess copy() const;
+
   // Adds one more observation; O(n^3). The hyper-parameters stay.
   void observe(const ProcessObservation& observation);
   size_t size() const;
