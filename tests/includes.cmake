@@ -3,6 +3,8 @@
 # files of the modules that may use it.
 #
 #   cmake -DROOT=<source folder> -P includes.cmake
+cmake_minimum_required(VERSION 3.25)
+
 set(may_base "")
 set(may_space base)
 set(may_study base space)
@@ -12,8 +14,7 @@ set(may_comm base)
 set(may_data base space study)
 set(may_nn base space study)
 set(may_train base space study data nn comm)
-set(may_surrogate base space study)
-set(may_tuner base space study surrogate)
+set(may_tuner base space study)
 set(may_cluster base space study store comm)
 set(may_report base space study store cluster)
 

@@ -110,6 +110,25 @@ TEST_CASE("processes that leave group and session are found by their mark") {
   CHECK(gone_within_patience("DTUNE_TEST=" + toy::unique("marked")));
 }
 
+TEST_CASE("a subreaper ends what its dead children have left behind") {
+  become_subreaper();
+  SpawnOptions options =
+      shell("setsid sh -c 'sleep 1000 & sleep 1000' & echo; sleep 1000");
+  options.environment["DTUNE_TEST"] = toy::unique("adopted");
+  const std::string mark = "DTUNE_TEST=" + toy::unique("adopted");
+  {
+    const Child child(options);
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (find_marked({mark}).size() < 5 &&
+           std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  CHECK(kill_adopted({mark, "DTUNE_TEST2=x"}) == 0);
+  CHECK(kill_adopted({mark}) >= 2);
+  CHECK(gone_within_patience(mark));
+}
+
 TEST_CASE("orphans are those whose agent is no more") {
   SpawnOptions options = shell("exec sleep 1000");
   options.environment["DTUNE_STUDY"] = toy::unique("orphan-test");

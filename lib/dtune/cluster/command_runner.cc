@@ -125,8 +125,8 @@ CommandSession::~CommandSession() {
   }
   child_.reset();
   // Whatever left the process group.
-  kill_marked({"DTUNE_STUDY=" + assignment_.study_id,
-               "DTUNE_TRIAL=" + std::to_string(assignment_.trial)});
+  kill_adopted({"DTUNE_STUDY=" + assignment_.study_id,
+                "DTUNE_TRIAL=" + std::to_string(assignment_.trial)});
 }
 
 StepReport CommandSession::run_step(const std::atomic<bool>& stop) {
@@ -255,6 +255,9 @@ void CommandSession::wait_for_output() {
 
 class CommandRunner final : public TrialRunner {
  public:
+  // What a program leaves behind comes to this process, which ends it.
+  CommandRunner() { become_subreaper(); }
+
   std::unique_ptr<TrialSession> start(
       const TrialAssignment& assignment) override {
     DTUNE_CHECK(assignment.recipe.command.has_value());

@@ -392,7 +392,9 @@ void Conductor::stop_agents() {
     fleet_.check(events_);
   }
   fleet_.flush();
-  kill_orphans(study_.id);
+  if (fleet_.present_agents() + fleet_.lost_agents() > 0) {
+    kill_orphans(study_.id);
+  }
 }
 
 }  // namespace dtune

@@ -128,7 +128,7 @@ void Fleet::on_message(size_t index, const wire::Message& message,
   FleetAgent& agent = agents_[index];
   agent.heard = clock_.now();
   if (const auto* bye = std::get_if<wire::Bye>(&message)) {
-    lose_agent(index, bye->why, events);
+    lose_agent(index, bye->why, true, events);
     return;
   }
   const int number = slot_of(message);
@@ -213,11 +213,12 @@ void Fleet::lose_lease(size_t index, Reason reason, const std::string& why,
   events.push_back(LeaseOver{index, ended});
 }
 
-void Fleet::lose_agent(size_t index, const std::string& why,
+void Fleet::lose_agent(size_t index, const std::string& why, bool said_bye,
                        std::vector<FleetEvent>& events) {
   FleetAgent& agent = agents_[index];
   if (!agent.present) return;
   agent.present = false;
+  if (!said_bye) ++lost_agents_;
   ++agent.generation;
   agent.outbox.clear();
   by_identity_.erase(agent.identity);
@@ -247,13 +248,13 @@ void Fleet::check(std::vector<FleetEvent>& events) {
         process_name(static_cast<pid_t>(agent.pid)) != agent.name) {
       const std::string why = "the agent's process has ended";
       events.push_back(Notice{fmt::format("node {}: {}", agent.node, why)});
-      lose_agent(i, why, events);
+      lose_agent(i, why, false, events);
     } else if (now - agent.heard > lease_) {
       const std::string why =
           fmt::format("node {} has been silent for {}", agents_[i].node,
                       format_duration(now - agents_[i].heard));
       events.push_back(Notice{why});
-      lose_agent(i, why, events);
+      lose_agent(i, why, false, events);
     } else if (now >= next_heartbeat_) {
       send(i, wire::Heartbeat{});
     }

@@ -96,6 +96,8 @@ class Fleet {
     return agents_[slot.agent];
   }
   int present_agents() const;
+  // That went without a bye, and may have left processes behind.
+  int lost_agents() const { return lost_agents_; }
   std::string endpoint() const { return socket_.bound_endpoint(); }
 
   // REQUIRES: the slot is idle. `assign.slot` is filled in.
@@ -121,7 +123,7 @@ class Fleet {
                 std::vector<FleetEvent>& events);
   void on_slot_down(size_t slot, const wire::SlotDown& down,
                     std::vector<FleetEvent>& events);
-  void lose_agent(size_t agent, const std::string& why,
+  void lose_agent(size_t agent, const std::string& why, bool said_bye,
                   std::vector<FleetEvent>& events);
   void lose_lease(size_t slot, Reason reason, const std::string& why,
                   std::vector<FleetEvent>& events);
@@ -144,7 +146,8 @@ class Fleet {
   MonoTime last_check_;
   MonoTime next_heartbeat_{};
   double slowest_step_ = 0;  // seconds, over all trials
-  int garbage_ = 0;          // messages that could not be read
+  int lost_agents_ = 0;
+  int garbage_ = 0;  // messages that could not be read
 };
 
 }  // namespace dtune

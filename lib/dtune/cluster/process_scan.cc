@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -81,6 +83,20 @@ bool holds_all(const std::string& block,
   });
 }
 
+// Children of all threads of this process; empty where the kernel has no list.
+std::optional<std::vector<pid_t>> own_children() {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::ifstream in(thread.path() / "children");
+    if (!in) return std::nullopt;
+    for (pid_t pid = 0; in >> pid;) pids.push_back(pid);
+  }
+  if (error) return std::nullopt;
+  return pids;
+}
+
 }  // namespace
 
 std::vector<pid_t> find_marked(const std::vector<std::string>& marks) {
@@ -106,6 +122,18 @@ int kill_marked(const std::vector<std::string>& marks) {
     if (found.empty() || std::chrono::steady_clock::now() > end) return killed;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+}
+
+int kill_adopted(const std::vector<std::string>& marks) {
+  const auto children = own_children();
+  // One that is just dying may be about to hand its own children down.
+  const bool quiet =
+      children &&
+      std::none_of(children->begin(), children->end(), [&marks](pid_t pid) {
+        return resident_bytes(pid) == 0 ||
+               holds_all(read_environment(pid), marks);
+      });
+  return quiet ? 0 : kill_marked(marks);
 }
 
 int kill_orphans(const std::string& study_id) {

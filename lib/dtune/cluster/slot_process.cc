@@ -178,9 +178,9 @@ void SlotProcess::on_exit(const ExitStatus& status, MonoTime now) {
   child_.reset();
   up_ = dying_ = false;
   // What its commands have started, however they hid from its group.
-  kill_marked({"DTUNE_STUDY=" + options_.study_id,
-               "DTUNE_AGENT=" + process_name(getpid()),
-               "DTUNE_SLOT=" + std::to_string(slot_)});
+  kill_adopted({"DTUNE_STUDY=" + options_.study_id,
+                "DTUNE_AGENT=" + process_name(getpid()),
+                "DTUNE_SLOT=" + std::to_string(slot_)});
   if (trial_ != 0) send_(ended);
   trial_ = 0;
   if (closing_) return;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "dtune/study/tuner.h"
-#include "dtune/surrogate/learnt_prior.h"
 
 namespace dtune {
 
@@ -47,19 +46,6 @@ std::unique_ptr<Scheduler> make_median_scheduler(const Recipe& recipe,
 //   their own end, as with fifo; with options that is an error.
 std::unique_ptr<Scheduler> make_asha_scheduler(const Recipe& recipe,
                                                int horizon);
-
-// Freeze-thaw (Swersky et al. 2014, arXiv 1406.3896) with the acquisition
-// MFPI-random (Rakotoarison et al. 2024, ifBO, arXiv 2404.16795, section 3.3):
-// each decision draws a horizon h ~ U{1..H} and an ambition tau ~ 10^U(-4,-1);
-// among all paused trials and new points the one with the largest
-// P(value after h more steps > best + tau (1 - best)) gets the next steps of
-// the ladder. Deviations: steps are those of SurrogateModel::ladder(); new
-// points are looked for by rounds of ever closer neighbours; points in training
-// count with their expected values; a trial whose chance of beating the best at
-// the horizon is below `epsilon` is cut. `prior` may be null.
-std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
-    const Recipe& recipe, int horizon, std::shared_ptr<const CubePrior> prior,
-    double epsilon);
 
 // The steps at which ASHA decides: min_steps eta^k, then the horizon; a rung
 // within a fifth of the horizon is left out, as it would save nothing.
