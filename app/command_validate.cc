@@ -15,6 +15,9 @@
 namespace dtune {
 namespace {
 
+// Of data that are not looked at: steps of samples need some number of them.
+constexpr int64_t kTypicalSamples = 60000;
+
 struct ValidateOptions {
   std::string recipe;
   std::vector<std::string> set;
@@ -26,7 +29,7 @@ int validate(const Console& console, const ValidateOptions& options) {
   const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
   // The samplers' and schedulers' own options are theirs to check.
   make_sampler(file.recipe());
-  make_scheduler(file.recipe(), horizon_steps(file.recipe(), 1));
+  make_scheduler(file.recipe(), horizon_steps(file.recipe(), kTypicalSamples));
   if (console.json) {
     console.line(nlohmann::ordered_json{{"valid", true},
                                         {"recipe", path.string()},

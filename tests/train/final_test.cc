@@ -98,6 +98,22 @@ TEST_CASE("a final training resumes as any other") {
   CHECK(resumed->finish_final() == expected);
 }
 
+TEST_CASE(
+    "a final training goes on from the checkpoint of the trial it keeps") {
+  Workshop shop;
+  const TrialAssignment search = shop.assignment();
+  const auto whole = shop.start(search);
+  Workshop::run(*whole, 3);
+  TrialAssignment last = search;
+  last.kind = TrialKind::final;
+  last.trial = search.trial + 40;  // the final training is a trial of its own
+  last.resume_step = 3;
+  CHECK(shop.start(last)->steps_done() == 3);
+  last.seed = search.seed + 1;  // another training altogether
+  CHECK_THROWS_WITH_AS(shop.start(last), doctest::Contains("belongs to trial"),
+                       Error);
+}
+
 TEST_CASE("a checkpoint of the search is no start of a training on more data") {
   Workshop shop;
   TrialAssignment assignment = shop.assignment();

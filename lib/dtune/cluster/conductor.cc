@@ -101,10 +101,14 @@ void Conductor::recover() {
     best_ = best->id;
     best_value_ = *best_value(objective_, *best);
   }
+  std::vector<TrialId> undecided;
   for (Trial& trial : study_.trials) {
     runs_[size_t(trial.id) - 1].history.failures = trial.failures;
     if (trial.kind == TrialKind::final) continue;
     if (trial.state == TrialState::running) {
+      const bool arrived =
+          !trial.curve.empty() && trial.steps() >= trial.target_step;
+      if (arrived) undecided.push_back(trial.id);
       records_.change(
           trial, trial.curve.empty() ? TrialState::waiting : TrialState::paused,
           Reason::resumed, "its coordinator had ended");
@@ -115,6 +119,15 @@ void Conductor::recover() {
         trial.state == TrialState::lost) {
       retry_.insert(trial.id);
     }
+  }
+  // Their last report was stored, what it leads to was not.
+  for (const TrialId id : undecided) {
+    Trial& trial = study_.trial(id);
+    trial.state = TrialState::running;
+    decide_upon(trial);
+    if (trial.state != TrialState::running) continue;
+    records_.change(trial, TrialState::paused, Reason::resumed, "");
+    retry_.insert(id);
   }
 }
 

@@ -83,6 +83,7 @@ class Conductor {
   // conductor_reports.cc
   void on_step(const StepDone& step);
   bool record(Trial& trial, const StepDone& step);
+  void decide_upon(Trial& trial);
   void judge(Trial& trial, bool reached);
   void go_on(Trial& trial, const Verdict& verdict, bool reached);
   void stop_trial(Trial& trial, const char* action, TrialState state,

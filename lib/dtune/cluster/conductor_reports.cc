@@ -21,6 +21,11 @@ void Conductor::on_step(const StepDone& step) {
     on_final_step(trial);
     return;
   }
+  decide_upon(trial);
+}
+
+// What the last report of a trial that runs leads to.
+void Conductor::decide_upon(Trial& trial) {
   const StepReport& report = trial.curve.back();
   if (lacks_metric(trial, report)) return;
   const int horizon = study_.horizon;

@@ -76,7 +76,6 @@ void describe_train(Fields& f, TrainSpec& train) {
   f.real("label_smoothing", train.label_smoothing, up_to_below(0, 1));
   f.real("focal_gamma", train.focal_gamma, between(0, 100));
   f.text("device", train.device);
-  f.flag("bf16", train.bf16);
 }
 
 void describe_command(Fields& f, CommandSpec& command) {

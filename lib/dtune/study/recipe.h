@@ -85,7 +85,6 @@ struct TrainSpec {
   double label_smoothing = 0;   // cross_entropy
   double focal_gamma = 2;       // focal
   std::string device = "auto";  // auto, cpu, cuda, cuda:1
-  bool bf16 = false;            // mixed precision where the device has it
 };
 
 // In place of a model: any program.

@@ -86,10 +86,6 @@ class CnnSession final : public TrialSession {
             normalization_of(*data_, assignment_.recipe.data.normalize)),
         device_(find_device(assignment_.recipe.train.device)) {
     check_splits(assignment_, *data_);
-    if (assignment_.recipe.train.bf16) {
-      throw Error(ErrorKind::config,
-                  "train.bf16: networks compute in float32 (remove it)");
-    }
     as_trial_failure(where_, [this] { begin(); });
   }
 
