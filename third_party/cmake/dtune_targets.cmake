@@ -26,12 +26,6 @@ endif()
 function(dtune_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   set(target dtune_${name})
-  if(NOT ARG_SOURCES)  # bring-up
-    add_library(${target} INTERFACE)
-    target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/lib)
-    target_link_libraries(${target} INTERFACE ${ARG_DEPENDS})
-    return()
-  endif()
   add_library(${target} STATIC ${ARG_SOURCES})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/lib)
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS}
