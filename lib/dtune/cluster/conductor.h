@@ -1,7 +1,7 @@
 // The coordinator's mind: turns what the fleet says into decisions. One class,
-// in four files: conductor.cc (loop), conductor_leases.cc (who runs what),
+// in five files: conductor.cc (loop), conductor_leases.cc (who runs what),
 // conductor_reports.cc (what a report leads to), conductor_final.cc (the model
-// to keep).
+// to keep), conductor_status.cc (what is shown).
 #pragma once
 
 #include <deque>
@@ -53,12 +53,14 @@ class Conductor {
   void on_stop(int level);
   void pause_all(Reason reason, const std::string& why);
   void advance();
-  void tick();
-  ClusterStatus cluster_status();
   void end(StudyState state, const std::string& why);
   void stop_agents();
   void update_searched();
   void end_of_search(const std::string& why);
+
+  // conductor_status.cc
+  void tick();
+  ClusterStatus cluster_status();
   bool is_replaced(const FleetSlot& slot) const;
 
   // conductor_leases.cc
