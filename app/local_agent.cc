@@ -67,8 +67,13 @@ void LocalAgent::ensure() {
 
 void LocalAgent::start() {
   started_ = system_clock().now();
-  child_ = std::make_unique<Child>(SpawnOptions{
-      .argv = agent_argv(options_), .capture = true, .merge = true});
+  // Asked, not killed: it still has its workers' children to end.
+  child_ = std::make_unique<Child>(
+      SpawnOptions{.argv = agent_argv(options_),
+                   .environment = {{"DTUNE_STUDY", options_.study_id}},
+                   .death_signal = SIGTERM,
+                   .capture = true,
+                   .merge = true});
 }
 
 void LocalAgent::keep_log() {

@@ -45,7 +45,7 @@ TEST_CASE("a seed gives the generator's reference sequence") {
   CHECK(rng() == 1900383378846508768ULL);
 }
 
-TEST_CASE("uniform numbers fill [0, 1) evenly") {
+TEST_CASE("uniform numbers fill the unit interval evenly") {
   Rng rng(5);
   std::vector<int> slices(20);
   for (int i = 0; i < 100'000; ++i) {

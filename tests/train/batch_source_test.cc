@@ -176,7 +176,7 @@ TEST_CASE("an epoch holds every sample once, in an order of its own") {
   }
 }
 
-TEST_CASE("the last batch takes what remains; one sample joins another") {
+TEST_CASE("the last batch takes what remains, one sample joins another") {
   const BatchOrder order(10, 4, 1);
   CHECK(order.at(8).size == 2);
   CHECK(order.at(8).number == 2);

@@ -100,7 +100,7 @@ TEST_CASE("what is not finite is noticed, and has no AUC") {
   CHECK_FALSE(answers.auc().has_value());
 }
 
-TEST_CASE("metrics carry the split's name; an empty split has none") {
+TEST_CASE("metrics carry the split's name, an empty split has none") {
   Answers answers(2);
   CHECK(answers.metrics("val_").empty());
   answers.add(std::vector<float>{0, 1, 1, 0}, std::vector<int32_t>{1, 0});

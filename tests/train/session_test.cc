@@ -215,9 +215,9 @@ TEST_CASE("a checkpoint that cannot be used is refused with the place") {
   CHECK(refused());
   std::filesystem::remove(assignment.checkpoint);
   CHECK(refused());
-  assignment.trial = 4;
+  ++assignment.seed;  // another trial's
   CHECK(refused());
-  assignment.trial = 3;
+  --assignment.seed;
   assignment.resume_step = 3;
   CHECK(refused());
   assignment.resume_step = 2;
