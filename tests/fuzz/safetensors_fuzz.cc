@@ -6,7 +6,7 @@
 #include <span>
 
 #include "dtune/base/error.h"
-#include "dtune/train/safetensors.h"
+#include "dtune/base/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

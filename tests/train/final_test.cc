@@ -1,7 +1,7 @@
 #include "fixture.h"
 #include <doctest/doctest.h>
 
-#include "dtune/train/safetensors.h"
+#include "dtune/base/safetensors.h"
 
 using namespace dtune;
 

@@ -74,6 +74,9 @@ struct StepReport {
   std::map<std::string, double> metrics;
   double seconds = 0;             // wall-clock of the step, evaluation included
   double checkpoint_seconds = 0;  // of writing the checkpoint after it
+  // Order of arrival in the study, 1, 2, ...; 0: not known. What the surrogate
+  // learns depends on it, so a resumed study must find it again.
+  int64_t sequence = 0;
   bool last = false;  // the trial has no further step (a command that ended)
 };
 

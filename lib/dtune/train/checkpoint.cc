@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "dtune/train/safetensors.h"
+#include "dtune/base/safetensors.h"
 #include "dtune/train/trainer.h"
 
 namespace dtune {

@@ -10,7 +10,7 @@
 #include "dtune/nn/network.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/batch_source.h"
-#include "dtune/train/safetensors.h"
+#include "dtune/base/safetensors.h"
 
 namespace dtune {
 

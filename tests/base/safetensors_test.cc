@@ -1,4 +1,4 @@
-#include "dtune/train/safetensors.h"
+#include "dtune/base/safetensors.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,0 +1,37 @@
+// Curves recorded on a grid of (learning rate, L2, dropout) over training time:
+// what priors are learnt from, and what simulations train in place of a
+// network.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dtune/curves/cube.h"
+
+namespace dtune {
+
+// Immutable once made; thread-safe.
+struct RecordedCurves {
+  std::string task;     // the data set's name; unique among data sets
+  CubeContext context;  // what all these curves have in common
+  std::vector<double> log10_lr;  // ascending, at least one each
+  std::vector<double> log10_l2;
+  std::vector<double> dropout;
+  std::vector<int> epochs;    // recorded ones, ascending, from 1
+  std::vector<float> values;  // [lr][l2][dropout][epoch], larger is better, in
+                              // [0, 1]
+
+  int steps() const { return epochs.back(); }  // of a full training
+
+  // Interpolated linearly between grid points, and between recorded epochs in
+  // the logarithm of the epoch; clamped at the ends. REQUIRES: step >= 1.
+  double value(const CubePoint& point, int step) const;
+
+  double best() const;          // over all points and epochs
+  double median_final() const;  // over all points, at the last epoch
+};
+
+// The place of a value on an ascending axis.
+AxisPlace place_on(const std::vector<double>& axis, double value);
+
+}  // namespace dtune

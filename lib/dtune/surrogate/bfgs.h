@@ -1,0 +1,28 @@
+// Minimisation of a smooth function of a few variables.
+#pragma once
+
+#include <functional>
+
+#include <Eigen/Core>
+
+namespace dtune {
+
+// Value at x; writes the gradient if `gradient` is not null. May return
+// infinity where x is not allowed.
+using SmoothFunction =
+    std::function<double(const Eigen::VectorXd& x, Eigen::VectorXd* gradient)>;
+
+struct BfgsOptions {
+  int iterations = 20;
+  double first_scale = 0.05;  // of the inverse Hessian to begin with
+  double largest_step = 1.0;  // in x
+  double tolerance = 1e-3;    // stops where an iteration gains less
+};
+
+// BFGS with backtracking (Nocedal and Wright 2006, algorithm 6.1, with
+// Armijo's condition only; updates that are not positive definite are left
+// out). Returns the best x found. Deterministic.
+Eigen::VectorXd minimise(const SmoothFunction& function, Eigen::VectorXd x,
+                         const BfgsOptions& options);
+
+}  // namespace dtune

@@ -1,0 +1,151 @@
+#include "dtune/surrogate/learnt_prior.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <Eigen/Dense>
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+using RowMatrix =
+    Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// x = clip((y - max) / (max - median of final + .02), -4, 0).
+Eigen::RowVectorXf normalised(const RecordedCube& cube, size_t frames) {
+  const std::vector<float>& y = cube.values;
+  std::vector<float> final_values;
+  for (size_t i = frames - 1; i < y.size(); i += frames) {
+    final_values.push_back(y[i]);
+  }
+  const auto middle = final_values.begin() +
+                      static_cast<std::ptrdiff_t>(final_values.size() / 2);
+  std::nth_element(final_values.begin(), middle, final_values.end());
+  const float top = *std::max_element(y.begin(), y.end());
+  const float scale = top - *middle + 0.02F;
+  const Eigen::Map<const Eigen::RowVectorXf> values(
+      y.data(), static_cast<Eigen::Index>(y.size()));
+  return ((values.array() - top) / scale).cwiseMax(-4.0F).cwiseMin(0.0F);
+}
+
+double context_distance_squared(const float* sample,
+                                const CubeContext& context) {
+  // Spread of each number over the recorded settings; batch size and width
+  // count by their logarithm.
+  constexpr double kSpread[kContextSize] = {1.0, 0.8, 0.25, 1.4};
+  const std::optional<double> known[kContextSize] = {
+      context.batch_size, context.width, context.momentum, context.depth};
+  double sum = 0;
+  for (int i = 0; i < kContextSize; ++i) {
+    if (!known[i]) continue;
+    const bool logarithmic = i < 2;
+    const double recorded = double{sample[i]};
+    const double difference =
+        logarithmic ? std::log(std::max(*known[i], 1.0) / recorded)
+                    : *known[i] - recorded;
+    sum += (difference / kSpread[i]) * (difference / kSpread[i]);
+  }
+  return sum;
+}
+
+}  // namespace
+
+LearntPrior LearntPrior::learn(const CubeAxes& axes,
+                               const std::vector<RecordedCube>& cubes,
+                               size_t components) {
+  if (cubes.size() < 2) {
+    throw Error(ErrorKind::data,
+                "a prior needs two recorded cubes or more (record some with "
+                "`dtune record`)");
+  }
+  const auto n = static_cast<Eigen::Index>(cubes.size());
+  const auto size = static_cast<Eigen::Index>(axes.size());
+  LearntPrior prior;
+  prior.axes_ = axes;
+  prior.components_ = std::min(components, cubes.size());
+  RowMatrix samples(n, size);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const RecordedCube& cube = cubes[static_cast<size_t>(i)];
+    DTUNE_CHECK(cube.values.size() == axes.size());
+    samples.row(i) = normalised(cube, axes.time.size());
+    prior.tasks_.push_back(cube.task);
+    for (const double number : cube.context) {
+      prior.contexts_.push_back(static_cast<float>(number));
+    }
+  }
+  const Eigen::RowVectorXf mean = samples.colwise().mean();
+  samples.rowwise() -= mean;
+  prior.mean_.assign(mean.data(), mean.data() + size);
+
+  // Principal components from the Gram matrix: n is far below size.
+  const Eigen::MatrixXd gram = (samples * samples.transpose()).cast<double>();
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram);
+  const auto k = static_cast<Eigen::Index>(prior.components_);
+  RowMatrix basis(k, size);
+  for (Eigen::Index j = 0; j < k; ++j) {
+    const Eigen::VectorXf direction =
+        solver.eigenvectors().col(n - 1 - j).cast<float>();
+    basis.row(j) = direction.transpose() * samples;
+    const float norm = basis.row(j).norm();
+    if (norm > 0) basis.row(j) /= norm;
+  }
+  const RowMatrix coefficients = samples * basis.transpose();
+  prior.basis_.assign(basis.data(), basis.data() + basis.size());
+  prior.coefficients_.assign(coefficients.data(),
+                             coefficients.data() + coefficients.size());
+  return prior;
+}
+
+CubePrior LearntPrior::condition(const CubeContext& context,
+                                 std::span<const std::string> leave_out) const {
+  const auto n = static_cast<Eigen::Index>(tasks_.size());
+  const auto k = static_cast<Eigen::Index>(components_);
+  const auto size = static_cast<Eigen::Index>(axes_.size());
+  constexpr double kBandwidth = 1.2;
+
+  std::map<std::string, double> task_sums;
+  Eigen::VectorXf weights(n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const std::string& task = tasks_[static_cast<size_t>(i)];
+    const bool left_out =
+        std::find(leave_out.begin(), leave_out.end(), task) != leave_out.end();
+    const double d2 =
+        context_distance_squared(&contexts_[i * kContextSize], context);
+    const double w =
+        left_out ? 0 : std::exp(-d2 / (2 * kBandwidth * kBandwidth)) + 1e-4;
+    weights[i] = static_cast<float>(w);
+    task_sums[task] += w;
+  }
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const double sum = task_sums[tasks_[static_cast<size_t>(i)]];
+    if (sum > 0) weights[i] /= static_cast<float>(sum);
+  }
+  if (weights.sum() <= 0) {
+    throw Error(ErrorKind::data,
+                "nothing is left of the prior without the tasks named");
+  }
+  weights /= weights.sum();
+
+  const Eigen::Map<const RowMatrix> c(coefficients_.data(), n, k);
+  const Eigen::Map<const RowMatrix> basis(basis_.data(), k, size);
+  const Eigen::RowVectorXf centre = weights.transpose() * c;
+  const RowMatrix spread = c.rowwise() - centre;
+  const Eigen::MatrixXf covariance =
+      spread.transpose() * weights.asDiagonal() * spread;
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXf> solver(covariance);
+  const Eigen::MatrixXf turn =
+      solver.eigenvectors() *
+      solver.eigenvalues().cwiseMax(0.0F).cwiseSqrt().asDiagonal();
+  const RowMatrix loadings = basis.transpose() * turn;  // [size][k]
+  const Eigen::RowVectorXf mean =
+      Eigen::Map<const Eigen::RowVectorXf>(mean_.data(), size) + centre * basis;
+  return CubePrior(
+      axes_, components_, std::vector<float>(mean.data(), mean.data() + size),
+      std::vector<float>(loadings.data(), loadings.data() + loadings.size()));
+}
+
+}  // namespace dtune

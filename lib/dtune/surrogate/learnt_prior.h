@@ -1,0 +1,109 @@
+// What recorded studies of other data sets teach: how the metric usually runs
+// over (learning rate, L2, dropout, training time), and how it varies.
+//
+// Every recorded cube is one sample. Normalised as
+//   x = clip((y - max y) / (max y - median of final y + .02), -4, 0),
+// the samples are written as a mean plus the leading principal components
+// (Wang et al. 2021, "Pre-trained Gaussian processes for Bayesian
+// optimization", arXiv 2109.08215, do the same with a network). A study uses
+//   mean m(u, t) and covariance phi(u, t) . phi(u', t')
+// of the samples weighted by how near their context (batch size, width,
+// momentum, depth) is to its own: an addition to the source. Interpolated
+// linearly in log10 lr, log10 L2, dropout and log t.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtune/curves/cube.h"
+
+namespace dtune {
+
+inline constexpr int kContextSize = 4;
+
+// Recorded curves of one data set under one context.
+struct RecordedCube {
+  std::string task;                          // whose data set
+  std::array<double, kContextSize> context;  // as CubeContext, all known
+  std::vector<float> values;  // [lr][l2][dropout][time], larger is better
+};
+
+// The axes that all cubes of a prior share.
+struct CubeAxes {
+  std::vector<double> log10_lr;
+  std::vector<double> log10_l2;
+  std::vector<double> dropout;
+  std::vector<double> time;  // shares of a full training, ascending, last is 1
+
+  size_t voxels() const {
+    return log10_lr.size() * log10_l2.size() * dropout.size();
+  }
+  size_t size() const { return voxels() * time.size(); }
+};
+
+// A prior as one study uses it. Immutable; thread-safe.
+class CubePrior {
+ public:
+  CubePrior(CubeAxes axes, size_t components, std::vector<float> mean,
+            std::vector<float> loadings);
+
+  const CubeAxes& axes() const { return axes_; }
+  size_t components() const { return components_; }
+
+  // Mean and loadings at a point and a share of training time in (0, 1].
+  // REQUIRES: phi.size() == components(). Cost: 16 times components().
+  double evaluate(const CubePoint& point, double time,
+                  std::span<double> phi) const;
+
+  // The grid point with the largest mean at the end of training.
+  CubePoint best_point() const;
+
+ private:
+  CubeAxes axes_;
+  size_t components_;
+  std::vector<float> mean_;      // [size]
+  std::vector<float> loadings_;  // [size][components]
+};
+
+// What is shipped: the components and every sample's coefficients, so that a
+// study can weight the samples. Immutable; thread-safe.
+class LearntPrior {
+ public:
+  // REQUIRES: all cubes have axes.size() values. Throws Error(data) for fewer
+  // than two cubes. `components` at most the number of cubes. A second or two
+  // for 800 cubes of 8,000 values.
+  static LearntPrior learn(const CubeAxes& axes,
+                           const std::vector<RecordedCube>& cubes,
+                           size_t components);
+
+  // Throws Error(data): missing, damaged or foreign file.
+  static LearntPrior load(const std::filesystem::path& path);
+  void save(const std::filesystem::path& path,
+            const std::string& provenance) const;
+
+  // For a study with this context; samples of the tasks named are left out.
+  // Each task has the same weight in all; within a task a sample's weight is
+  // exp(-d^2 / (2 h^2)) + 1e-4, with d the distance of the known numbers of the
+  // contexts in units of their spread and h = 1.2.
+  CubePrior condition(const CubeContext& context,
+                      std::span<const std::string> leave_out = {}) const;
+
+  const std::vector<std::string>& tasks() const { return tasks_; }
+
+ private:
+  CubeAxes axes_;
+  size_t components_ = 0;
+  std::vector<float> mean_;          // [size]
+  std::vector<float> basis_;         // [components][size], orthonormal
+  std::vector<float> coefficients_;  // [samples][components]
+  std::vector<float> contexts_;      // [samples][kContextSize]
+  std::vector<std::string> tasks_;   // [samples]
+};
+
+}  // namespace dtune

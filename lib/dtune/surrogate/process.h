@@ -1,0 +1,79 @@
+// The freeze-thaw Gaussian process over points and training time, with mean
+// and covariance learnt from recorded studies.
+//
+// In a study, a metric y (larger is better) at point u after share t of a full
+// training is modelled as
+//   y = o + s (m(u, t) + f(u, t)) + noise,
+//   f ~ GP(0, g^2 phi(u, t) . phi(u', t')
+//             + r^2 Matern3/2(|u - u'| / l) Matern3/2(|log t - log t'| / l_t)),
+//   noise ~ N(0, (s sigma)^2),  o ~ N(.85, .3^2) integrated out,
+// with m and phi of a CubePrior (learnt_prior.h), or m = -1 and phi = 0 without
+// one (the plain process). The second part is what the study itself teaches;
+// g lets the learnt part shrink where it misleads. Hyper-parameters
+// (l per dimension, l_t, sigma, r, s, g) by maximum a posteriori with lognormal
+// priors; gradients by hand, BFGS.
+//
+// Freeze-thaw: Swersky et al. 2014, arXiv 1406.3896 (which has an exponential
+// kernel in time). Learnt covariance: Wang et al. 2021, arXiv 2109.08215.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dtune/surrogate/learnt_prior.h"
+
+namespace dtune {
+
+// Where the process is observed or asked: a point of the unit cube (all
+// parameters of the space), its place in the recorded cube, a time in (0, 1].
+struct ProcessInput {
+  std::vector<double> unit;
+  CubePoint cube;
+  double time = 1;
+};
+
+struct ProcessObservation {
+  ProcessInput input;
+  double value = 0;
+};
+
+struct Gaussian {
+  double mean = 0;
+  double variance = 1;
+};
+
+// Not thread-safe. Cost with n observations, d dimensions, k components:
+// fit O(iterations n^2 (n + d)), predict O(n (n + k + d)) a query.
+class FreezeThawProcess {
+ public:
+  // `prior` null: the plain process. REQUIRES: dimensions >= 1.
+  FreezeThawProcess(std::shared_ptr<const CubePrior> prior, size_t dimensions);
+  ~FreezeThawProcess();
+  FreezeThawProcess(FreezeThawProcess&&) noexcept;
+  FreezeThawProcess& operator=(FreezeThawProcess&&) noexcept;
+
+  FreezeThawProcess copy() const;
+
+  // Adds one more observation; O(n^3). The hyper-parameters stay.
+  void observe(const ProcessObservation& observation);
+  size_t size() const;
+
+  // Fits the hyper-parameters to all observations, from where they are;
+  // deterministic.
+  void fit(int iterations);
+
+  // Of the noise-free metric at each input, independently.
+  std::vector<Gaussian> predict(std::span<const ProcessInput> inputs) const;
+
+  // Standard deviation of the noise, in the metric's units.
+  double noise() const;
+  // Share of the prior variance that the learnt part has, 0..1, for reports.
+  double learnt_share() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dtune
