@@ -45,6 +45,11 @@ TEST_CASE("every state and reason reads back from its word") {
     const auto state = static_cast<StudyState>(i);
     CHECK(parse_study_state(to_string(state)) == state);
   }
+  for (int i = 0; i <= int(DecisionMaker::coordinator); ++i) {
+    const auto maker = static_cast<DecisionMaker>(i);
+    CHECK(parse_decision_maker(to_string(maker)) == maker);
+  }
+  CHECK_THROWS_AS(parse_decision_maker("oracle"), Error);
   CHECK(to_string(TrialState::timed_out) == std::string("timed_out"));
   CHECK(to_string(Reason::out_of_memory) == std::string("out_of_memory"));
 }

@@ -15,6 +15,9 @@ constexpr Words<4> kStudyStates = {"running", "interrupted", "finished",
                                    "failed"};
 static_assert(size_t(StudyState::failed) + 1 == kStudyStates.size());
 
+constexpr Words<4> kMakers = {"unknown", "next", "judge", "coordinator"};
+static_assert(size_t(DecisionMaker::coordinator) + 1 == kMakers.size());
+
 }  // namespace
 
 const char* to_string(StudyState state) { return word_of(kStudyStates, state); }
@@ -28,6 +31,19 @@ StudyState parse_study_state(const std::string& word) {
                             word));
   }
   return *state;
+}
+
+const char* to_string(DecisionMaker maker) { return word_of(kMakers, maker); }
+
+DecisionMaker parse_decision_maker(const std::string& word) {
+  const auto maker = value_of<DecisionMaker>(kMakers, word);
+  if (!maker) {
+    throw Error(ErrorKind::store,
+                fmt::format("unknown maker of a decision '{}' (was the "
+                            "database written by a newer dtune?)",
+                            word));
+  }
+  return *maker;
 }
 
 std::optional<double> objective_value(const ObjectiveSpec& objective,
@@ -93,6 +109,16 @@ int horizon_steps(const Recipe& recipe, int64_t training_samples) {
   // Epochs such as 0.3 / 0.1 must not gain a step from rounding.
   steps = std::ceil(steps * (1 - 1e-12));
   return static_cast<int>(std::clamp(steps, 1.0, double{kOpenHorizon}));
+}
+
+int64_t last_sequence(const std::vector<Trial>& trials) {
+  int64_t last = 0;
+  for (const Trial& trial : trials) {
+    for (const StepReport& report : trial.curve) {
+      last = std::max(last, report.sequence);
+    }
+  }
+  return last;
 }
 
 int64_t steps_spent(const Study& study) {

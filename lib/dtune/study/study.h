@@ -16,6 +16,17 @@ enum class StudyState { running, interrupted, finished, failed };
 const char* to_string(StudyState state);
 StudyState parse_study_state(const std::string& word);
 
+// Who took a decision.
+enum class DecisionMaker {
+  unknown,      // an older dtune kept no note of it
+  next,         // Scheduler::next, asked for a free slot
+  judge,        // Scheduler::judge, upon a report
+  coordinator,  // by its own rules: horizon, divergence, budgets, clocks
+};
+
+const char* to_string(DecisionMaker maker);
+DecisionMaker parse_decision_maker(const std::string& word);
+
 // One choice of the scheduler, logged so that a study can be re-taken.
 struct Decision {
   int64_t number = 0;  // 1, 2, ... over the whole study
@@ -24,6 +35,11 @@ struct Decision {
   int step = 0;        // of the trial when it was taken
   std::string why;     // one sentence; numbers that justified it
   int64_t wall_ms = 0;
+  DecisionMaker maker = DecisionMaker::unknown;
+  int target_step = 0;          // of the trial, once it was taken
+  int64_t after_report = -1;    // reports taken in before; -1: not known
+  int64_t session = 0;          // of Study::sessions; 0: not known
+  double searched_seconds = 0;  // Study::searched_seconds at that time
 };
 
 struct Study {
@@ -36,6 +52,8 @@ struct Study {
   int64_t created_ms = 0;
   std::vector<Trial> trials;  // trials[i].id == i + 1
   int64_t decisions = 0;      // taken so far
+  int64_t reports = 0;        // taken in so far: the last StepReport::sequence
+  int64_t sessions = 0;       // runs and resumes of its coordinator so far
 
   const Trial& trial(TrialId number) const {
     return trials.at(size_t(number) - 1);
@@ -66,6 +84,10 @@ const Trial* incumbent(const Study& study);
 // when it ends). `training_samples` is ignored for commands.
 inline constexpr int kOpenHorizon = 1'000'000'000;
 int horizon_steps(const Recipe& recipe, int64_t training_samples);
+
+// The last sequence number of the reports in the trials' whole curves: what
+// Study::reports is after loading.
+int64_t last_sequence(const std::vector<Trial>& trials);
 
 // Steps trained by all search trials: what `budget.steps` counts.
 int64_t steps_spent(const Study& study);

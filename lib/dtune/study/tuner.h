@@ -11,14 +11,47 @@
 
 namespace dtune {
 
+// What a tuner expects of a trial, in the metric's own units.
+struct Prediction {
+  int step = 0;
+  double mean = 0;
+  double low = 0;  // ends of the band that holds the metric with 90%
+  double high = 0;
+};
+
+// What a sampler or scheduler can say of itself for `dtune explain` and
+// `dtune status`; everything is optional. Changes nothing that decisions depend
+// on; caches are allowed. Not thread-safe.
+class Explainer {
+ public:
+  virtual ~Explainer() = default;
+
+  // Sentences about the study; the first says in one line whom it trusts.
+  virtual std::vector<std::string> explain(const Study& /*study*/) const {
+    return {};
+  }
+  // Sentences about one trial: what it is expected to reach, why it waits.
+  virtual std::vector<std::string> explain_trial(const Study& /*study*/,
+                                                 TrialId /*trial*/) const {
+    return {};
+  }
+  // The metric of `trial` at `step` (beyond its curve, or of an observed one);
+  // empty where it cannot say.
+  virtual std::optional<Prediction> predict(const Study& /*study*/,
+                                            const Trial& /*trial*/,
+                                            int /*step*/) const {
+    return std::nullopt;
+  }
+};
+
 // Proposes points of the search space. Stateless in effect: what it returns
 // depends on the study, the recipe's seed and the decision number alone, so
-// that a study can be replayed and resumed; caches are allowed.
+// that a study can be replayed and resumed; caches are allowed. Of the study,
+// what tells where and when a trial ran (node, slot, checkpoint, wall-clock
+// times) must not be looked at: a replay does not have it.
 // Not thread-safe. May block for as long as a proposal takes (milliseconds).
-class Sampler {
+class Sampler : public Explainer {
  public:
-  virtual ~Sampler() = default;
-
   struct Proposal {
     Point point;
     std::string why;  // one sentence for the decision log
@@ -62,10 +95,8 @@ struct Verdict {
 
 // Decides which trial gets the next steps. As with Sampler, what it returns
 // depends on its arguments alone. Not thread-safe.
-class Scheduler {
+class Scheduler : public Explainer {
  public:
-  virtual ~Scheduler() = default;
-
   // A slot is free. `sampler` is asked where a new trial is wanted. Budgets are
   // the coordinator's: a scheduler may always start another trial, but with
   // `may_start` false it must not. Returns `wait` only if a trial is running.
