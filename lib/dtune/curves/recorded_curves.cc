@@ -30,10 +30,9 @@ AxisPlace place_on(const std::vector<double>& axis, double value) {
 
 double RecordedCurves::value(const CubePoint& point, int step) const {
   DTUNE_CHECK(step >= 1);
-  const AxisPlace places[] = {place_on(log10_lr, point.log10_lr),
-                              place_on(log10_l2, point.log10_l2),
-                              place_on(dropout, point.dropout),
-                              place_in_time(epochs, step)};
+  const AxisPlace places[] = {
+      place_on(log10_lr, point.log10_lr), place_on(log10_l2, point.log10_l2),
+      place_on(dropout, point.dropout), place_in_time(epochs, step)};
   const size_t sizes[] = {log10_lr.size(), log10_l2.size(), dropout.size(),
                           epochs.size()};
   double sum = 0;

@@ -12,8 +12,8 @@ namespace dtune {
 
 // Immutable once made; thread-safe.
 struct RecordedCurves {
-  std::string task;     // the data set's name; unique among data sets
-  CubeContext context;  // what all these curves have in common
+  std::string task;              // the data set's name; unique among data sets
+  CubeContext context;           // what all these curves have in common
   std::vector<double> log10_lr;  // ascending, at least one each
   std::vector<double> log10_l2;
   std::vector<double> dropout;

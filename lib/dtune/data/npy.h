@@ -17,7 +17,9 @@ namespace dtune {
 inline constexpr size_t kNpyPrefix = 12;
 
 struct NpyHeader {
-  char kind = 'u';  // 'u' unsigned, 'i' signed, 'b' bool; nothing else is read
+  // 'u' unsigned, 'i' signed, 'b' bool, 'f' floating point of 2, 4 or 8 bytes,
+  // 'S' words of bytes, 'U' words of UCS-4; nothing else is read.
+  char kind = 'u';
   int item_bytes = 1;
   bool big_endian = false;
   bool fortran_order = false;
@@ -35,11 +37,12 @@ size_t npy_data_offset(std::span<const uint8_t> prefix,
                        const std::filesystem::path& where);
 
 // `header`: all bytes before the values. Throws Error(data): not the dict that
-// NumPy writes, values that are not integers, sizes past 2^62.
+// NumPy writes, values that are neither numbers nor words, sizes past 2^62.
 NpyHeader parse_npy_header(std::span<const uint8_t> header,
                            const std::filesystem::path& where);
 
-// Values in C order. Throw Error(data) for one that the type cannot hold.
+// Values in C order. Throw Error(data) for values that are no integers and for
+// one that the type cannot hold.
 // REQUIRES: raw.size() == header.value_bytes().
 std::vector<uint8_t> npy_to_uint8(const NpyHeader& header,
                                   std::span<const uint8_t> raw,
@@ -47,5 +50,17 @@ std::vector<uint8_t> npy_to_uint8(const NpyHeader& header,
 std::vector<int32_t> npy_to_int32(const NpyHeader& header,
                                   std::span<const uint8_t> raw,
                                   const std::filesystem::path& where);
+
+// Numbers of any type as they are, finite or not, in C order (integers past
+// 2^63 become that). Throws Error(data) for words. REQUIRES: as above.
+std::vector<double> npy_to_double(const NpyHeader& header,
+                                  std::span<const uint8_t> raw,
+                                  const std::filesystem::path& where);
+
+// Words as UTF-8, integers in digits. Throws Error(data) for other values and
+// for characters that Unicode does not have. REQUIRES: as above.
+std::vector<std::string> npy_to_words(const NpyHeader& header,
+                                      std::span<const uint8_t> raw,
+                                      const std::filesystem::path& where);
 
 }  // namespace dtune

@@ -112,18 +112,40 @@ class DictParser {
       byte_order = type[0];
       type.remove_prefix(1);
     }
-    const bool known = type == "u1" || type == "u2" || type == "u4" ||
-                       type == "u8" || type == "i1" || type == "i2" ||
-                       type == "i4" || type == "i8" || type == "b1";
-    if (!known) {
-      fail_data(where_, fmt::format("holds values of type '{}'; images must be "
-                                    "uint8 and labels integers (convert them "
-                                    "with .astype('uint8'))",
+    if (!parse_kind(type)) {
+      fail_data(where_, fmt::format("holds values of type '{}'; numbers and "
+                                    "words are read (convert them with "
+                                    ".astype)",
                                     shown));
     }
-    header_.kind = type[0];
-    header_.item_bytes = type[1] - '0';
     header_.big_endian = byte_order == '>';
+  }
+
+  // "u1", "f8", "U12", ...: what is left of a type without its byte order.
+  bool parse_kind(std::string_view type) {
+    constexpr int kLongestWord = 1024;
+    if (type.size() < 2) return false;
+    int size = 0;
+    const auto [end, code] =
+        std::from_chars(type.data() + 1, type.data() + type.size(), size);
+    if (code != std::errc() || end != type.data() + type.size()) return false;
+    const bool power = size == 1 || size == 2 || size == 4 || size == 8;
+    header_.kind = type[0];
+    header_.item_bytes = type[0] == 'U' ? 4 * size : size;
+    switch (type[0]) {
+      case 'u':
+      case 'i':
+        return power;
+      case 'f':
+        return power && size > 1;
+      case 'b':
+        return size == 1;
+      case 'S':
+      case 'U':
+        return size > 0 && size <= kLongestWord;
+      default:
+        return false;
+    }
   }
 
   void parse_shape() {
@@ -138,7 +160,7 @@ class DictParser {
       }
     }
     const auto items = checked_product(header_.shape);
-    constexpr uint64_t kMaxItems = uint64_t{1} << 58;
+    constexpr uint64_t kMaxItems = uint64_t{1} << 50;  // of 4 KiB at most
     if (!items || *items > kMaxItems) fail("claims an impossible shape");
     header_.items = *items;
   }

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "dtune/data/npy.h"
+#include "dtune/data/npz_array.h"
 #include "dtune/data/source_error.h"
 
 namespace dtune {
@@ -18,44 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxChannels = 64;
 
-struct RawArray {
-  NpyHeader header;
-  std::vector<uint8_t> bytes;
-  fs::path where;
-};
-
-RawArray read_array(ZipArchive& archive, const std::string& name) {
-  RawArray array;
-  array.where = archive.where().string() + ": " + name;
-  ZipArchive::Member member = archive.open(name + ".npy");
-  std::vector<uint8_t> header(kNpyPrefix);
-  if (member.size() < header.size()) {
-    fail_data(array.where, "is no .npy array (too short)");
-  }
-  member.read(header);
-  const size_t offset = npy_data_offset(header, array.where);
-  if (offset < header.size() || offset > member.size()) {
-    fail_data(array.where, "ends within its .npy header");
-  }
-  header.resize(offset);
-  member.read(std::span(header).subspan(kNpyPrefix));
-  array.header = parse_npy_header(header, array.where);
-  const uint64_t claimed = array.header.value_bytes();
-  if (claimed != member.size() - offset) {
-    fail_data(array.where,
-              fmt::format("claims {} values of {} bytes, but holds {} bytes "
-                          "(damaged; fetch the file again)",
-                          fmt::join(array.header.shape, "x"),
-                          array.header.item_bytes, member.size() - offset));
-  }
-  check_fits_memory(array.where, claimed);
-  array.bytes.resize(claimed);
-  member.read(array.bytes);
-  member.finish();
-  return array;
-}
-
-void set_image_shape(const RawArray& array, ImageSet& set) {
+void set_image_shape(const NpzArray& array, ImageSet& set) {
   const std::vector<int64_t>& shape = array.header.shape;
   const bool fits = shape.size() == 3 || shape.size() == 4;
   const int64_t channels = shape.size() == 4 ? shape[3] : 1;
@@ -72,16 +35,17 @@ void set_image_shape(const RawArray& array, ImageSet& set) {
 }
 
 void read_images(ZipArchive& archive, const std::string& name, ImageSet& set) {
-  RawArray array = read_array(archive, name);
+  NpzArray array = read_npz_array(archive, name);
   set_image_shape(array, set);
-  const bool as_is = array.header.kind != 'i' && array.header.item_bytes == 1 &&
+  const bool as_is = (array.header.kind == 'u' || array.header.kind == 'b') &&
+                     array.header.item_bytes == 1 &&
                      !array.header.fortran_order;
   set.images = as_is ? std::move(array.bytes)
                      : npy_to_uint8(array.header, array.bytes, array.where);
 }
 
 void read_labels(ZipArchive& archive, const std::string& name, ImageSet& set) {
-  const RawArray array = read_array(archive, name);
+  const NpzArray array = read_npz_array(archive, name);
   const std::vector<int64_t>& shape = array.header.shape;
   if (shape.size() != 1 && !(shape.size() == 2 && shape[1] == 1)) {
     fail_data(
