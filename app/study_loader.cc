@@ -25,6 +25,7 @@ Study study_of(const StudyRow& row, const RecipeFile& recipe) {
   study.horizon = row.horizon;
   study.searched_seconds = row.searched_seconds;
   study.created_ms = row.created_ms;
+  study.sessions = row.sessions;
   return study;
 }
 
@@ -52,6 +53,7 @@ LoadedStudy load_study(const fs::path& database, StoreMode mode,
                         fs::path(row.recipe_path).parent_path());
   Study study = study_of(row, recipe);
   study.trials = store->load_trials(part);
+  study.reports = last_sequence(study.trials);
   if (mode != StoreMode::read_only) {
     const auto decisions = store->load_decisions();
     study.decisions = decisions.empty() ? 0 : decisions.back().number;

@@ -102,6 +102,10 @@ class FullDisk final : public TrialStore {
     inner_->put_decision(decision);
     complain();
   }
+  void put_session(const Session& session) override {
+    inner_->put_session(session);
+    complain();
+  }
   void flush() override { complain(); }
   std::optional<StudyRow> load_study() override { return inner_->load_study(); }
   std::vector<Trial> load_trials(CurvePart part) override {
@@ -113,6 +117,7 @@ class FullDisk final : public TrialStore {
   std::vector<Decision> load_decisions() override {
     return inner_->load_decisions();
   }
+  StudyRecords load_records() override { return inner_->load_records(); }
 
  private:
   void complain() {

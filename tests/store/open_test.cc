@@ -167,23 +167,25 @@ TEST_CASE("an older database is brought up to date step by step") {
   const auto path = folder.path() / "study.db";
   make_database(path);
   // Today's schema plays the older one.
-  const Migration today = schema_migrations().front();
-  const Migration later[] = {
-      today,
-      {2, "ALTER TABLE trial ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'"},
-      {3, "UPDATE trial SET mood = 'glad'"},
-  };
+  const auto today = schema_migrations();
+  const int64_t now = today.back().version;
+  std::vector<Migration> later(today.begin(), today.end());
+  later.push_back({now + 1,
+                   "ALTER TABLE trial ADD COLUMN mood TEXT NOT NULL DEFAULT "
+                   "'calm'"});
+  later.push_back({now + 2, "UPDATE trial SET mood = 'glad'"});
   Database database(path, DatabaseAccess::write);
   CHECK_THROWS_WITH_AS(
       check_version(database, later),
       (path.string() + ": was written by an older dtune (its schema is version "
-                       "1, this dtune needs 3: 'dtune resume' upgrades it)")
+                       "2, this dtune needs 4: 'dtune resume' upgrades it)")
           .c_str(),
       Error);
   migrate(database, later);
-  CHECK(database.query_number("PRAGMA user_version") == 3);
+  CHECK(database.query_number("PRAGMA user_version") == now + 2);
   CHECK(database.query_text("SELECT mood FROM trial") == "glad");
-  CHECK(database.query_number("SELECT count(*) FROM schema_history") == 3);
+  CHECK(database.query_number("SELECT count(*) FROM schema_history") ==
+        now + 2);
   migrate(database, later);  // again: nothing
   check_version(database, later);
 }
@@ -192,14 +194,15 @@ TEST_CASE("a migration that fails changes nothing") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "study.db";
   make_database(path);
-  const Migration broken[] = {
-      schema_migrations().front(),
-      {2, "ALTER TABLE trial ADD COLUMN mood TEXT; SELECT nonsense;"},
-  };
+  const auto today = schema_migrations();
+  const int64_t now = today.back().version;
+  std::vector<Migration> broken(today.begin(), today.end());
+  broken.push_back(
+      {now + 1, "ALTER TABLE trial ADD COLUMN mood TEXT; SELECT nonsense;"});
   Database database(path, DatabaseAccess::write);
   CHECK_THROWS_AS(migrate(database, broken), Error);
   CHECK(database.autocommit());
-  CHECK(database.query_number("PRAGMA user_version") == 1);
+  CHECK(database.query_number("PRAGMA user_version") == now);
   CHECK_THROWS_AS(database.execute("SELECT mood FROM trial"), Error);
 }
 

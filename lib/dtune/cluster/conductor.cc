@@ -88,9 +88,14 @@ void Conductor::begin() {
   study_.state = StudyState::running;
   searched_before_ = study_.searched_seconds;
   search_began_ = last_agent_ = clock_.now();
+  study_.reports = std::max(study_.reports, last_sequence(study_.trials));
   runs_.resize(study_.trials.size());
-  recover();
-  records_.save_study();
+  {
+    const Records::Together together(records_);
+    records_.begin_session();
+    recover();
+    records_.save_study();
+  }
   sink_.on_started(study_);
 }
 
@@ -235,7 +240,8 @@ void Conductor::check_clocks() {
     const double ran = run.seconds + to_seconds(now - slot.lease_began);
     if (trial.kind == TrialKind::search && ran > cap &&
         trial.state == TrialState::running) {
-      stop_trial(trial, "cut", TrialState::timed_out, Reason::wall_clock,
+      stop_trial(trial, DecisionMaker::coordinator, "cut",
+                 TrialState::timed_out, Reason::wall_clock,
                  fmt::format("ran for {}, limits.trial_time is {}",
                              format_duration(from_seconds(ran)),
                              format_duration(from_seconds(cap))));

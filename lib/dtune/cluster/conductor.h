@@ -36,8 +36,8 @@ class Conductor {
     std::optional<size_t> slot;  // that holds its lease
     AttemptHistory history;
     int steps_at_lease = 0;
-    bool reported = false;  // under this lease
-    double seconds = 0;     // under leases that are over
+    int reported = 0;    // the last step reported under this lease
+    double seconds = 0;  // under leases that are over
   };
 
   // conductor.cc
@@ -88,8 +88,8 @@ class Conductor {
   void decide_upon(Trial& trial);
   void judge(Trial& trial, bool reached);
   void go_on(Trial& trial, const Verdict& verdict, bool reached);
-  void stop_trial(Trial& trial, const char* action, TrialState state,
-                  Reason reason, const std::string& why);
+  void stop_trial(Trial& trial, DecisionMaker maker, const char* action,
+                  TrialState state, Reason reason, const std::string& why);
   void note_value(const Trial& trial, const StepReport& report);
   bool lacks_metric(Trial& trial, const StepReport& report);
 

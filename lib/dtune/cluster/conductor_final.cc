@@ -117,7 +117,8 @@ void Conductor::add_final(int index) {
   trial.created_ms = clock_.wall_ms();
   records_.change(trial, TrialState::waiting, Reason::proposed,
                   fmt::format("final training of trial {}", best.id));
-  records_.decide(trial, "final", fmt::format("trial {} is the best", best.id));
+  records_.decide(trial, DecisionMaker::coordinator, "final",
+                  fmt::format("trial {} is the best", best.id));
   const bool same_training = spec.data == FinalData::train && spec.epochs == 0;
   if (index == 0 && same_training) continue_search_training(trial, best);
   finals_.push_back(id);
@@ -137,8 +138,10 @@ void Conductor::continue_search_training(Trial& final_trial,
   final_trial.checkpoint = to.string();
   final_trial.checkpoint_step = best.steps();
   for (const StepReport& report : best.curve) {
-    final_trial.curve.push_back(report);
-    records_.copy_report(final_trial, report);
+    StepReport copy = report;
+    copy.sequence = records_.next_sequence();
+    records_.copy_report(final_trial, copy);
+    final_trial.curve.push_back(std::move(copy));
   }
 }
 

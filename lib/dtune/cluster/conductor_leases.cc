@@ -35,6 +35,7 @@ void Conductor::fill() {
 
 // False: there is nothing to start now.
 bool Conductor::ask_scheduler(size_t slot) {
+  const Records::Together together(records_);
   if (budget_.steps_left(outstanding_steps()) == 0) {
     changed_ = false;
     if (budget_.steps_spent()) {
@@ -55,7 +56,7 @@ bool Conductor::ask_scheduler(size_t slot) {
       DTUNE_CHECK(!runs_[size_t(trial.id) - 1].slot ||
                   trial.state != TrialState::running);
       trial.target_step = std::min(directive.target_step, study_.horizon);
-      records_.decide(trial, "resume", directive.why);
+      records_.decide(trial, DecisionMaker::next, "resume", directive.why);
       if (runs_[size_t(trial.id) - 1].slot) {  // still leaving its slot
         records_.change(trial, TrialState::waiting, Reason::promoted,
                         directive.why);
@@ -100,7 +101,7 @@ void Conductor::start_trial(const Directive& directive, size_t slot) {
     if (e.kind() != ErrorKind::config) throw;
     last_invalid_ = e.what();
     records_.change(trial, TrialState::invalid, Reason::said_invalid, e.what());
-    records_.decide(trial, "invalid", e.what());
+    records_.decide(trial, DecisionMaker::next, "invalid", e.what());
     if (++invalid_in_a_row_ >= kMaxInvalidInARow) {
       end_of_search(fmt::format("the last {} points made no valid recipe: {}",
                                 invalid_in_a_row_, last_invalid_));
@@ -110,7 +111,7 @@ void Conductor::start_trial(const Directive& directive, size_t slot) {
   invalid_in_a_row_ = 0;
   budget_.trial_started();
   records_.change(trial, TrialState::waiting, Reason::proposed, directive.why);
-  records_.decide(trial, "start", directive.why);
+  records_.decide(trial, DecisionMaker::next, "start", directive.why);
   lease(id, slot, Reason::assigned);
 }
 
@@ -131,7 +132,7 @@ bool Conductor::lease(TrialId id, size_t slot, Reason reason) {
   slot = preferred_slot(trial, slot);
   run.slot = slot;
   run.steps_at_lease = trial.steps();
-  run.reported = false;
+  run.reported = 0;
   ++trial.attempt;
   trial.node = fleet_.agent_of(fleet_.slots()[slot]).node;
   trial.slot = fleet_.slots()[slot].number;
@@ -227,6 +228,7 @@ void Conductor::on_lease_over(const LeaseOver& over) {
   TrialRun& run = runs_[size_t(trial.id) - 1];
   // A lease that was released at its target is settled already.
   if (over.ended.attempt != trial.attempt || !run.slot) return;
+  const Records::Together together(records_);
   run.slot.reset();
   // Its agent cannot end what its commands have started any more.
   if (over.ended.reason == Reason::node_lost) kill_orphans(study_.id);
@@ -268,7 +270,7 @@ void Conductor::attempt_failed(Trial& trial, const wire::Ended& ended) {
   run.history.last_cause = ended.reason;
   run.history.last_exit_code = ended.exit_code;
   // A checkpoint that nobody gets a step out of may be what is wrong.
-  if (!run.reported && run.steps_at_lease > 0) {
+  if (run.reported == 0 && run.steps_at_lease > 0) {
     std::error_code ignored;
     std::filesystem::remove(checkpoint_of(trial.id), ignored);
   }

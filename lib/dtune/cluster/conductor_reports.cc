@@ -11,6 +11,8 @@ namespace dtune {
 void Conductor::on_step(const StepDone& step) {
   Trial& trial = study_.trial(step.report.trial);
   if (step.report.attempt != trial.attempt) return;
+  // A report and what it leads to are known together, or not at all.
+  const Records::Together together(records_);
   if (!record(trial, step)) return;
   // It was told to stop while this was on its way: kept, but decided upon.
   if (trial.state != TrialState::running) {
@@ -30,7 +32,8 @@ void Conductor::decide_upon(Trial& trial) {
   if (lacks_metric(trial, report)) return;
   const int horizon = study_.horizon;
   if (report.last || report.step >= horizon) {
-    stop_trial(trial, "complete", TrialState::complete, Reason::horizon,
+    stop_trial(trial, DecisionMaker::coordinator, "complete",
+               TrialState::complete, Reason::horizon,
                report.step >= horizon ? "reached the horizon"
                                       : "the program has ended");
     return;
@@ -40,7 +43,7 @@ void Conductor::decide_upon(Trial& trial) {
 
 // Adds the report to the curve; true where it is new, i.e. to be decided upon.
 bool Conductor::record(Trial& trial, const StepDone& done) {
-  const StepReport& report = done.report.report;
+  StepReport report = done.report.report;
   TrialRun& run = runs_[size_t(trial.id) - 1];
   if (report.step > trial.steps() + 1) {
     fleet_.kill(done.slot, Reason::bad_output,
@@ -48,7 +51,11 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
                             trial.steps()));
     return false;
   }
-  run.reported = true;
+  // What is said again under the same lease keeps its place.
+  report.sequence = report.step <= run.reported
+                        ? trial.curve[size_t(report.step) - 1].sequence
+                        : records_.next_sequence();
+  run.reported = std::max(run.reported, report.step);
   if (done.report.checkpointed) {
     trial.checkpoint = checkpoint_of(trial.id).string();
     trial.checkpoint_step = report.step;
@@ -89,7 +96,8 @@ bool Conductor::lacks_metric(Trial& trial, const StepReport& report) {
   }
   ++trial.failures;
   if (found != report.metrics.end()) {
-    stop_trial(trial, "cut", TrialState::failed, Reason::diverged,
+    stop_trial(trial, DecisionMaker::coordinator, "cut", TrialState::failed,
+               Reason::diverged,
                fmt::format("{} is {} at step {}", objective_.metric,
                            found->second, report.step));
     return true;
@@ -98,7 +106,8 @@ bool Conductor::lacks_metric(Trial& trial, const StepReport& report) {
   for (const auto& [name, value] : report.metrics) {
     names += names.empty() ? name : ", " + name;
   }
-  stop_trial(trial, "cut", TrialState::failed, Reason::bad_output,
+  stop_trial(trial, DecisionMaker::coordinator, "cut", TrialState::failed,
+             Reason::bad_output,
              fmt::format("step {} reports {} but not {} (objective.metric)",
                          report.step, names.empty() ? "nothing" : names,
                          objective_.metric));
@@ -109,11 +118,12 @@ void Conductor::judge(Trial& trial, bool reached) {
   const Verdict verdict = scheduler_.judge(study_, trial, reached);
   switch (verdict.kind) {
     case Verdict::Kind::cut:
-      stop_trial(trial, "cut", TrialState::cut, verdict.reason, verdict.why);
+      stop_trial(trial, DecisionMaker::judge, "cut", TrialState::cut,
+                 verdict.reason, verdict.why);
       return;
     case Verdict::Kind::pause:
       stop_trial(
-          trial, "pause", TrialState::paused,
+          trial, DecisionMaker::judge, "pause", TrialState::paused,
           verdict.reason == Reason::none ? Reason::scheduled : verdict.reason,
           verdict.why);
       return;
@@ -126,11 +136,11 @@ void Conductor::go_on(Trial& trial, const Verdict& verdict, bool reached) {
   const int wanted = std::min(verdict.target_step, study_.horizon);
   if (wanted > trial.target_step) {
     trial.target_step = wanted;
-    records_.decide(trial, "extend", verdict.why);
+    records_.decide(trial, DecisionMaker::judge, "extend", verdict.why);
     records_.save(trial);
   } else if (reached) {  // nowhere to go: its scheduler may resume it
-    stop_trial(trial, "pause", TrialState::paused, Reason::scheduled,
-               verdict.why);
+    stop_trial(trial, DecisionMaker::judge, "pause", TrialState::paused,
+               Reason::scheduled, verdict.why);
     return;
   }
   const auto slot = runs_[size_t(trial.id) - 1].slot;
@@ -141,7 +151,8 @@ void Conductor::go_on(Trial& trial, const Verdict& verdict, bool reached) {
   } else if (trial.steps() >= fleet_.slots()[*slot].granted) {
     // Only the budget of steps can have left it there. It keeps its target, so
     // a larger budget takes it up again.
-    records_.decide(trial, "pause", "the budget of steps is spent");
+    records_.decide(trial, DecisionMaker::coordinator, "pause",
+                    "the budget of steps is spent");
     records_.change(trial, TrialState::paused, Reason::budget,
                     "the budget of steps is spent");
     release(trial, true);
@@ -149,11 +160,13 @@ void Conductor::go_on(Trial& trial, const Verdict& verdict, bool reached) {
 }
 
 // The trial leaves its slot by decision.
-void Conductor::stop_trial(Trial& trial, const char* action, TrialState state,
-                           Reason reason, const std::string& why) {
-  records_.decide(trial, action, why);
+void Conductor::stop_trial(Trial& trial, DecisionMaker maker,
+                           const char* action, TrialState state, Reason reason,
+                           const std::string& why) {
+  const Records::Together together(records_);
   // Where it was going is no longer of interest to a resumed study.
   trial.target_step = trial.steps();
+  records_.decide(trial, maker, action, why);
   records_.change(trial, state, reason, why);
   release(trial, state == TrialState::paused);
 }

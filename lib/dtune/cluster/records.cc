@@ -12,6 +12,7 @@ Records::Records(Study& study, TrialStore& store, ProgressSink& sink,
   store_.flush();
   if (auto row = store_.load_study()) {
     row_ = std::move(*row);
+    study_.sessions = row_.sessions;
     return;
   }
   const Recipe& recipe = study.recipe;
@@ -44,16 +45,28 @@ bool Records::guarded(Write write) {
   }
 }
 
+void Records::begin_session() {
+  row_.sessions = ++study_.sessions;
+  const BudgetSpec& budget = study_.recipe.budget;
+  guarded([&] {
+    store_.put_session({study_.sessions, study_.recipe_yaml, budget.trials,
+                        to_seconds(budget.time), budget.steps,
+                        clock_.wall_ms()});
+  });
+}
+
 void Records::change(Trial& trial, TrialState state, Reason reason,
                      const std::string& detail) {
   trial.state = state;
   trial.reason = reason;
   trial.detail = detail;
   trial.ended_ms = clock_.wall_ms();
+  const Together together(*this);
   save(trial);
   guarded([&] {
-    store_.put_event(
-        {trial.id, trial.attempt, state, reason, detail, trial.ended_ms});
+    store_.put_event({trial.id, trial.attempt, state, reason, detail,
+                      trial.ended_ms, study_.reports, study_.decisions,
+                      study_.sessions, trial.failures});
   });
   sink_.on_state(study_, trial);
 }
@@ -62,12 +75,14 @@ void Records::save(const Trial& trial) {
   guarded([&] { store_.put_trial(trial); });
 }
 
-void Records::decide(const Trial& trial, const char* action,
-                     const std::string& why) {
+void Records::decide(const Trial& trial, DecisionMaker maker,
+                     const char* action, const std::string& why) {
   ++study_.decisions;
   guarded([&] {
     store_.put_decision({study_.decisions, trial.id, action, trial.steps(), why,
-                         clock_.wall_ms()});
+                         clock_.wall_ms(), maker, trial.target_step,
+                         study_.reports, study_.sessions,
+                         study_.searched_seconds});
   });
 }
 

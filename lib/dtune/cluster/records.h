@@ -21,6 +21,10 @@ struct CommittedReport {
   wire::Ack ack;
 };
 
+// Events, decisions and reports carry their place in the study's own order
+// (sessions, StepReport::sequence, after_report, ...), so that the study can be
+// replayed; what belongs together is committed together (Together).
+//
 // Not thread-safe, but commits come from the store's thread. Nothing blocks but
 // flush(). Errors of the store never leave it: writing is then `blocked`, the
 // store keeps what it was given, and retry() finds out when it goes on.
@@ -29,12 +33,33 @@ class Records {
   Records(Study& study, TrialStore& store, ProgressSink& sink,
           const Clock& clock);
 
+  // Everything that is recorded while one lives is committed together or not
+  // at all. They nest.
+  class Together {
+   public:
+    explicit Together(Records& records) : store_(records.store_) {
+      store_.begin_group();
+    }
+    ~Together() { store_.end_group(); }
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
+
+   private:
+    TrialStore& store_;
+  };
+
+  // The coordinator goes to work on the study, or goes on with it.
+  void begin_session();
   // Changes the trial's state, in memory, in the store and for the viewer.
   void change(Trial& trial, TrialState state, Reason reason,
               const std::string& detail);
   void save(const Trial& trial);
-  // Counts as the next decision of the study.
-  void decide(const Trial& trial, const char* action, const std::string& why);
+  // Counts as the next decision of the study. The trial's target_step is what
+  // the decision makes of it.
+  void decide(const Trial& trial, DecisionMaker maker, const char* action,
+              const std::string& why);
+  // The sequence number of a report that is taken in now.
+  int64_t next_sequence() { return ++study_.reports; }
   // `ack` comes out of committed() once the report is safe.
   void report(const Trial& trial, const StepReport& report,
               const CommittedReport& ack);

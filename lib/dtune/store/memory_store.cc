@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -49,6 +50,11 @@ class MemoryStore final : public TrialStore {
     decisions_.try_emplace(decision.number, decision);
   }
 
+  void put_session(const Session& session) override {
+    const std::lock_guard lock(mutex_);
+    sessions_.try_emplace(session.number, session);
+  }
+
   void flush() override {}
 
   std::optional<StudyRow> load_study() override {
@@ -88,6 +94,26 @@ class MemoryStore final : public TrialStore {
     return result;
   }
 
+  StudyRecords load_records() override {
+    StudyRecords records;
+    records.decisions = load_decisions();
+    const std::lock_guard lock(mutex_);
+    records.row = study_;
+    for (const auto& [id, trial] : trials_) records.trials.push_back(trial);
+    for (const auto& [n, session] : sessions_) {
+      records.sessions.push_back(session);
+    }
+    for (const auto& [key, report] : reports_) {
+      records.reports.push_back({std::get<0>(key), std::get<2>(key), report});
+    }
+    std::stable_sort(records.reports.begin(), records.reports.end(),
+                     [](const RecordedReport& a, const RecordedReport& b) {
+                       return a.report.sequence < b.report.sequence;
+                     });
+    records.events = events_;
+    return records;
+  }
+
  private:
   void check_known(TrialId trial) const {
     if (trials_.count(trial) != 0) return;
@@ -104,6 +130,7 @@ class MemoryStore final : public TrialStore {
   std::map<std::tuple<TrialId, int, Attempt>, StepReport> reports_;
   std::vector<TrialEvent> events_;
   std::map<int64_t, Decision> decisions_;
+  std::map<int64_t, Session> sessions_;
 };
 
 }  // namespace

@@ -103,7 +103,29 @@ void check_readable(Database& database) {
                             "run' starts one)",
                             database.path().string()));
   }
-  check_version(database, schema_migrations());
+}
+
+// Readers must not change an older database: a copy of it is brought up to
+// date instead.
+void upgrade_copy(OpenDatabase& opened) {
+  if (!is_older(*opened.connection, schema_migrations())) {
+    check_version(*opened.connection, schema_migrations());
+    return;
+  }
+  auto folder = std::make_unique<TemporaryDirectory>();
+  const fs::path copy = folder->path() / opened.connection->path().filename();
+  std::string quoted = copy.string();
+  for (size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos;) {
+    quoted.insert(at, 1, '\'');
+    at += 2;
+  }
+  opened.connection->execute(fmt::format("VACUUM INTO '{}'", quoted));
+  {
+    Database upgraded(copy, DatabaseAccess::write);
+    migrate(upgraded, schema_migrations());
+  }
+  opened.connection = std::make_unique<Database>(copy, DatabaseAccess::read);
+  opened.copy = std::move(folder);
 }
 
 // The folder cannot be written, so SQLite cannot make the files beside the
@@ -177,6 +199,7 @@ OpenDatabase open_for_reading(const fs::path& path) {
     opened = open_without_writing(path);
     check_readable(*opened.connection);
   }
+  upgrade_copy(opened);
   return opened;
 }
 

@@ -7,7 +7,10 @@
 namespace dtune {
 
 const char* const kPutStudy =
-    "INSERT INTO study VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "INSERT INTO study (one, id, name, recipe_yaml, recipe_hash, recipe_path, "
+    "state, horizon, searched_seconds, created_ms, budget_trials, "
+    "budget_seconds, budget_steps, final_json, metric, goal, sessions) "
+    "VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (one) DO UPDATE SET id = excluded.id, name = excluded.name, "
     "recipe_yaml = excluded.recipe_yaml, recipe_hash = excluded.recipe_hash, "
     "recipe_path = excluded.recipe_path, state = excluded.state, "
@@ -17,7 +20,8 @@ const char* const kPutStudy =
     "budget_trials = excluded.budget_trials, "
     "budget_seconds = excluded.budget_seconds, "
     "budget_steps = excluded.budget_steps, final_json = excluded.final_json, "
-    "metric = excluded.metric, goal = excluded.goal";
+    "metric = excluded.metric, goal = excluded.goal, "
+    "sessions = excluded.sessions";
 
 const char* const kPutTrial =
     "INSERT INTO trial (id, kind, point, unit, seed, state, reason, detail, "
@@ -36,16 +40,23 @@ const char* const kPutTrial =
 
 const char* const kPutReport =
     "INSERT INTO report (trial, step, attempt, metrics, seconds, "
-    "checkpoint_seconds, last) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "checkpoint_seconds, last, sequence) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING";
 
 const char* const kPutEvent =
-    "INSERT INTO event (trial, attempt, state, reason, detail, wall_ms) "
-    "VALUES (?, ?, ?, ?, ?, ?)";
+    "INSERT INTO event (trial, attempt, state, reason, detail, wall_ms, "
+    "after_report, after_decision, session, failures) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const char* const kPutDecision =
-    "INSERT INTO decision (number, trial, action, step, why, wall_ms) "
-    "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+    "INSERT INTO decision (number, trial, action, step, why, wall_ms, maker, "
+    "target_step, after_report, session, searched_seconds) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+
+const char* const kPutSession =
+    "INSERT INTO session (number, recipe_yaml, budget_trials, budget_seconds, "
+    "budget_steps, started_ms) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING";
 
 namespace {
 
@@ -87,15 +98,19 @@ Trial trial_at(const Statement& row) {
 
 // The key's order makes later attempts of a step follow earlier ones.
 constexpr const char* kSelectCurves =
-    "SELECT trial, step, metrics, seconds, checkpoint_seconds, last "
+    "SELECT trial, step, metrics, seconds, checkpoint_seconds, last, sequence "
     "FROM report ORDER BY trial, step, attempt";
 
 // CROSS keeps SQLite from scanning all reports.
 constexpr const char* kSelectEnds =
-    "SELECT trial, step, metrics, seconds, checkpoint_seconds, last "
+    "SELECT trial, step, metrics, seconds, checkpoint_seconds, last, sequence "
     "FROM trial CROSS JOIN report ON report.trial = trial.id "
     "AND report.step IN (trial.best_step, trial.last_step) "
     "ORDER BY report.trial, report.step, report.attempt";
+
+constexpr const char* kSelectReports =
+    "SELECT trial, step, metrics, seconds, checkpoint_seconds, last, sequence, "
+    "attempt FROM report ORDER BY sequence, trial, step, attempt";
 
 StepReport report_at(const Statement& row) {
   StepReport report;
@@ -104,6 +119,7 @@ StepReport report_at(const Statement& row) {
   report.seconds = row.real(3);
   report.checkpoint_seconds = row.real(4);
   report.last = row.integer(5) != 0;
+  report.sequence = row.integer(6);
   return report;
 }
 
@@ -144,7 +160,8 @@ Row study_row(const StudyRow& study) {
           study.budget_steps,
           study.final_json,
           study.metric,
-          std::string(to_word(study.goal))};
+          std::string(to_word(study.goal)),
+          study.sessions};
 }
 
 Row trial_row(const Trial& trial) {
@@ -175,7 +192,8 @@ Row report_row(TrialId trial, Attempt attempt, const StepReport& report) {
           encode_metrics(report.metrics),
           report.seconds,
           report.checkpoint_seconds,
-          int64_t{report.last}};
+          int64_t{report.last},
+          report.sequence};
 }
 
 Row event_row(const TrialEvent& event) {
@@ -184,19 +202,38 @@ Row event_row(const TrialEvent& event) {
           std::string(to_string(event.state)),
           std::string(to_string(event.reason)),
           event.detail,
-          event.wall_ms};
+          event.wall_ms,
+          event.after_report,
+          event.after_decision,
+          event.session,
+          int64_t{event.failures}};
 }
 
 Row decision_row(const Decision& decision) {
-  return {decision.number,        decision.trial, decision.action,
-          int64_t{decision.step}, decision.why,   decision.wall_ms};
+  return {decision.number,
+          decision.trial,
+          decision.action,
+          int64_t{decision.step},
+          decision.why,
+          decision.wall_ms,
+          std::string(to_string(decision.maker)),
+          int64_t{decision.target_step},
+          decision.after_report,
+          decision.session,
+          decision.searched_seconds};
+}
+
+Row session_row(const Session& session) {
+  return {session.number,         session.recipe_yaml,  session.budget_trials,
+          session.budget_seconds, session.budget_steps, session.started_ms};
 }
 
 std::optional<StudyRow> read_study(Database& database) {
   Statement row(database,
                 "SELECT id, name, recipe_yaml, recipe_hash, recipe_path, "
                 "state, horizon, searched_seconds, created_ms, budget_trials, "
-                "budget_seconds, budget_steps, final_json, metric, goal "
+                "budget_seconds, budget_steps, final_json, metric, goal, "
+                "sessions "
                 "FROM study");
   if (!row.step()) return std::nullopt;
   StudyRow study;
@@ -215,6 +252,7 @@ std::optional<StudyRow> read_study(Database& database) {
   study.final_json = row.text(12);
   study.metric = row.text(13);
   study.goal = row.text(14) == "minimize" ? Goal::minimize : Goal::maximize;
+  study.sessions = row.integer(15);
   return study;
 }
 
@@ -228,7 +266,8 @@ std::vector<Trial> read_trials(Database& database, CurvePart part) {
 
 std::vector<TrialEvent> read_events(Database& database, TrialId trial) {
   std::string sql =
-      "SELECT trial, attempt, state, reason, detail, wall_ms FROM event";
+      "SELECT trial, attempt, state, reason, detail, wall_ms, after_report, "
+      "after_decision, session, failures FROM event";
   if (trial != 0) sql += " WHERE trial = ?";
   Statement rows(database, sql + " ORDER BY number");
   if (trial != 0) rows.bind(1, trial);
@@ -241,6 +280,10 @@ std::vector<TrialEvent> read_events(Database& database, TrialId trial) {
     event.reason = parse_reason(rows.text(3));
     event.detail = rows.text(4);
     event.wall_ms = rows.integer(5);
+    event.after_report = rows.integer(6);
+    event.after_decision = rows.integer(7);
+    event.session = rows.integer(8);
+    event.failures = static_cast<int>(rows.integer(9));
     events.push_back(std::move(event));
   }
   return events;
@@ -248,7 +291,8 @@ std::vector<TrialEvent> read_events(Database& database, TrialId trial) {
 
 std::vector<Decision> read_decisions(Database& database) {
   Statement rows(database,
-                 "SELECT number, trial, action, step, why, wall_ms "
+                 "SELECT number, trial, action, step, why, wall_ms, maker, "
+                 "target_step, after_report, session, searched_seconds "
                  "FROM decision ORDER BY number");
   std::vector<Decision> decisions;
   while (rows.step()) {
@@ -259,9 +303,39 @@ std::vector<Decision> read_decisions(Database& database) {
     decision.step = static_cast<int>(rows.integer(3));
     decision.why = rows.text(4);
     decision.wall_ms = rows.integer(5);
+    decision.maker = parse_decision_maker(rows.text(6));
+    decision.target_step = static_cast<int>(rows.integer(7));
+    decision.after_report = rows.integer(8);
+    decision.session = rows.integer(9);
+    decision.searched_seconds = rows.real(10);
     decisions.push_back(std::move(decision));
   }
   return decisions;
+}
+
+StudyRecords read_records(Database& database) {
+  StudyRecords records;
+  records.row = read_study(database);
+  Statement trials(database, kSelectTrials);
+  while (trials.step()) records.trials.push_back(trial_at(trials));
+  Statement sessions(database,
+                     "SELECT number, recipe_yaml, budget_trials, "
+                     "budget_seconds, budget_steps, started_ms "
+                     "FROM session ORDER BY number");
+  while (sessions.step()) {
+    records.sessions.push_back({sessions.integer(0), sessions.text(1),
+                                sessions.integer(2), sessions.real(3),
+                                sessions.integer(4), sessions.integer(5)});
+  }
+  Statement reports(database, kSelectReports);
+  while (reports.step()) {
+    records.reports.push_back({reports.integer(0),
+                               static_cast<Attempt>(reports.integer(7)),
+                               report_at(reports)});
+  }
+  records.events = read_events(database, 0);
+  records.decisions = read_decisions(database);
+  return records;
 }
 
 }  // namespace dtune

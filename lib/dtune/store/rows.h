@@ -17,17 +17,20 @@ extern const char* const kPutTrial;
 extern const char* const kPutReport;
 extern const char* const kPutEvent;
 extern const char* const kPutDecision;
+extern const char* const kPutSession;
 
 Row study_row(const StudyRow& study);
 Row trial_row(const Trial& trial);  // all but the curve
 Row report_row(TrialId trial, Attempt attempt, const StepReport& report);
 Row event_row(const TrialEvent& event);
 Row decision_row(const Decision& decision);
+Row session_row(const Session& session);
 
 // Read all rows of a table. Throw Error(store) on words they do not know.
 std::optional<StudyRow> read_study(Database& database);
 std::vector<Trial> read_trials(Database& database, CurvePart part);
 std::vector<TrialEvent> read_events(Database& database, TrialId trial);
 std::vector<Decision> read_decisions(Database& database);
+StudyRecords read_records(Database& database);
 
 }  // namespace dtune

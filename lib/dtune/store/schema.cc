@@ -83,6 +83,40 @@ CREATE TABLE decision (
 ) STRICT;
 )sql";
 
+// The order in which things happened, for replays. What is there already has
+// its reports numbered by trial and step; who decided when, nobody knows.
+constexpr const char* kVersion2 = R"sql(
+ALTER TABLE study ADD COLUMN sessions INTEGER NOT NULL DEFAULT 0;
+
+ALTER TABLE report ADD COLUMN sequence INTEGER NOT NULL DEFAULT 0;
+UPDATE report SET sequence = numbered.place FROM (
+  SELECT trial, step, attempt,
+         row_number() OVER (ORDER BY trial, step, attempt) AS place
+  FROM report) AS numbered
+WHERE report.trial = numbered.trial AND report.step = numbered.step
+  AND report.attempt = numbered.attempt;
+
+ALTER TABLE event ADD COLUMN after_report INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE event ADD COLUMN after_decision INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE event ADD COLUMN session INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE event ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
+
+ALTER TABLE decision ADD COLUMN maker TEXT NOT NULL DEFAULT 'unknown';
+ALTER TABLE decision ADD COLUMN target_step INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE decision ADD COLUMN after_report INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE decision ADD COLUMN session INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE decision ADD COLUMN searched_seconds REAL NOT NULL DEFAULT 0;
+
+CREATE TABLE session (
+  number INTEGER PRIMARY KEY,
+  recipe_yaml TEXT NOT NULL,
+  budget_trials INTEGER NOT NULL,
+  budget_seconds REAL NOT NULL,
+  budget_steps INTEGER NOT NULL,
+  started_ms INTEGER NOT NULL
+) STRICT;
+)sql";
+
 // What every version has, whatever else it holds.
 constexpr const char* kHistory = R"sql(
 CREATE TABLE IF NOT EXISTS schema_history (
@@ -92,7 +126,7 @@ CREATE TABLE IF NOT EXISTS schema_history (
 ) STRICT;
 )sql";
 
-constexpr Migration kMigrations[] = {{1, kVersion1}};
+constexpr Migration kMigrations[] = {{1, kVersion1}, {2, kVersion2}};
 
 int64_t version_of(Database& database) {
   return database.query_number("PRAGMA user_version");
@@ -158,6 +192,10 @@ void migrate(Database& database, std::span<const Migration> migrations) {
   for (const Migration& migration : migrations) {
     if (migration.version > found) apply(database, migration);
   }
+}
+
+bool is_older(Database& database, std::span<const Migration> migrations) {
+  return version_of(database) < migrations.back().version;
 }
 
 void check_version(Database& database, std::span<const Migration> migrations) {

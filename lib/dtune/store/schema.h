@@ -13,8 +13,14 @@
 //           that JSON has no words for are the texts "nan", "inf" and "-inf".
 //           Keyed by (trial, step, attempt): a repeat changes nothing; the
 //           largest attempt of a step counts. last: the trial ended with it.
+//           sequence: order of arrival in the study, 1, 2, ...
 // event     every change of a trial's state, in order, never changed.
-// decision  every choice of the scheduler, in order, never changed.
+//           after_report, after_decision: reports taken in and decisions taken
+//           before it (-1: not known), which order the three tables.
+// decision  every choice of the scheduler, in order, never changed. maker: who
+//           took it; target_step: of the trial, once it was taken.
+// session   every run and resume of the coordinator: what may differ between
+//           them.
 // schema_history  which dtune brought the schema to which version, and when.
 //
 // Times: *_ms are milliseconds since 1970-01-01 UTC. trial.seed is unsigned,
@@ -51,6 +57,9 @@ DatabaseOwner owner_of(Database& database);
 // transaction of its own; does nothing where it is there already. Throws
 // Error(store) where the database is newer, saying which dtune wrote it.
 void migrate(Database& database, std::span<const Migration> migrations);
+
+// The version is below that of the last migration.
+bool is_older(Database& database, std::span<const Migration> migrations);
 
 // For readers, which cannot migrate: throws Error(store) unless the version is
 // that of the last migration.

@@ -60,6 +60,7 @@ class ReadOnlyStore : public TrialStore {
   }
   void put_event(const TrialEvent&) override { refuse(); }
   void put_decision(const Decision&) override { refuse(); }
+  void put_session(const Session&) override { refuse(); }
   void flush() override {}
 
   std::optional<StudyRow> load_study() override {
@@ -75,6 +76,9 @@ class ReadOnlyStore : public TrialStore {
   }
   std::vector<Decision> load_decisions() override {
     return reader_.snapshot(read_decisions);
+  }
+  StudyRecords load_records() override {
+    return reader_.snapshot(read_records);
   }
 
  protected:
@@ -132,6 +136,11 @@ class SqliteStore final : public ReadOnlyStore {
   void put_decision(const Decision& decision) override {
     queue_.push({Table::decision, decision_row(decision), {}, {}});
   }
+  void put_session(const Session& session) override {
+    queue_.push({Table::session, session_row(session), {}, {}});
+  }
+  void begin_group() override { queue_.begin_group(); }
+  void end_group() override { queue_.end_group(); }
   void flush() override { queue_.flush(); }
 
   std::optional<StudyRow> load_study() override {
@@ -149,6 +158,10 @@ class SqliteStore final : public ReadOnlyStore {
   std::vector<Decision> load_decisions() override {
     queue_.raise();
     return ReadOnlyStore::load_decisions();
+  }
+  StudyRecords load_records() override {
+    queue_.raise();
+    return ReadOnlyStore::load_records();
   }
 
  private:

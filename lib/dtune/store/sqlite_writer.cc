@@ -23,6 +23,7 @@ SqliteWriter::SqliteWriter(Database& database)
       put_report_(database, kPutReport),
       put_event_(database, kPutEvent),
       put_decision_(database, kPutDecision),
+      put_session_(database, kPutSession),
       objective_(database, "SELECT metric, goal FROM study"),
       last_step_(database, "SELECT last_step FROM trial WHERE id = ?"),
       extend_(database, kExtend),
@@ -79,6 +80,9 @@ void SqliteWriter::write(const WriteOp& op) {
       return;
     case Table::decision:
       run(put_decision_, op.row);
+      return;
+    case Table::session:
+      run(put_session_, op.row);
       return;
   }
 }

@@ -33,6 +33,7 @@ class SqliteWriter {
   Statement put_report_;
   Statement put_event_;
   Statement put_decision_;
+  Statement put_session_;
   Statement objective_;
   Statement last_step_;
   Statement extend_;

@@ -22,6 +22,22 @@ struct TrialEvent {
   Reason reason = Reason::none;
   std::string detail;
   int64_t wall_ms = 0;
+  // When, in the study's own order: reports taken in and decisions taken
+  // before it; -1: an older dtune kept no note of it.
+  int64_t after_report = -1;
+  int64_t after_decision = -1;
+  int64_t session = 0;  // of StudyRow::sessions; 0: not known
+  int failures = 0;     // of the trial, this one included
+};
+
+// One run or resume of the study's coordinator: what may differ between them.
+struct Session {
+  int64_t number = 0;  // 1, 2, ...
+  std::string recipe_yaml;
+  int64_t budget_trials = 0;  // as granted then
+  double budget_seconds = 0;
+  int64_t budget_steps = 0;
+  int64_t started_ms = 0;
 };
 
 // The study's own row; recipe_yaml is parsed by whoever loads it (config), as
@@ -43,6 +59,24 @@ struct StudyRow {
   // recipe.objective: what the best step of a trial is by; "": none is kept.
   std::string metric;
   Goal goal = Goal::maximize;
+  int64_t sessions = 0;  // begun so far
+};
+
+// A report as it came in: also one that a later attempt has replaced.
+struct RecordedReport {
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  StepReport report;
+};
+
+// Everything that is known of how a study went, at one moment.
+struct StudyRecords {
+  std::optional<StudyRow> row;
+  std::vector<Trial> trials;  // by id, without their curves
+  std::vector<Session> sessions;
+  std::vector<RecordedReport> reports;  // by sequence
+  std::vector<TrialEvent> events;       // in order
+  std::vector<Decision> decisions;      // by number
 };
 
 // What is loaded of the trials' curves.
@@ -84,6 +118,11 @@ class TrialStore {
                           std::function<void()> on_commit) = 0;
   virtual void put_event(const TrialEvent& event) = 0;
   virtual void put_decision(const Decision& decision) = 0;
+  virtual void put_session(const Session& session) = 0;
+  // What is put between the two is committed together or not at all. They
+  // nest. Do not flush() in between: it waits for what was put before.
+  virtual void begin_group() {}
+  virtual void end_group() {}
   virtual void flush() = 0;
 
   // Reading side: what is committed. A trial's curve holds for each step the
@@ -93,6 +132,7 @@ class TrialStore {
   std::vector<Trial> load_trials() { return load_trials(CurvePart::whole); }
   virtual std::vector<TrialEvent> load_events(TrialId trial) = 0;  // 0: all
   virtual std::vector<Decision> load_decisions() = 0;
+  virtual StudyRecords load_records() = 0;
 };
 
 std::unique_ptr<TrialStore> make_memory_store();

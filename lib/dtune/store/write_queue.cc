@@ -1,6 +1,7 @@
 #include "dtune/store/write_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -37,18 +38,37 @@ WriteQueue::~WriteQueue() {
 
 void WriteQueue::push(WriteOp op) {
   std::unique_lock lock(mutex_);
-  progress_.wait(lock,
-                 [this] { return queue_.size() < capacity_ || in_a_row_ > 0; });
+  progress_.wait(lock, [this] {
+    return queue_.size() < capacity_ || in_a_row_ > 0 || depth_ > 0;
+  });
+  op.with_next = depth_ > 0;
   queue_.push_back(std::move(op));
   ++pushed_;
   work_.notify_one();
   throw_problem(lock);
 }
 
+void WriteQueue::begin_group() {
+  const std::lock_guard lock(mutex_);
+  if (depth_++ == 0) open_from_ = pushed_;
+}
+
+void WriteQueue::end_group() {
+  const std::lock_guard lock(mutex_);
+  if (--depth_ > 0) return;
+  if (pushed_ > open_from_ && !queue_.empty()) queue_.back().with_next = false;
+  work_.notify_one();
+}
+
+// Number of the last operation, counted as pushed_ does, that may be written.
+uint64_t WriteQueue::ready() const {
+  return depth_ > 0 && !stopping_ ? open_from_ : pushed_;
+}
+
 void WriteQueue::flush() {
   std::unique_lock lock(mutex_);
   throw_problem(lock);
-  const uint64_t target = pushed_;
+  const uint64_t target = ready();
   const uint64_t failures = failures_;
   urgent_ = true;
   work_.notify_one();
@@ -79,7 +99,7 @@ void WriteQueue::note_failure(const Error& error) {
 void WriteQueue::run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    work_.wait(lock, [this] { return stopping_ || ready() > written_; });
     if (in_a_row_ > 0 && !stopping_) {
       work_.wait_for(lock, pause_after(in_a_row_ - 1),
                      [this] { return stopping_ || urgent_; });
@@ -92,8 +112,11 @@ void WriteQueue::run() {
 }
 
 void WriteQueue::write_group(std::unique_lock<std::mutex>& lock) {
-  const auto end = queue_.begin() + static_cast<std::ptrdiff_t>(
-                                        std::min(queue_.size(), kLargestGroup));
+  const auto limit =
+      queue_.begin() + static_cast<std::ptrdiff_t>(ready() - written_);
+  auto end = queue_.begin() + static_cast<std::ptrdiff_t>(std::min<uint64_t>(
+                                  ready() - written_, kLargestGroup));
+  while (end != limit && std::prev(end)->with_next) ++end;
   std::vector<WriteOp> group(std::make_move_iterator(queue_.begin()),
                              std::make_move_iterator(end));
   queue_.erase(queue_.begin(), end);

@@ -20,7 +20,7 @@
 
 namespace dtune {
 
-enum class Table { study, trial, report, event, decision };
+enum class Table { study, trial, report, event, decision, session };
 
 // One record on its way to the database.
 struct WriteOp {
@@ -28,6 +28,7 @@ struct WriteOp {
   Row row;
   std::optional<double> objective;  // report: larger is better
   std::function<void()> on_commit;  // may be empty
+  bool with_next = false;           // set by the queue: one transaction
 };
 
 class WriteQueue {
@@ -48,14 +49,18 @@ class WriteQueue {
   // of any method, if any. Waits while `capacity` operations are queued, but
   // not while writing fails.
   void push(WriteOp op);
-  // Waits until all that was queued before is written and its callbacks have
-  // run; throws as soon as a write fails.
+  // What is pushed between the two is written in one transaction. They nest.
+  void begin_group();
+  void end_group();
+  // Waits until all that was queued before (but for a group that is open) is
+  // written and its callbacks have run; throws as soon as a write fails.
   void flush();
   // Throws the error of a failed write, if any, and forgets it.
   void raise();
 
  private:
   void run();
+  uint64_t ready() const;
   void write_group(std::unique_lock<std::mutex>& lock);
   void note_failure(const Error& error);
   void throw_problem(std::unique_lock<std::mutex>& lock);
@@ -68,10 +73,12 @@ class WriteQueue {
   std::condition_variable progress_;  // for callers
   std::deque<WriteOp> queue_;         // guarded by mutex_, as all below
   uint64_t pushed_ = 0;
-  uint64_t written_ = 0;   // callbacks included
-  uint64_t failures_ = 0;  // over the queue's life
-  uint64_t in_a_row_ = 0;  // failures since the last success
-  bool urgent_ = false;    // try again now
+  uint64_t written_ = 0;    // callbacks included
+  uint64_t depth_ = 0;      // of open groups
+  uint64_t open_from_ = 0;  // pushed_ when the outermost one was opened
+  uint64_t failures_ = 0;   // over the queue's life
+  uint64_t in_a_row_ = 0;   // failures since the last success
+  bool urgent_ = false;     // try again now
   bool stopping_ = false;
   std::optional<Error> problem_;
 
