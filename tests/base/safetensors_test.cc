@@ -153,3 +153,21 @@ TEST_CASE("Python's safetensors opens what is written") {
       path.string());
   CHECK(std::system(command.c_str()) == 0);
 }
+
+TEST_CASE("tensors of other types are written and read from memory too") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "m.safetensors";
+  const std::vector<double> wide = {0.1, 0.2};
+  const std::vector<uint16_t> narrow = {0x3C00, 0xC000, 0};
+  const std::vector<RawTensor> tensors = {
+      {"wide", "F64", {2}, std::as_bytes(std::span(wide))},
+      {"narrow", "F16", {3}, std::as_bytes(std::span(narrow))}};
+  write_raw_safetensors(path, tensors, {}, false);
+  const MappedFile bytes(path);
+  const SafetensorsFile file(bytes.bytes(), "memory");
+  CHECK(file.doubles("wide", file.shape("wide", 1))[1] == 0.2);
+  CHECK(file.halves("narrow", file.shape("narrow", 1))[1] == 0xC000);
+  CHECK(file.data().size() == 22);
+  CHECK_THROWS_AS(file.shape("wide", 2), Error);
+  CHECK_THROWS_AS(file.floats("wide", file.shape("wide", 1)), Error);
+}

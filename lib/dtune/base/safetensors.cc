@@ -182,7 +182,14 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> bytes,
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
     : name_(path.string()),
       file_(path),
-      header_(parse_safetensors(file_.bytes(), name_)) {}
+      bytes_(file_->bytes()),
+      header_(parse_safetensors(bytes_, name_)) {}
+
+SafetensorsFile::SafetensorsFile(std::span<const std::byte> bytes,
+                                 std::string name)
+    : name_(std::move(name)),
+      bytes_(bytes),
+      header_(parse_safetensors(bytes_, name_)) {}
 
 const std::string& SafetensorsFile::text(const std::string& key) const {
   const auto found = header_.metadata.find(key);
@@ -195,8 +202,7 @@ const std::string& SafetensorsFile::text(const std::string& key) const {
   return found->second;
 }
 
-std::span<const float> SafetensorsFile::floats(
-    const std::string& name, std::span<const int64_t> shape) const {
+const TensorEntry& SafetensorsFile::entry(const std::string& name) const {
   const auto found = header_.tensors.find(name);
   if (found == header_.tensors.end()) {
     throw Error(ErrorKind::data,
@@ -204,44 +210,89 @@ std::span<const float> SafetensorsFile::floats(
                             "architecture)",
                             name_, name));
   }
-  const TensorEntry& entry = found->second;
-  if (entry.dtype != "F32" || !std::ranges::equal(entry.shape, shape)) {
+  return found->second;
+}
+
+template <typename T>
+std::span<const T> SafetensorsFile::values(
+    const std::string& name, const char* dtype,
+    std::span<const int64_t> shape) const {
+  const TensorEntry& found = entry(name);
+  if (found.dtype != dtype || !std::ranges::equal(found.shape, shape)) {
     throw Error(
         ErrorKind::data,
-        fmt::format("{}: tensor '{}' is {} [{}], but F32 [{}] is needed (it is "
+        fmt::format("{}: tensor '{}' is {} [{}], but {} [{}] is needed (it is "
                     "of another architecture)",
-                    name_, name, entry.dtype, fmt::join(entry.shape, ", "),
-                    fmt::join(shape, ", ")));
+                    name_, name, found.dtype, fmt::join(found.shape, ", "),
+                    dtype, fmt::join(shape, ", ")));
   }
-  const uint64_t offset = header_.data_begin + entry.begin;
-  const std::byte* data = file_.bytes().data() + offset;
-  if (offset % alignof(float) != 0) {
+  const std::byte* begin = data().data() + found.begin;
+  if (reinterpret_cast<uintptr_t>(begin) % alignof(T) != 0) {
     throw Error(ErrorKind::data,
                 fmt::format("{}: tensor '{}' is not aligned (write the file "
                             "again with a newer safetensors)",
                             name_, name));
   }
-  return {reinterpret_cast<const float*>(data),
-          (entry.end - entry.begin) / sizeof(float)};
+  return {reinterpret_cast<const T*>(begin),
+          (found.end - found.begin) / sizeof(T)};
 }
 
-std::string safetensors_header(std::span<const FloatTensor> tensors,
-                               const TextMap& metadata) {
+std::span<const float> SafetensorsFile::floats(
+    const std::string& name, std::span<const int64_t> shape) const {
+  return values<float>(name, "F32", shape);
+}
+
+std::span<const uint16_t> SafetensorsFile::halves(
+    const std::string& name, std::span<const int64_t> shape) const {
+  return values<uint16_t>(name, "F16", shape);
+}
+
+std::span<const double> SafetensorsFile::doubles(
+    const std::string& name, std::span<const int64_t> shape) const {
+  return values<double>(name, "F64", shape);
+}
+
+std::vector<int64_t> SafetensorsFile::shape(const std::string& name,
+                                            size_t dimensions) const {
+  const TensorEntry& found = entry(name);
+  if (found.shape.size() != dimensions) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: tensor '{}' has {} dimensions, but {} are "
+                            "needed (it is of another architecture)",
+                            name_, name, found.shape.size(), dimensions));
+  }
+  return found.shape;
+}
+
+namespace {
+
+std::vector<RawTensor> raw(std::span<const FloatTensor> tensors) {
+  std::vector<RawTensor> result;
+  for (const FloatTensor& tensor : tensors) {
+    result.push_back(
+        {tensor.name, "F32", tensor.shape, std::as_bytes(tensor.values)});
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string raw_safetensors_header(std::span<const RawTensor> tensors,
+                                   const TextMap& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header[kMetadata] = metadata;
   uint64_t at = 0;
-  for (const FloatTensor& tensor : tensors) {
-    uint64_t elements = 1;
+  for (const RawTensor& tensor : tensors) {
+    uint64_t bytes = type_bytes(tensor.dtype).value_or(0);
     for (const int64_t size : tensor.shape) {
-      elements *= static_cast<uint64_t>(size);
+      bytes *= static_cast<uint64_t>(size);
     }
-    DTUNE_CHECK(elements == tensor.values.size());
+    DTUNE_CHECK(bytes == tensor.bytes.size());
     DTUNE_CHECK(!header.contains(tensor.name));
-    header[tensor.name] = {
-        {"dtype", "F32"},
-        {"shape", tensor.shape},
-        {"data_offsets", {at, at + tensor.values.size_bytes()}}};
-    at += tensor.values.size_bytes();
+    header[tensor.name] = {{"dtype", tensor.dtype},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {at, at + bytes}}};
+    at += bytes;
   }
   // Names of classes and files may be of any encoding.
   std::string text =
@@ -253,16 +304,27 @@ std::string safetensors_header(std::span<const FloatTensor> tensors,
   return bytes + text;
 }
 
+std::string safetensors_header(std::span<const FloatTensor> tensors,
+                               const TextMap& metadata) {
+  return raw_safetensors_header(raw(tensors), metadata);
+}
+
+void write_raw_safetensors(const std::filesystem::path& path,
+                           std::span<const RawTensor> tensors,
+                           const TextMap& metadata, bool durable) {
+  const std::string header = raw_safetensors_header(tensors, metadata);
+  std::vector<std::string_view> pieces = {header};
+  for (const RawTensor& tensor : tensors) {
+    pieces.emplace_back(reinterpret_cast<const char*>(tensor.bytes.data()),
+                        tensor.bytes.size());
+  }
+  write_file_atomic(path, std::span<const std::string_view>(pieces), durable);
+}
+
 void write_safetensors(const std::filesystem::path& path,
                        std::span<const FloatTensor> tensors,
                        const TextMap& metadata, bool durable) {
-  const std::string header = safetensors_header(tensors, metadata);
-  std::vector<std::string_view> pieces = {header};
-  for (const FloatTensor& tensor : tensors) {
-    pieces.emplace_back(reinterpret_cast<const char*>(tensor.values.data()),
-                        tensor.values.size_bytes());
-  }
-  write_file_atomic(path, std::span<const std::string_view>(pieces), durable);
+  write_raw_safetensors(path, raw(tensors), metadata, durable);
 }
 
 }  // namespace dtune

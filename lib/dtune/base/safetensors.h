@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,9 @@ class SafetensorsFile {
  public:
   // Throws Error(data): cannot be opened, damaged.
   explicit SafetensorsFile(const std::filesystem::path& path);
+  // The same of a file in memory, which must outlive this and be aligned to 8
+  // bytes; `name` is what errors call it.
+  SafetensorsFile(std::span<const std::byte> bytes, std::string name);
 
   const SafetensorsHeader& header() const { return header_; }
   const TextMap& metadata() const { return header_.metadata; }
@@ -60,11 +64,40 @@ class SafetensorsFile {
   // naming file, tensor and both shapes otherwise.
   std::span<const float> floats(const std::string& name,
                                 std::span<const int64_t> shape) const;
+  // Likewise of a tensor of type F16 (half.h) or F64.
+  std::span<const uint16_t> halves(const std::string& name,
+                                   std::span<const int64_t> shape) const;
+  std::span<const double> doubles(const std::string& name,
+                                  std::span<const int64_t> shape) const;
+  // The shape of a tensor, or Error(data) where it is missing or has another
+  // number of dimensions.
+  std::vector<int64_t> shape(const std::string& name, size_t dimensions) const;
+
+  // Everything behind the header.
+  std::span<const std::byte> data() const {
+    return bytes_.subspan(header_.data_begin);
+  }
+  const std::string& name() const { return name_; }
 
  private:
+  const TensorEntry& entry(const std::string& name) const;
+  template <typename T>
+  std::span<const T> values(const std::string& name, const char* dtype,
+                            std::span<const int64_t> shape) const;
+
   std::string name_;
-  MappedFile file_;
+  std::optional<MappedFile> file_;
+  std::span<const std::byte> bytes_;
   SafetensorsHeader header_;
+};
+
+// A tensor of any type to write, its bytes as they are in the file; they must
+// live until the file is written.
+struct RawTensor {
+  std::string name;
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
 };
 
 // A tensor to write; `values` must live until the file is written.
@@ -80,10 +113,16 @@ struct FloatTensor {
 std::string safetensors_header(std::span<const FloatTensor> tensors,
                                const TextMap& metadata);
 
+std::string raw_safetensors_header(std::span<const RawTensor> tensors,
+                                   const TextMap& metadata);
+
 // Replaces the file atomically; `durable` as in write_file_atomic. The values
 // are written from where they are, without a copy.
 void write_safetensors(const std::filesystem::path& path,
                        std::span<const FloatTensor> tensors,
                        const TextMap& metadata, bool durable);
+void write_raw_safetensors(const std::filesystem::path& path,
+                           std::span<const RawTensor> tensors,
+                           const TextMap& metadata, bool durable);
 
 }  // namespace dtune

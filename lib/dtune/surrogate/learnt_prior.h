@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -24,6 +25,8 @@
 #include "dtune/curves/cube.h"
 
 namespace dtune {
+
+class SafetensorsFile;
 
 inline constexpr int kContextSize = 4;
 
@@ -82,8 +85,14 @@ class LearntPrior {
                            const std::vector<RecordedCube>& cubes,
                            size_t components);
 
-  // Throws Error(data): missing, damaged or foreign file.
+  // Safetensors with a checksum of the numbers; the basis as halves, so what is
+  // loaded differs from what was saved by about a thousandth of each number.
+  // Throws Error(data) naming the file: missing, damaged or foreign.
   static LearntPrior load(const std::filesystem::path& path);
+  // Of a file in memory, aligned to 8 bytes; `name` is what errors call it.
+  static LearntPrior load(std::span<const std::byte> bytes,
+                          const std::string& name);
+  // `provenance`: the command and data that made it, for people. Atomic.
   void save(const std::filesystem::path& path,
             const std::string& provenance) const;
 
@@ -95,8 +104,11 @@ class LearntPrior {
                       std::span<const std::string> leave_out = {}) const;
 
   const std::vector<std::string>& tasks() const { return tasks_; }
+  const CubeAxes& axes() const { return axes_; }
 
  private:
+  static LearntPrior read(const SafetensorsFile& file);
+
   CubeAxes axes_;
   size_t components_ = 0;
   std::vector<float> mean_;          // [size]

@@ -1,0 +1,12 @@
+// The weights that are compiled into the library: weights/*.safetensors.
+// Their metadata say which command and which data made them.
+#pragma once
+
+#include "dtune/surrogate/learnt_prior.h"
+
+namespace dtune {
+
+// Read at the first call; thread-safe; lives as long as the program.
+const LearntPrior& shipped_prior();
+
+}  // namespace dtune

@@ -1,0 +1,11 @@
+// The bytes of the shipped files of weights, aligned to 64 bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace dtune {
+
+std::span<const std::byte> embedded_prior();
+
+}  // namespace dtune
