@@ -5,43 +5,29 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
+#include "dtune/tuner/factory.h"
 
 namespace dtune {
 namespace {
 
-Parameter real_parameter(const char* name, const char* key, double low,
-                         double high, bool log) {
-  Parameter p;
-  p.name = name;
-  p.key = key;
-  p.low = low;
-  p.high = high;
-  p.log = log;
-  return p;
-}
-
-CubePoint cube_point(const Point& point) {
-  const auto number = [&](const char* name) {
-    return as_number(point.at(name)).value_or(0);
-  };
-  return {std::log10(number("lr")), std::log10(number("l2")),
-          number("dropout")};
-}
+// A miss where all points end alike is measured in these units.
+constexpr double kLeastScale = 1e-6;
 
 // One study in virtual time.
 class Simulation {
  public:
-  Simulation(const RecordedCurves& curves, const Recipe& recipe,
-             Sampler& sampler, Scheduler& scheduler,
-             const SimulationOptions& options)
-      : curves_(curves),
-        sampler_(sampler),
-        scheduler_(scheduler),
+  Simulation(const TrialWorld& world, const Recipe& recipe,
+             const SimulatedTuner& tuner, const SimulationOptions& options,
+             SimulationObserver& observer)
+      : world_(world),
+        tuner_(tuner),
         options_(options),
+        observer_(observer),
+        budgets_(budgets_of(options, world.steps())),
         slots_(static_cast<size_t>(options.slots)) {
     study_.id = "simulation";
     study_.recipe = recipe;
-    study_.horizon = curves.steps();
+    study_.horizon = world.steps();
   }
 
   SimulationResult run();
@@ -50,49 +36,78 @@ class Simulation {
   // What a slot does; trial 0: nothing.
   struct Slot {
     TrialId trial = 0;
-    int64_t done_at = 0;
+    double done_at = 0;
+    double duration = 1;  // of a step
   };
 
   bool fill_slots();
   bool give_work(Slot& slot);
+  bool begin_trial(const Point& proposal);
+  double duration_of(const Point& point) const;
+  double observe(const Trial& trial, int step) const;
   void finish_step(Slot& slot);
-  void settle(Slot& slot, Trial& trial);
-  void note_budgets();
-  int count_wrong_cuts() const;
+  void settle(Slot& slot, Trial& trial, bool finite);
+  void judge(Slot& slot, Trial& trial);
+  void release(Slot& slot, Trial& trial, TrialState state, Reason reason);
+  std::optional<Held> held() const;
+  double true_value(const Held& held) const;
+  void note_regret();
+  bool would_have_won(const Trial& trial, double found) const;
+  void count_cuts();
 
-  const RecordedCurves& curves_;
-  Sampler& sampler_;
-  Scheduler& scheduler_;
+  const TrialWorld& world_;
+  const SimulatedTuner& tuner_;
   const SimulationOptions& options_;
+  SimulationObserver& observer_;
+  const std::vector<int64_t> budgets_;
   Study study_;
   std::vector<Slot> slots_;
-  std::vector<double> found_;  // true value of the best, after each step
-  int64_t now_ = 0;
-  int64_t steps_ = 0;
-  double best_observed_ = -1;
-  double best_true_ = -1;
+  double now_ = 0;
+  std::optional<Held> luckiest_;
+  double best_observed_ = 0;
+  bool exhausted_ = false;  // the world has no further trial
   SimulationResult result_;
 };
 
-bool Simulation::give_work(Slot& slot) {
-  const Directive d =
-      scheduler_.next(study_, sampler_, ++study_.decisions, true);
-  if (d.kind == Directive::Kind::wait || d.kind == Directive::Kind::finish) {
-    --study_.decisions;
+// Adds a trial at the point that the world trains for the proposal.
+bool Simulation::begin_trial(const Point& proposal) {
+  const auto point = world_.settle(proposal, study_);
+  if (!point) {
+    exhausted_ = true;
     return false;
   }
-  if (d.kind == Directive::Kind::start) {
-    Trial trial;
-    trial.id = static_cast<TrialId>(study_.trials.size()) + 1;
-    trial.point = d.point;
-    trial.unit = study_.recipe.space.encode(d.point);
-    study_.trials.push_back(std::move(trial));
+  Trial trial;
+  trial.id = static_cast<TrialId>(study_.trials.size()) + 1;
+  trial.point = *point;
+  trial.unit = study_.recipe.space.encode(*point);
+  trial.seed = mix_seed({study_.recipe.seed, uint64_t(trial.id)});
+  study_.trials.push_back(std::move(trial));
+  return true;
+}
+
+bool Simulation::give_work(Slot& slot) {
+  Directive directive = tuner_.scheduler->next(
+      study_, *tuner_.sampler, study_.decisions + 1, !exhausted_);
+  if (directive.kind == Directive::Kind::start &&
+      !begin_trial(directive.point)) {
+    directive = tuner_.scheduler->next(study_, *tuner_.sampler,
+                                       study_.decisions + 1, false);
   }
-  Trial& trial = d.kind == Directive::Kind::start ? study_.trials.back()
-                                                  : study_.trial(d.trial);
+  if (directive.kind == Directive::Kind::wait ||
+      directive.kind == Directive::Kind::finish) {
+    return false;
+  }
+  ++study_.decisions;
+  Trial& trial = directive.kind == Directive::Kind::start
+                     ? study_.trials.back()
+                     : study_.trial(directive.trial);
   trial.state = TrialState::running;
-  trial.target_step = d.target_step;
-  slot = {trial.id, now_ + 1};
+  trial.attempt += 1;
+  trial.target_step = std::min(directive.target_step, study_.horizon);
+  DTUNE_CHECK(trial.target_step > trial.steps());
+  const double duration = duration_of(trial.point);
+  slot = {trial.id, now_ + duration, duration};
+  observer_.on_directive(study_, directive);
   return true;
 }
 
@@ -104,74 +119,119 @@ bool Simulation::fill_slots() {
   return busy;
 }
 
-void Simulation::settle(Slot& slot, Trial& trial) {
-  const bool reached = trial.steps() >= trial.target_step;
-  if (trial.steps() >= study_.horizon) {
-    trial.state = TrialState::complete;
-    slot.trial = 0;
-    return;
+double Simulation::duration_of(const Point& point) const {
+  if (options_.spread == 0) return 1;
+  uint64_t seed = hash_text("duration");
+  for (const auto& [name, value] : point) {
+    seed = mix_seed({seed, hash_text(name), hash_text(to_string(value))});
   }
-  const Verdict verdict = scheduler_.judge(study_, trial, reached);
-  if (verdict.kind == Verdict::Kind::go_on) {
-    if (verdict.target_step > 0) trial.target_step = verdict.target_step;
-    slot.done_at = now_ + 1;
-    return;
-  }
-  const bool cut = verdict.kind == Verdict::Kind::cut;
-  trial.state = cut ? TrialState::cut : TrialState::paused;
-  trial.reason = verdict.reason;
-  slot.trial = 0;
+  return std::exp(options_.spread * Rng(seed).normal());
+}
+
+double Simulation::observe(const Trial& trial, int step) const {
+  const double truth = world_.value(trial.point, step);
+  if (options_.noise == 0) return truth;
+  Rng rng(mix_seed(
+      {options_.seed, hash_text("noise"), uint64_t(trial.id), uint64_t(step)}));
+  return truth + options_.noise * rng.normal();
 }
 
 void Simulation::finish_step(Slot& slot) {
   Trial& trial = study_.trial(slot.trial);
   StepReport report;
   report.step = trial.steps() + 1;
-  report.sequence = ++steps_;
-  report.seconds = 1;
-  const double truth = curves_.value(cube_point(trial.point), report.step);
-  Rng rng(mix_seed({options_.seed, hash_text("noise"), uint64_t(trial.id),
-                    uint64_t(report.step)}));
-  const double observed = truth + options_.noise * rng.normal();
-  report.metrics["val_accuracy"] = observed;
+  report.sequence = ++result_.steps;
+  report.seconds = slot.duration;
+  const double observed = observe(trial, report.step);
+  const ObjectiveSpec& objective = study_.recipe.objective;
+  report.metrics[objective.metric] =
+      objective.goal == Goal::maximize ? observed : -observed;
   trial.curve.push_back(report);
-  if (observed > best_observed_) {
+  study_.reports = result_.steps;
+  study_.searched_seconds = now_;
+  const bool finite = std::isfinite(observed);
+  if (finite && (!luckiest_ || observed > best_observed_)) {
+    luckiest_ = Held{trial.id, report.step};
     best_observed_ = observed;
-    best_true_ = truth;
   }
-  found_.push_back(best_true_);
-  settle(slot, trial);
+  observer_.on_report(study_, trial);
+  settle(slot, trial, finite);
 }
 
-void Simulation::note_budgets() {
-  const double best = curves_.best();
-  const double median = curves_.median_final();
-  for (const int64_t budget : options_.budgets) {
-    if (found_.empty()) {
-      result_.regret.push_back(1);
-      continue;
-    }
-    const size_t last =
-        std::min(found_.size(), static_cast<size_t>(budget)) - 1;
-    result_.regret.push_back((best - found_[last]) / (best - median));
+void Simulation::release(Slot& slot, Trial& trial, TrialState state,
+                         Reason reason) {
+  trial.state = state;
+  trial.reason = reason;
+  slot.trial = 0;
+}
+
+void Simulation::settle(Slot& slot, Trial& trial, bool finite) {
+  if (!finite) {
+    release(slot, trial, TrialState::failed, Reason::diverged);
+  } else if (trial.steps() >= study_.horizon) {
+    release(slot, trial, TrialState::complete, Reason::horizon);
+  } else {
+    judge(slot, trial);
   }
 }
 
-int Simulation::count_wrong_cuts() const {
-  int wrong = 0;
+void Simulation::judge(Slot& slot, Trial& trial) {
+  const bool reached = trial.steps() >= trial.target_step;
+  const Verdict verdict = tuner_.scheduler->judge(study_, trial, reached);
+  observer_.on_verdict(study_, trial, verdict);
+  switch (verdict.kind) {
+    case Verdict::Kind::go_on:
+      trial.target_step = std::min(
+          std::max(trial.target_step, verdict.target_step), study_.horizon);
+      DTUNE_CHECK(trial.target_step > trial.steps());
+      slot.done_at = now_ + slot.duration;
+      break;
+    case Verdict::Kind::pause:
+      release(slot, trial, TrialState::paused, verdict.reason);
+      break;
+    case Verdict::Kind::cut:
+      release(slot, trial, TrialState::cut, verdict.reason);
+      break;
+  }
+}
+
+std::optional<Held> Simulation::held() const {
+  return tuner_.holds_best ? tuner_.holds_best(study_) : luckiest_;
+}
+
+double Simulation::true_value(const Held& held) const {
+  return world_.value(study_.trial(held.trial).point, held.step);
+}
+
+// Enters the regret of all budgets that are spent by now and not entered yet.
+void Simulation::note_regret() {
+  const auto held = this->held();
+  const double scale =
+      std::max(world_.best() - world_.median_final(), kLeastScale);
+  result_.regret.push_back(
+      held ? std::max(0.0, world_.best() - true_value(*held)) / scale : 1);
+}
+
+bool Simulation::would_have_won(const Trial& trial, double found) const {
+  for (int step = trial.steps() + 1; step <= study_.horizon; ++step) {
+    if (world_.value(trial.point, step) > found) return true;
+  }
+  return false;
+}
+
+void Simulation::count_cuts() {
+  const auto held = this->held();
   for (const Trial& trial : study_.trials) {
     if (trial.state != TrialState::cut) continue;
-    if (curves_.value(cube_point(trial.point), curves_.steps()) > best_true_) {
-      ++wrong;
+    ++result_.cuts;
+    if (!held || would_have_won(trial, true_value(*held))) {
+      ++result_.cuts_wrong;
     }
   }
-  return wrong;
 }
 
 SimulationResult Simulation::run() {
-  const int64_t limit =
-      *std::max_element(options_.budgets.begin(), options_.budgets.end());
-  while (steps_ < limit && fill_slots()) {
+  while (result_.regret.size() < budgets_.size() && fill_slots()) {
     Slot* first = nullptr;
     for (Slot& slot : slots_) {
       const bool earlier = slot.trial != 0 &&
@@ -180,43 +240,54 @@ SimulationResult Simulation::run() {
     }
     now_ = first->done_at;
     finish_step(*first);
+    while (result_.regret.size() < budgets_.size() &&
+           budgets_[result_.regret.size()] <= result_.steps) {
+      note_regret();
+    }
   }
-  note_budgets();
+  while (result_.regret.size() < budgets_.size()) note_regret();
+  result_.time = now_;
   result_.trials = static_cast<int>(study_.trials.size());
   result_.decisions = study_.decisions;
-  for (const Trial& trial : study_.trials) {
-    if (trial.state == TrialState::cut) ++result_.cuts;
-  }
-  result_.cuts_wrong = count_wrong_cuts();
+  count_cuts();
   return result_;
 }
 
 }  // namespace
 
-Recipe simulated_recipe(const RecordedCurves& curves,
-                        const std::string& sampler,
+std::vector<int64_t> budgets_of(const SimulationOptions& options, int steps) {
+  if (!options.budgets.empty()) return options.budgets;
+  std::vector<int64_t> budgets;
+  for (const int trainings : {1, 2, 4, 8, 12, 20}) {
+    budgets.push_back(int64_t{trainings} * steps);
+  }
+  return budgets;
+}
+
+Recipe simulated_recipe(const TrialWorld& world, const std::string& sampler,
                         const std::string& scheduler, uint64_t seed) {
-  Recipe recipe;
-  recipe.study = curves.task;
+  Recipe recipe = world.recipe();
   recipe.seed = seed;
-  recipe.sampler.kind = sampler;
-  recipe.scheduler.kind = scheduler;
-  recipe.train.epochs = curves.steps();
-  recipe.space = SearchSpace(
-      {real_parameter("lr", "train.lr", std::pow(10, curves.log10_lr.front()),
-                      std::pow(10, curves.log10_lr.back()), true),
-       real_parameter("l2", "train.l2", std::pow(10, curves.log10_l2.front()),
-                      std::pow(10, curves.log10_l2.back()), true),
-       real_parameter("dropout", "model.dropout", curves.dropout.front(),
-                      curves.dropout.back(), false)});
+  recipe.sampler = {sampler, {}};
+  recipe.scheduler = {scheduler, {}};
+  recipe.budget = {};
   return recipe;
 }
 
-SimulationResult simulate(const RecordedCurves& curves, const Recipe& recipe,
-                          Sampler& sampler, Scheduler& scheduler,
-                          const SimulationOptions& options) {
-  DTUNE_CHECK(options.slots > 0 && !options.budgets.empty());
-  return Simulation(curves, recipe, sampler, scheduler, options).run();
+SimulatedTuner make_named_tuner(const Recipe& recipe, const TrialWorld& world) {
+  return {make_sampler(recipe), make_scheduler(recipe, world.steps()), {}};
+}
+
+SimulationResult simulate(const TrialWorld& world, const Recipe& recipe,
+                          const SimulatedTuner& tuner,
+                          const SimulationOptions& options,
+                          SimulationObserver* observer) {
+  DTUNE_CHECK(options.slots > 0 && options.noise >= 0 && options.spread >= 0);
+  DTUNE_CHECK(std::is_sorted(options.budgets.begin(), options.budgets.end()));
+  SimulationObserver nobody;
+  return Simulation(world, recipe, tuner, options,
+                    observer != nullptr ? *observer : nobody)
+      .run();
 }
 
 }  // namespace dtune

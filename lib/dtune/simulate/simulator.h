@@ -3,41 +3,92 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "dtune/curves/recorded_curves.h"
+#include "dtune/simulate/trial_world.h"
 #include "dtune/study/tuner.h"
 
 namespace dtune {
 
 struct SimulationOptions {
-  uint64_t seed = 0;
+  uint64_t seed = 0;  // of the noise
   int slots = 1;
   double noise = 0;  // standard deviation added to every observation
-  std::vector<int64_t> budgets = {51, 102, 204, 408, 612, 1020};  // in steps
+  // Standard deviation of the logarithm of a step's duration between trials,
+  // a function of the point; 0: all steps take equally long.
+  double spread = 0;
+  // In steps, ascending; empty: 1, 2, 4, 8, 12 and 20 full trainings.
+  std::vector<int64_t> budgets;
+};
+
+// A step of a trial that a study holds for the best.
+struct Held {
+  TrialId trial = 0;
+  int step = 0;
+};
+
+// What tunes a simulated study.
+struct SimulatedTuner {
+  std::unique_ptr<Sampler> sampler;
+  std::unique_ptr<Scheduler> scheduler;
+  // What it holds for the best so far; where this is not given: the step with
+  // the best observation (the earlier one of equals).
+  std::function<std::optional<Held>(const Study&)> holds_best;
+};
+
+// Makes the tuner of one study. Called on several threads at once. The world
+// says which task and context it is, so that a prior can leave the task out.
+using MakeTuner =
+    std::function<SimulatedTuner(const Recipe& recipe, const TrialWorld&)>;
+
+// By the names in the recipe (tuner/factory.h).
+SimulatedTuner make_named_tuner(const Recipe& recipe, const TrialWorld& world);
+
+// Sees everything that happens in one simulated study. The tuner may be asked
+// for its predictions (Explainer), which changes nothing.
+class SimulationObserver {
+ public:
+  virtual ~SimulationObserver() = default;
+  virtual void on_directive(const Study& /*study*/,
+                            const Directive& /*directive*/) {}
+  // After the report was added to the trial's curve, before it is judged.
+  virtual void on_report(const Study& /*study*/, const Trial& /*trial*/) {}
+  virtual void on_verdict(const Study& /*study*/, const Trial& /*trial*/,
+                          const Verdict& /*verdict*/) {}
 };
 
 struct SimulationResult {
-  // (best - found) / (best - median) at each budget; found: the true value of
-  // the trial and step that the study holds for the best. 1 where nothing was
-  // found.
+  // (best - found) / (best - median of final) at each budget; found: the true
+  // value of the trial and step that the study holds for the best, 1 where
+  // nothing was found. Where the median is the best, a miss counts in
+  // millionths of the metric.
   std::vector<double> regret;
+  int64_t steps = 0;
+  double time = 0;  // virtual, in steps of the usual duration
   int trials = 0;
   int64_t decisions = 0;
   int cuts = 0;
-  int cuts_wrong = 0;  // would have beaten the final incumbent at the horizon
+  int cuts_wrong = 0;  // would have beaten the final incumbent by the horizon
 };
 
-// The recipe of a simulated study: the cube of the curves, the sampler and
-// scheduler as named, `seed`.
-Recipe simulated_recipe(const RecordedCurves& curves,
-                        const std::string& sampler,
+// The budgets of the options, or the default ones for trainings of `steps`.
+std::vector<int64_t> budgets_of(const SimulationOptions& options, int steps);
+
+// The recipe of a simulated study: the world's, with the sampler, the scheduler
+// (both without options) and the seed in place, without a budget.
+Recipe simulated_recipe(const TrialWorld& world, const std::string& sampler,
                         const std::string& scheduler, uint64_t seed);
 
-// Deterministic. Each step takes one unit of virtual time on one of the slots;
-// the study ends when the largest budget is spent or the scheduler finishes.
-SimulationResult simulate(const RecordedCurves& curves, const Recipe& recipe,
-                          Sampler& sampler, Scheduler& scheduler,
-                          const SimulationOptions& options);
+// Deterministic. The study ends when the largest budget is spent, the scheduler
+// finishes or the world has no further trial. REQUIRES: options are in range.
+// Throws what the tuner throws. `observer` may be null.
+SimulationResult simulate(const TrialWorld& world, const Recipe& recipe,
+                          const SimulatedTuner& tuner,
+                          const SimulationOptions& options,
+                          SimulationObserver* observer = nullptr);
 
 }  // namespace dtune

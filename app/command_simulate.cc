@@ -1,0 +1,275 @@
+// dtune simulate: ways of tuning against each other on recorded curves.
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "app/command.h"
+#include "app/simulation_table.h"
+#include "app/study_loader.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dtune/base/file.h"
+#include "dtune/base/suggest.h"
+#include "dtune/curves/curves_file.h"
+#include "dtune/simulate/benchmark.h"
+#include "dtune/simulate/cube_world.h"
+#include "dtune/simulate/statistics_report.h"
+#include "dtune/tuner/factory.h"
+
+namespace dtune {
+namespace {
+
+struct SimulateOptions {
+  std::string curves;
+  std::vector<std::string> samplers;
+  std::vector<std::string> schedulers;
+  std::vector<std::string> tasks;
+  std::vector<std::string> budgets;
+  std::optional<uint64_t> seeds;
+  std::optional<uint64_t> slots;
+  std::optional<uint64_t> threads;
+  std::optional<uint64_t> seed;
+  std::string noise;
+  std::string spread;
+  std::string json_file;
+  std::string plot_file;
+};
+
+constexpr const char* kDefault = "default";
+
+[[noreturn]] void fail(const std::string& text) {
+  throw Error(ErrorKind::config, "dtune simulate: " + text);
+}
+
+// "a,b" "c" -> a b c.
+std::vector<std::string> split_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> words;
+  for (const std::string& text : texts) {
+    for (size_t start = 0; start <= text.size();) {
+      const size_t end = std::min(text.find(',', start), text.size());
+      if (end > start) words.push_back(text.substr(start, end - start));
+      start = end + 1;
+    }
+  }
+  return words;
+}
+
+template <typename Number>
+std::optional<Number> parse(const std::string& text) {
+  Number number{};
+  const auto [end, code] =
+      std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size()) return {};
+  return number;
+}
+
+double deviation(const std::string& option, const std::string& text) {
+  if (text.empty()) return 0;
+  const auto number = parse<double>(text);
+  if (!number || !(*number >= 0 && *number <= 100)) {
+    fail(
+        fmt::format("{}: '{}' is no standard deviation (a number from 0 to "
+                    "100)",
+                    option, text));
+  }
+  return *number;
+}
+
+int count(const char* option, const std::optional<uint64_t>& number,
+          uint64_t otherwise, uint64_t most) {
+  const uint64_t value = number.value_or(otherwise);
+  if (value < 1 || value > most) {
+    fail(fmt::format("{}: {} is out of range (1 to {})", option, value, most));
+  }
+  return static_cast<int>(value);
+}
+
+std::vector<int64_t> parse_budgets(const std::vector<std::string>& texts) {
+  std::set<int64_t> budgets;
+  for (const std::string& text : split_list(texts)) {
+    const auto steps = parse<int64_t>(text);
+    if (!steps || *steps < 1 || *steps > 100'000'000) {
+      fail(
+          fmt::format("--budget: '{}' is no number of steps (1, 2, ... "
+                      "100000000)",
+                      text));
+    }
+    budgets.insert(*steps);
+  }
+  return {budgets.begin(), budgets.end()};
+}
+
+void check_scheduler(const std::string& name) {
+  std::vector<std::string> names = {kDefault};
+  for (const NamedKind& kind : scheduler_kinds()) names.push_back(kind.name);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    fail(fmt::format("--scheduler: unknown scheduler '{}'{} (one of {})", name,
+                     did_you_mean(name, names), fmt::join(names, ", ")));
+  }
+}
+
+// Every sampler with every scheduler, each pair once.
+std::vector<Contender> contenders_of(const SimulateOptions& options) {
+  std::vector<std::string> samplers = split_list(options.samplers);
+  std::vector<std::string> schedulers = split_list(options.schedulers);
+  if (samplers.empty()) {
+    for (const NamedKind& kind : sampler_kinds()) samplers.push_back(kind.name);
+  }
+  if (schedulers.empty()) schedulers = {kDefault};
+  std::vector<Contender> contenders;
+  for (const std::string& sampler : samplers) {
+    const std::string own = default_scheduler(sampler);
+    for (const std::string& scheduler : schedulers) {
+      check_scheduler(scheduler);
+      const std::string& chosen = scheduler == kDefault ? own : scheduler;
+      const bool repeated = std::any_of(
+          contenders.begin(), contenders.end(), [&](const Contender& other) {
+            return other.sampler == sampler && other.scheduler == chosen;
+          });
+      if (!repeated) contenders.push_back({sampler, chosen});
+    }
+  }
+  return contenders;
+}
+
+Worlds read_worlds(const std::string& file) {
+  Worlds worlds;
+  for (RecordedCurves& curves : read_curves(file)) {
+    worlds.push_back(make_cube_world(std::move(curves)));
+  }
+  return worlds;
+}
+
+std::vector<std::string> tasks_of(const Worlds& worlds) {
+  std::vector<std::string> tasks;
+  for (const auto& world : worlds) {
+    if (tasks.empty() || tasks.back() != world->task()) {
+      tasks.push_back(world->task());
+    }
+  }
+  return tasks;
+}
+
+// Leaves only the tasks that were named.
+void choose_tasks(const std::vector<std::string>& wanted, Worlds& worlds) {
+  if (wanted.empty()) return;
+  const std::vector<std::string> tasks = tasks_of(worlds);
+  for (const std::string& task : wanted) {
+    if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
+      fail(fmt::format("--task: unknown task '{}'{} (one of {})", task,
+                       did_you_mean(task, tasks), fmt::join(tasks, ", ")));
+    }
+  }
+  std::erase_if(worlds, [&](const auto& world) {
+    return std::find(wanted.begin(), wanted.end(), world->task()) ==
+           wanted.end();
+  });
+}
+
+// Worlds whose trainings have other lengths have other default budgets.
+std::vector<int64_t> common_budgets(const SimulateOptions& options,
+                                    const Worlds& worlds) {
+  std::vector<int64_t> budgets = parse_budgets(options.budgets);
+  if (!budgets.empty()) return budgets;
+  return budgets_of({}, worlds.front()->steps());
+}
+
+BenchmarkOptions benchmark_options(const SimulateOptions& options,
+                                   const Worlds& worlds,
+                                   const Console& console) {
+  BenchmarkOptions out;
+  out.simulation.seed = options.seed.value_or(0);
+  out.simulation.slots = count("--slots", options.slots, 1, 1000);
+  out.simulation.noise = deviation("--noise", options.noise);
+  out.simulation.spread = deviation("--spread", options.spread);
+  out.simulation.budgets = common_budgets(options, worlds);
+  out.seeds = count("--seeds", options.seeds, 5, 100'000);
+  const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  out.threads = count("--threads", options.threads, cores, 1000);
+  if (console.err_terminal && !console.quiet) {
+    out.progress = [](size_t done, size_t all) {
+      fmt::print(stderr, "\r{} of {} studies", done, all);
+      if (done == all) fmt::print(stderr, "\r\033[K");
+      std::fflush(stderr);
+    };
+  }
+  return out;
+}
+
+int simulate_curves(const Console& console, const SimulateOptions& options) {
+  const std::vector<Contender> contenders = contenders_of(options);
+  Worlds worlds = read_worlds(options.curves);
+  choose_tasks(split_list(options.tasks), worlds);
+  const BenchmarkOptions benchmark =
+      benchmark_options(options, worlds, console);
+  const auto runs = run_benchmark(worlds, contenders, benchmark);
+  const auto rows =
+      summarise(runs, worlds, contenders, benchmark.simulation.budgets);
+  const BenchmarkFacts facts = {.curves = options.curves,
+                                .tasks = tasks_of(worlds),
+                                .seeds = benchmark.seeds,
+                                .slots = benchmark.simulation.slots,
+                                .noise = benchmark.simulation.noise,
+                                .spread = benchmark.simulation.spread,
+                                .seed = benchmark.simulation.seed};
+  console.print(simulation_table(rows, style_of(console)));
+  if (!options.json_file.empty()) {
+    write_file_atomic(options.json_file, statistics_json(rows, facts), false);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Action declare_simulate(Arguments& arguments) {
+  auto options = std::make_shared<SimulateOptions>();
+  arguments.describe(
+      "Replays recorded curves under every sampler with every scheduler, in "
+      "virtual time,\nand compares the regret: (best - found) / (best - median "
+      "of all points), over all\ntasks and seeds, at each budget of training "
+      "steps.");
+  arguments.positional("CURVES", options->curves,
+                       "Recorded curves (.npz), or a study's database.",
+                       Complete::file, true);
+  arguments.option("--sampler", options->samplers, "A,B",
+                   "Samplers (default: all).");
+  arguments.option("--scheduler", options->schedulers, "X,Y",
+                   "Schedulers; 'default' (as without): each sampler's best.");
+  arguments.option("--seeds", options->seeds, "N",
+                   "Studies of each task (default: 5).");
+  arguments.option("--slots", options->slots, "N",
+                   "Trials at a time (default: 1).");
+  arguments.option("--noise", options->noise, "S",
+                   "Standard deviation added to each observation.");
+  arguments.option("--spread", options->spread, "S",
+                   "Spread of step times between trials: deviation of the "
+                   "logarithm.");
+  arguments.option("--budget", options->budgets, "STEPS,..",
+                   "Budgets (default: 1, 2, 4, 8, 12, 20 trainings).");
+  arguments.option("--task", options->tasks, "T,U",
+                   "Only these tasks of the file.");
+  arguments.option("--threads", options->threads, "N",
+                   "Studies at a time (default: the cores); changes nothing.");
+  arguments.option("--seed", options->seed, "N",
+                   "Where all seeds start (default: 0).");
+  arguments.option("--json", options->json_file, "FILE",
+                   "Write the table as JSON.", Complete::file);
+  arguments.option("--plot", options->plot_file, "FILE",
+                   "Write regret against budget as SVG.", Complete::file);
+  arguments.example("dtune simulate curves.npz --sampler random,sobol",
+                    "with each one's own scheduler");
+  arguments.example(
+      "dtune simulate curves.npz --sampler sobol --scheduler asha,fifo "
+      "--seeds 20 --json out.json",
+      "two schedulers");
+  return [options](const Console& console) {
+    return simulate_curves(console, *options);
+  };
+}
+
+}  // namespace dtune

@@ -1,0 +1,17 @@
+// The result of `dtune simulate` as a table for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dtune/report/text.h"
+#include "dtune/simulate/statistics.h"
+
+namespace dtune {
+
+// One line a contender: mean regret with the middle 90% of its bootstrap and
+// the mean rank at each budget; trials, cuts and seconds of a study.
+std::string simulation_table(const std::vector<ContenderStatistics>& rows,
+                             const TextStyle& style);
+
+}  // namespace dtune

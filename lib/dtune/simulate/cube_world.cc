@@ -1,0 +1,122 @@
+#include "dtune/simulate/cube_world.h"
+
+#include <cmath>
+#include <utility>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+struct CubeAxis {
+  const char* name;
+  const char* key;
+  double low;
+  double high;
+  bool log;
+};
+
+std::vector<CubeAxis> axes_of(const RecordedCurves& curves) {
+  const auto power = [](double log10) { return std::pow(10, log10); };
+  return {{"lr", "train.lr", power(curves.log10_lr.front()),
+           power(curves.log10_lr.back()), true},
+          {"l2", "train.l2", power(curves.log10_l2.front()),
+           power(curves.log10_l2.back()), true},
+          {"dropout", "model.dropout", curves.dropout.front(),
+           curves.dropout.back(), false}};
+}
+
+SearchSpace space_of(const RecordedCurves& curves) {
+  std::vector<Parameter> parameters;
+  for (const CubeAxis& axis : axes_of(curves)) {
+    if (axis.low >= axis.high) continue;
+    Parameter parameter;
+    parameter.name = axis.name;
+    parameter.key = axis.key;
+    parameter.low = axis.low;
+    parameter.high = axis.high;
+    parameter.log = axis.log;
+    parameters.push_back(parameter);
+  }
+  return SearchSpace(std::move(parameters));
+}
+
+ModelSpec model_of(const CubeContext& context) {
+  ModelSpec model;
+  if (!context.width || !context.depth) return model;
+  LayerSpec linear;
+  linear.kind = LayerKind::linear;
+  linear.channels = static_cast<int>(std::lround(*context.width));
+  LayerSpec relu;
+  LayerSpec dropout;
+  dropout.kind = LayerKind::dropout;
+  for (long i = 0; i < std::min(std::lround(*context.depth), 1000L); ++i) {
+    model.layers.insert(model.layers.end(), {linear, relu, dropout});
+  }
+  return model;
+}
+
+Recipe recipe_of(const RecordedCurves& curves) {
+  Recipe recipe;
+  recipe.study = curves.task;
+  recipe.space = space_of(curves);
+  recipe.train.epochs = curves.steps();
+  recipe.train.lr = std::pow(10, curves.log10_lr.front());
+  recipe.train.l2 = std::pow(10, curves.log10_l2.front());
+  recipe.model = model_of(curves.context);
+  recipe.model.dropout = curves.dropout.front();
+  if (const auto& size = curves.context.batch_size) {
+    recipe.train.batch_size = static_cast<int>(std::lround(*size));
+  }
+  recipe.train.momentum = curves.context.momentum.value_or(0.9);
+  return recipe;
+}
+
+class CubeWorld final : public TrialWorld {
+ public:
+  explicit CubeWorld(RecordedCurves curves)
+      : curves_(std::move(curves)),
+        recipe_(recipe_of(curves_)),
+        best_(curves_.best()),
+        median_(curves_.median_final()) {}
+
+  const std::string& task() const override { return curves_.task; }
+  const CubeContext& context() const override { return curves_.context; }
+  const Recipe& recipe() const override { return recipe_; }
+  int steps() const override { return curves_.steps(); }
+
+  std::optional<Point> settle(const Point& proposal,
+                              const Study& /*study*/) const override {
+    return proposal;
+  }
+
+  double value(const Point& point, int step) const override {
+    const auto number = [&](const char* name, double fixed) {
+      const auto found = point.find(name);
+      return found == point.end() ? fixed
+                                  : as_number(found->second).value_or(fixed);
+    };
+    return curves_.value({std::log10(number("lr", recipe_.train.lr)),
+                          std::log10(number("l2", recipe_.train.l2)),
+                          number("dropout", recipe_.model.dropout)},
+                         step);
+  }
+
+  double best() const override { return best_; }
+  double median_final() const override { return median_; }
+
+ private:
+  RecordedCurves curves_;
+  Recipe recipe_;
+  double best_;
+  double median_;
+};
+
+}  // namespace
+
+std::unique_ptr<TrialWorld> make_cube_world(RecordedCurves curves) {
+  DTUNE_CHECK(!curves.values.empty());
+  return std::make_unique<CubeWorld>(std::move(curves));
+}
+
+}  // namespace dtune
