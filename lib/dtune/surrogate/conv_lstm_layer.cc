@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "dtune/surrogate/conv_lstm_parts.h"
+#include "dtune/surrogate/conv_lstm_volume.h"
+#include "dtune/surrogate/kernels/patch_product.h"
+
+namespace dtune {
+namespace {
+
+// Mean and maximum of every channel over all voxels.
+void pool(const PaddedVolume& volume, const float* padded, float* pooled,
+          int* peak) {
+  const int channels = volume.channels;
+  float* maximum = pooled + channels;
+  std::fill_n(pooled, channels, 0.0F);
+  std::copy_n(padded + volume.inside(0), channels, maximum);
+  std::fill_n(peak, channels, 0);
+  for (int v = 0; v < kGridVoxels; ++v) {
+    const float* x = padded + volume.inside(v);
+    for (int c = 0; c < channels; ++c) {
+      pooled[c] += x[c];
+      if (x[c] > maximum[c]) {
+        maximum[c] = x[c];
+        peak[c] = v;
+      }
+    }
+  }
+  for (int c = 0; c < channels; ++c) pooled[c] /= kGridVoxels;
+}
+
+// i, f, o are logistic functions, g is a tanh.
+std::vector<float> gate_slopes(int hidden) {
+  std::vector<float> slope(size_t{4} * hidden, 0.5F);
+  std::fill(slope.end() - hidden, slope.end(), 1.0F);
+  return slope;
+}
+
+// Gates of one frame from its padded volume.
+void run_gates(const LayerSize& size, const LayerWeights<const float>& weights,
+               const PaddedVolume& volume, const float* padded,
+               const float* pooled, float* gates) {
+  const int n = size.gates();
+  std::copy_n(weights.bias, n, gates);
+  linear(pooled, 1, 2 * size.channels(), weights.pooled, n, gates);
+  for (int v = 1; v < kGridVoxels; ++v) {
+    std::copy_n(gates, n, gates + size_t{1} * v * n);
+  }
+  const PatchKernels& kernels = patch_kernels();
+  kernels.multiply(volume.patches(padded), weights.convolution, n, gates);
+  kernels.squash(kGridVoxels, n, gate_slopes(size.hidden).data(), gates);
+}
+
+// c = f c + i g; h = o tanh c.
+void run_cell(int hidden, const float* gates, const float* before, float* cell,
+              float* tanh_cell, float* h) {
+  for (int v = 0; v < kGridVoxels; ++v) {
+    const float* i = gates + size_t{4} * v * hidden;
+    const float* f = i + hidden;
+    const float* g = i + 3 * hidden;
+    const size_t at = size_t{1} * v * hidden;
+    for (int c = 0; c < hidden; ++c) {
+      cell[at + c] = f[c] * before[at + c] + i[c] * g[c];
+    }
+  }
+  // All voxels as rows of one column block each.
+  constexpr int kRows = kGridVoxels / 8;
+  const int columns = 8 * hidden;
+  const std::vector<float> ones(static_cast<size_t>(columns), 1.0F);
+  std::copy_n(cell, size_t{kGridVoxels} * hidden, tanh_cell);
+  patch_kernels().squash(kRows, columns, ones.data(), tanh_cell);
+  for (int v = 0; v < kGridVoxels; ++v) {
+    const float* o = gates + (size_t{4} * v + 2) * hidden;
+    const size_t at = size_t{1} * v * hidden;
+    for (int c = 0; c < hidden; ++c) h[at + c] = o[c] * tanh_cell[at + c];
+  }
+}
+
+LayerRun empty_run(const LayerSize& size, const PaddedVolume& volume) {
+  const size_t frames = kGridFrames;
+  const size_t state = size_t{kGridVoxels} * size.hidden;
+  LayerRun run;
+  run.padded.resize(frames * volume.size());
+  run.pooled.resize(frames * 2 * size.channels());
+  run.peak.resize(frames * size.channels());
+  run.gates.resize(frames * 4 * state);
+  run.cell.resize((frames + 1) * state);
+  run.tanh_cell.resize(frames * state);
+  run.hidden.resize(frames * state);
+  return run;
+}
+
+}  // namespace
+
+LayerRun run_layer(const LayerSize& size,
+                   const LayerWeights<const float>& weights,
+                   std::span<const float> inputs) {
+  const PaddedVolume volume(size.channels());
+  const size_t state = size_t{kGridVoxels} * size.hidden;
+  LayerRun run = empty_run(size, volume);
+  for (size_t t = 0; t < kGridFrames; ++t) {
+    float* padded = &run.padded[t * volume.size()];
+    float* pooled = &run.pooled[t * 2 * size.channels()];
+    write_inside(volume, &inputs[t * kGridVoxels * size.inputs], size.inputs, 0,
+                 padded);
+    if (t > 0) {
+      write_inside(volume, &run.hidden[(t - 1) * state], size.hidden,
+                   size.inputs, padded);
+    }
+    pool(volume, padded, pooled, &run.peak[t * size.channels()]);
+    float* gates = &run.gates[t * 4 * state];
+    run_gates(size, weights, volume, padded, pooled, gates);
+    run_cell(size.hidden, gates, &run.cell[t * state],
+             &run.cell[(t + 1) * state], &run.tanh_cell[t * state],
+             &run.hidden[t * state]);
+  }
+  return run;
+}
+
+}  // namespace dtune

@@ -1,0 +1,149 @@
+// The parts of conv_lstm.h: features, layers, head. Internal to the network.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtune/surrogate/conv_lstm.h"
+#include "dtune/surrogate/correction.h"
+
+namespace dtune {
+
+inline constexpr int kGridPlaces = kGridFrames * kGridVoxels;
+inline constexpr int kTaps = 27;  // of a 3x3x3 convolution
+
+// ---- Features. ----
+
+inline constexpr int kFeatures = 12;
+
+// [frame][voxel][feature], scaled to about 1 and clipped, so that no study is
+// outside of what the network can have seen; what is not finite is 0:
+//   0  (mean - best) / (2 scale) in [-6, 6]
+//   1  ln(deviation / scale) / 2 in [-4, 4]
+//   2  seen in [0, 1]
+//   3  seen (value - best) / (2 scale) in [-6, 6]
+//   4  pending in [0, 1]
+//   5  (ln deviation + 3) / 2 in [-4, 4]
+//   6  2 (mean - best), metric units, in [-4, 4]
+//   7, 8, 9  lr, l2, dropout in [-1, 1]
+//  10  frame in [-1, 1]
+//  11  ln(1 + sum of seen) / 3 in [0, 4]
+std::vector<float> lifted_features(const LiftedStudy& study);
+
+// Throws Error(config) where it is out of its bounds.
+void check_shape(const ConvLstmShape& shape);
+
+// ---- Weights: tensors of one vector, in the file's order. ----
+
+struct TensorSpec {
+  std::string name;
+  std::vector<int64_t> shape;  // last one fastest
+  size_t offset;
+  size_t size;
+};
+
+// layer1, layer2: .convolution [3, 3, 3, C, 4 H] of C = inputs + H channels
+// (taps in the order lr, l2, dropout), .pooled [2 C, 4 H] (means, then
+// maxima), .bias [4 H]; gates in the order i, f, o, g;
+// head: .hidden [4 H + features, W], .hidden_bias, .output [W, 9],
+// .output_bias.
+std::vector<TensorSpec> tensor_specs(const ConvLstmShape& shape);
+
+// Views of weights or of their gradient.
+template <typename T>
+struct LayerWeights {
+  T* convolution;
+  T* pooled;
+  T* bias;
+};
+
+template <typename T>
+struct HeadWeights {
+  T* hidden;
+  T* hidden_bias;
+  T* output;
+  T* output_bias;
+};
+
+template <typename T>
+struct NetworkWeights {
+  std::array<LayerWeights<T>, 2> layer;
+  HeadWeights<T> head;
+};
+
+NetworkWeights<const float> weights_of(const ConvLstmShape& shape,
+                                       const float* parameters);
+NetworkWeights<float> weights_of(const ConvLstmShape& shape, float* parameters);
+
+// ---- One layer over all frames. ----
+
+struct LayerSize {
+  int inputs;
+  int hidden;
+
+  int channels() const { return inputs + hidden; }
+  int gates() const { return 4 * hidden; }
+};
+
+// What the backward pass needs of the forward pass.
+struct LayerRun {
+  std::vector<float> padded;     // [frame][padded voxel][x, previous h]
+  std::vector<float> pooled;     // [frame][means, maxima of x, h]
+  std::vector<int> peak;         // [frame][channel]: the voxel of the maximum
+  std::vector<float> gates;      // [frame][voxel][i, f, o, g]
+  std::vector<float> cell;       // [frame + 1][voxel][h]: before and after
+  std::vector<float> tanh_cell;  // [frame][voxel][h]
+  std::vector<float> hidden;     // [frame][voxel][h]: the layer's output
+};
+
+// inputs: [frame][voxel][size.inputs].
+LayerRun run_layer(const LayerSize& size,
+                   const LayerWeights<const float>& weights,
+                   std::span<const float> inputs);
+
+// Through time. dhidden: the gradient of run.hidden, which is overwritten.
+// Adds to `gradient`; writes the gradient of the inputs to `dinputs` unless
+// that is empty.
+void layer_gradient(const LayerSize& size,
+                    const LayerWeights<const float>& weights,
+                    const LayerRun& run, std::span<float> dhidden,
+                    const LayerWeights<float>& gradient,
+                    std::span<float> dinputs);
+
+// ---- Head. ----
+
+inline constexpr int kOutputs = 3 * kMixtureParts;
+inline constexpr int kOutputColumns = 16;  // kOutputs, filled up with zeros
+
+struct HeadRun {
+  std::vector<float> inputs;   // [place][h1_T, h2_T, h1_t, h2_t, features_t]
+  std::vector<float> hidden;   // [place][W]
+  std::vector<float> outputs;  // [place][kOutputColumns]
+};
+
+HeadRun run_head(const ConvLstmShape& shape,
+                 const HeadWeights<const float>& weights, const LayerRun& first,
+                 const LayerRun& second, std::span<const float> features);
+
+// doutputs: [place][kOutputColumns]. Adds to `gradient`; writes the gradients
+// of both layers' hidden states.
+void head_gradient(const ConvLstmShape& shape,
+                   const HeadWeights<const float>& weights, const HeadRun& run,
+                   std::span<const float> doutputs,
+                   const HeadWeights<float>& gradient,
+                   std::span<float> dhidden1, std::span<float> dhidden2);
+
+// Nine numbers as a mixture: logits, shifts, log scales. With
+// bound(x, b) = b tanh(x / b):
+//   weight = softmax(ln kHeavyTails.weight + bound(logit, 8))
+//   shift = bound(x, 6),   scale = kHeavyTails.scale exp(bound(x, 3))
+Correction mixture_of(const float* outputs);
+
+// -ln density of z under that, and its derivatives by the nine numbers.
+double mixture_loss(const float* outputs, double z,
+                    std::array<double, kOutputs>* slope);
+
+}  // namespace dtune

@@ -1,0 +1,74 @@
+#include "dtune/surrogate/conv_lstm_volume.h"
+
+#include <algorithm>
+
+namespace dtune {
+namespace {
+
+int padded_offset(int lr, int l2, int dropout) {
+  return (lr * kPaddedL2 + l2) * kPaddedDropout + dropout;
+}
+
+std::vector<int32_t> row_starts(int rows, int inputs) {
+  std::vector<int32_t> where(static_cast<size_t>(rows));
+  for (int r = 0; r < rows; ++r) where[r] = r * inputs;
+  return where;
+}
+
+constexpr int32_t kOneTap = 0;
+
+}  // namespace
+
+PaddedVolume::PaddedVolume(int channel_count)
+    : channels(channel_count), corner(), tap() {
+  for (int v = 0; v < kGridVoxels; ++v) {
+    const int row = v / kGridDropout;
+    corner[v] = channels *
+                padded_offset(row / kGridL2, row % kGridL2, v % kGridDropout);
+  }
+  for (int k = 0; k < kTaps; ++k) {
+    tap[k] = channels * padded_offset(k / 9, k / 3 % 3, k % 3);
+  }
+}
+
+void write_inside(const PaddedVolume& volume, const float* values, int count,
+                  int first, float* padded) {
+  for (int v = 0; v < kGridVoxels; ++v) {
+    std::copy_n(values + size_t{1} * v * count, count,
+                padded + volume.inside(v) + first);
+  }
+}
+
+void linear(const float* x, int rows, int inputs, const float* w, int columns,
+            float* y) {
+  const std::vector<int32_t> where = row_starts(rows, inputs);
+  patch_kernels().multiply({x, where.data(), rows, &kOneTap, 1, inputs}, w,
+                           columns, y);
+}
+
+void linear_gradient(const float* x, int rows, int inputs, const float* dy,
+                     int columns, float* dw) {
+  const std::vector<int32_t> where = row_starts(rows, inputs);
+  patch_kernels().multiply_transposed(
+      {x, where.data(), rows, &kOneTap, 1, inputs}, dy, columns, dw);
+}
+
+void add_column_sums(const float* x, int rows, int columns, float* sums) {
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) sums[c] += x[c];
+    x += columns;
+  }
+}
+
+std::vector<float> transposed(const float* w, int inputs, int columns,
+                              int width) {
+  std::vector<float> result(size_t{1} * columns * width);
+  for (int i = 0; i < inputs; ++i) {
+    for (int c = 0; c < columns; ++c) {
+      result[size_t{1} * c * width + i] = w[size_t{1} * i * columns + c];
+    }
+  }
+  return result;
+}
+
+}  // namespace dtune

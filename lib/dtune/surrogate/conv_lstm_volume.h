@@ -1,0 +1,56 @@
+// The zero frame around the grid: where voxels and taps lie in it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "dtune/surrogate/conv_lstm_parts.h"
+#include "dtune/surrogate/kernels/patch_product.h"
+
+namespace dtune {
+
+inline constexpr int kPaddedL2 = kGridL2 + 2;
+inline constexpr int kPaddedDropout = kGridDropout + 2;
+inline constexpr int kPaddedVoxels = (kGridLr + 2) * kPaddedL2 * kPaddedDropout;
+
+// Offsets in padded volumes of `channels` floats a voxel.
+struct PaddedVolume {
+  explicit PaddedVolume(int channel_count);
+
+  // Rows: the patches around the grid's voxels in the volume at `data`.
+  Patches patches(const float* data) const {
+    return {data, corner.data(), kGridVoxels, tap.data(), kTaps, channels};
+  }
+  // The first float of a voxel.
+  int inside(int voxel) const { return corner[voxel] + tap[kTaps / 2]; }
+  size_t size() const { return size_t{kPaddedVoxels} * channels; }
+
+  int channels;
+  std::array<int32_t, kGridVoxels> corner;  // of the voxel's patch
+  std::array<int32_t, kTaps> tap;           // from the corner
+};
+
+// Copies [voxel][count] to channels `first`, ... of a padded volume.
+void write_inside(const PaddedVolume& volume, const float* values, int count,
+                  int first, float* padded);
+
+// y [rows, columns] += x [rows, inputs] w [inputs, columns], and dw += x^T dy.
+// REQUIRES: columns is a multiple of kColumnBlock.
+void linear(const float* x, int rows, int inputs, const float* w, int columns,
+            float* y);
+void linear_gradient(const float* x, int rows, int inputs, const float* dy,
+                     int columns, float* dw);
+
+// columns [columns] += the sums of x's columns.
+void add_column_sums(const float* x, int rows, int columns, float* sums);
+
+// w [inputs, columns] -> [columns, width], width >= inputs, filled with zeros.
+std::vector<float> transposed(const float* w, int inputs, int columns,
+                              int width);
+
+inline int rounded_up(int columns) {
+  return (columns + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
+}
+
+}  // namespace dtune

@@ -1,0 +1,18 @@
+#include "dtune/surrogate/kernels/patch_product_isa.h"
+
+#if defined(__x86_64__)
+#define DTUNE_VECTOR_BYTES 32
+#define DTUNE_COLUMNS 2
+#define DTUNE_ROWS_WIDE 6
+#define DTUNE_ROWS_TWO 6
+#define DTUNE_ROWS_ONE 12
+#include "dtune/surrogate/kernels/patch_product.inc"
+
+namespace dtune {
+
+const PatchKernels kAvx2PatchKernels = {"avx2", multiply, multiply_transposed,
+                                        squash};
+
+}  // namespace dtune
+
+#endif

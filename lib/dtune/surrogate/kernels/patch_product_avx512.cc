@@ -1,0 +1,18 @@
+#include "dtune/surrogate/kernels/patch_product_isa.h"
+
+#if defined(__x86_64__)
+#define DTUNE_VECTOR_BYTES 64
+#define DTUNE_COLUMNS 4
+#define DTUNE_ROWS_WIDE 7
+#define DTUNE_ROWS_TWO 12
+#define DTUNE_ROWS_ONE 14
+#include "dtune/surrogate/kernels/patch_product.inc"
+
+namespace dtune {
+
+const PatchKernels kAvx512PatchKernels = {"avx512", multiply,
+                                          multiply_transposed, squash};
+
+}  // namespace dtune
+
+#endif

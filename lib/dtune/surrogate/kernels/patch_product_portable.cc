@@ -1,0 +1,15 @@
+#include "dtune/surrogate/kernels/patch_product_isa.h"
+
+#define DTUNE_VECTOR_BYTES 16
+#define DTUNE_COLUMNS 2
+#define DTUNE_ROWS_WIDE 6
+#define DTUNE_ROWS_TWO 6
+#define DTUNE_ROWS_ONE 12
+#include "dtune/surrogate/kernels/patch_product.inc"
+
+namespace dtune {
+
+const PatchKernels kPortablePatchKernels = {"portable", multiply,
+                                            multiply_transposed, squash};
+
+}  // namespace dtune
