@@ -19,6 +19,7 @@
 #include "dtune/simulate/benchmark.h"
 #include "dtune/simulate/cube_world.h"
 #include "dtune/simulate/statistics_report.h"
+#include "dtune/simulate/table_world.h"
 #include "dtune/tuner/factory.h"
 
 namespace dtune {
@@ -137,9 +138,29 @@ std::vector<Contender> contenders_of(const SimulateOptions& options) {
   return contenders;
 }
 
-Worlds read_worlds(const std::string& file) {
+Worlds read_study(const std::string& name, const Console& console) {
+  const std::filesystem::path database = find_database(name);
+  const LoadedStudy loaded = load_study(database, StoreMode::read_only);
+  TableFacts facts;
   Worlds worlds;
-  for (RecordedCurves& curves : read_curves(file)) {
+  worlds.push_back(
+      make_table_world(loaded.study, short_path(database), &facts));
+  if (facts.ended_early > 0) {
+    console.notice(fmt::format(
+        "{}: {} of {} trials ended before step {}; simulated further they keep "
+        "their last value",
+        short_path(database), facts.ended_early, facts.trials,
+        worlds.front()->steps()));
+  }
+  return worlds;
+}
+
+Worlds read_worlds(const std::string& name, const Console& console) {
+  if (std::filesystem::path(name).extension() != ".npz") {
+    return read_study(name, console);
+  }
+  Worlds worlds;
+  for (RecordedCurves& curves : read_curves(name)) {
     worlds.push_back(make_cube_world(std::move(curves)));
   }
   return worlds;
@@ -203,7 +224,7 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
 
 int simulate_curves(const Console& console, const SimulateOptions& options) {
   const std::vector<Contender> contenders = contenders_of(options);
-  Worlds worlds = read_worlds(options.curves);
+  Worlds worlds = read_worlds(options.curves, console);
   choose_tasks(split_list(options.tasks), worlds);
   const BenchmarkOptions benchmark =
       benchmark_options(options, worlds, console);
@@ -221,6 +242,9 @@ int simulate_curves(const Console& console, const SimulateOptions& options) {
   if (!options.json_file.empty()) {
     write_file_atomic(options.json_file, statistics_json(rows, facts), false);
   }
+  if (!options.plot_file.empty()) {
+    write_file_atomic(options.plot_file, statistics_svg(rows, facts), false);
+  }
   return kExitOk;
 }
 
@@ -230,8 +254,8 @@ Action declare_simulate(Arguments& arguments) {
   auto options = std::make_shared<SimulateOptions>();
   arguments.describe(
       "Replays recorded curves under every sampler with every scheduler, in "
-      "virtual time,\nand compares the regret: (best - found) / (best - median "
-      "of all points), over all\ntasks and seeds, at each budget of training "
+      "virtual time, and compares the regret: (best - found) / (best - median "
+      "of all points), over all tasks and seeds, at each budget of training "
       "steps.");
   arguments.positional("CURVES", options->curves,
                        "Recorded curves (.npz), or a study's database.",

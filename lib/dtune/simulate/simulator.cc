@@ -13,6 +13,15 @@ namespace {
 // A miss where all points end alike is measured in these units.
 constexpr double kLeastScale = 1e-6;
 
+// Values of each axis with which a grid is at least as large as the default
+// budgets.
+int64_t grid_points(size_t dimensions) {
+  constexpr double kTrainings = 20;
+  return std::max<int64_t>(
+      2, std::llround(std::ceil(std::pow(
+             kTrainings, 1.0 / double(std::max<size_t>(dimensions, 1))))));
+}
+
 // One study in virtual time.
 class Simulation {
  public:
@@ -203,7 +212,7 @@ double Simulation::true_value(const Held& held) const {
   return world_.value(study_.trial(held.trial).point, held.step);
 }
 
-// Enters the regret of all budgets that are spent by now and not entered yet.
+// Enters the regret at the next budget.
 void Simulation::note_regret() {
   const auto held = this->held();
   const double scale =
@@ -269,6 +278,9 @@ Recipe simulated_recipe(const TrialWorld& world, const std::string& sampler,
   Recipe recipe = world.recipe();
   recipe.seed = seed;
   recipe.sampler = {sampler, {}};
+  if (sampler == "grid") {
+    recipe.sampler.options["points"] = grid_points(recipe.space.dimensions());
+  }
   recipe.scheduler = {scheduler, {}};
   recipe.budget = {};
   return recipe;

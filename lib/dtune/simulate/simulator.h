@@ -79,7 +79,8 @@ struct SimulationResult {
 std::vector<int64_t> budgets_of(const SimulationOptions& options, int steps);
 
 // The recipe of a simulated study: the world's, with the sampler, the scheduler
-// (both without options) and the seed in place, without a budget.
+// and the seed in place, without a budget. Both are without options; a grid has
+// as many points an axis as give 20 trials or more.
 Recipe simulated_recipe(const TrialWorld& world, const std::string& sampler,
                         const std::string& scheduler, uint64_t seed);
 
