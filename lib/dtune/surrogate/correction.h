@@ -45,7 +45,8 @@ inline constexpr int kGridVoxels = kGridLr * kGridL2 * kGridDropout;
 inline constexpr int kGridFrames = 8;
 
 // A study as the network reads it. All vectors are [frame][lr][l2][dropout],
-// dropout fastest; metric units, larger is better.
+// dropout fastest. All values are z of the process's map (warp.h), the
+// observed ones too: targets likewise.
 struct LiftedStudy {
   std::vector<float> mean;       // of the process's posterior
   std::vector<float> deviation;  // > 0
@@ -56,8 +57,8 @@ struct LiftedStudy {
   std::vector<float> value;
   // Likewise of steps that are being trained now.
   std::vector<float> pending;
-  double best = 0;   // the largest value observed; the prior's mean if none
-  double scale = 1;  // of the process: metric units of one of the prior's
+  double best = 0;   // z of the largest value observed; if none, of the prior's
+  double scale = 1;  // of the process: z of one unit of the prior's
 };
 
 }  // namespace dtune

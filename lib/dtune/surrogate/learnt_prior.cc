@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/surrogate/warp.h"
 
 namespace dtune {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 using RowMatrix =
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// x = clip((y - max) / (max - median of final + .02), -4, 0).
+// z of x = clip((y - max) / (max - median of final + .02), -4, 0).
 Eigen::RowVectorXf normalised(const RecordedCube& cube, size_t frames) {
   const std::vector<float>& y = cube.values;
   std::vector<float> final_values;
@@ -29,7 +30,11 @@ Eigen::RowVectorXf normalised(const RecordedCube& cube, size_t frames) {
   const float scale = top - *middle + 0.02F;
   const Eigen::Map<const Eigen::RowVectorXf> values(
       y.data(), static_cast<Eigen::Index>(y.size()));
-  return ((values.array() - top) / scale).cwiseMax(-4.0F).cwiseMin(0.0F);
+  return ((values.array() - top) / scale)
+      .cwiseMax(-4.0F)
+      .cwiseMin(0.0F)
+      .unaryExpr(
+          [](float x) { return static_cast<float>(warp_unit(double{x})); });
 }
 
 double context_distance_squared(const float* sample,

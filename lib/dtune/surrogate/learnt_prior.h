@@ -2,7 +2,8 @@
 // over (learning rate, L2, dropout, training time), and how it varies.
 //
 // Every recorded cube is one sample. Normalised as
-//   x = clip((y - max y) / (max y - median of final y + .02), -4, 0),
+//   z of x = clip((y - max y) / (max y - median of final y + .02), -4, 0)
+// (warp.h),
 // the samples are written as a mean plus the leading principal components
 // (Wang et al. 2021, "Pre-trained Gaussian processes for Bayesian
 // optimization", arXiv 2109.08215, do the same with a network). A study uses

@@ -7,31 +7,24 @@
 
 #include "dtune/base/error.h"
 #include "dtune/surrogate/bfgs.h"
-#include "dtune/surrogate/matern.h"
+#include "dtune/surrogate/process_kernel.h"
 
 namespace dtune {
 namespace {
 
-using Matrix = Eigen::MatrixXd;
-using Vector = Eigen::VectorXd;
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
 
-// The offset's prior N(.85, .3^2): accuracies; other metrics come mapped.
-constexpr double kOffsetMean = 0.85;
-constexpr double kOffsetVariance = 0.09;
-// Keeps Cholesky's factor real where observations repeat.
-constexpr double kJitter = 1e-10;
-
-// Positions in the vector of logarithms of hyper-parameters; the d length
-// scales of the dimensions come first.
-enum Hyper : int { kTimeScale, kNoise, kResidual, kScale, kLearnt, kShared };
-
-// Mean and deviation of the lognormal priors.
-struct LogPrior {
-  double log_median;
+// Median (of the logarithm, save for the map's top) and deviation.
+struct HyperPrior {
+  double median;
   double deviation;
 };
 
-LogPrior hyper_prior(Eigen::Index i, Eigen::Index dimensions) {
+// The map's: medians and spreads over the recorded studies. Without a prior
+// the residual has to say all that the learnt part says otherwise.
+HyperPrior hyper_prior(Index i, Index dimensions, bool learnt) {
   if (i < dimensions) return {std::log(0.5), 0.8};
   switch (static_cast<Hyper>(i - dimensions)) {
     case kTimeScale:
@@ -39,9 +32,13 @@ LogPrior hyper_prior(Eigen::Index i, Eigen::Index dimensions) {
     case kNoise:
       return {std::log(0.03), 0.8};
     case kResidual:
-      return {std::log(0.3), 0.8};
+      return {std::log(learnt ? 0.3 : 0.6), 0.8};
     case kScale:
-      return {std::log(0.1), 1.5};
+      return {0.0, 0.3};
+    case kTop:
+      return {0.87, 0.12};
+    case kWarpScale:
+      return {std::log(0.12), 1.0};
     default:
       return {0.0, 0.5};
   }
@@ -51,174 +48,136 @@ LogPrior hyper_prior(Eigen::Index i, Eigen::Index dimensions) {
 
 struct FreezeThawProcess::Impl {
   std::shared_ptr<const CubePrior> prior;
-  Eigen::Index dimensions;
-  Eigen::Index components;
-  Vector log_hyper;
+  std::vector<ProcessDimension> dimensions;
+  VectorXd hyper;
+  Warp warp;
 
-  // Of the n observations.
-  std::vector<ProcessObservation> seen;
-  Matrix units;     // [d][n]
-  Vector log_time;  // [n]
-  Vector mean;      // [n] m
-  Matrix phi;       // [k][n]
-  Matrix learnt;    // [n][n] phi . phi
-  Vector values;    // [n]
+  ProcessInputs inputs;
+  std::vector<double> values;  // y; imagined inputs have none
+  VectorXd z;
+  MatrixXd products;  // phi . phi
 
-  Eigen::LLT<Matrix> factor;
-  Vector weights;  // factor^-1 (y - mean)
+  Eigen::LLT<MatrixXd> factor;
+  VectorXd weights;  // factor^-1 (z - s m)
 
-  double hyper(Hyper which) const {
-    return std::exp(log_hyper[dimensions + which]);
+  Index d() const { return static_cast<Index>(dimensions.size()); }
+  double at(Hyper which) const { return std::exp(hyper[d() + which]); }
+  ProcessKernel kernel() const { return {dimensions, hyper}; }
+
+  Warp warp_of(const VectorXd& h) const {
+    return {h[d() + kTop], std::exp(h[d() + kWarpScale])};
   }
-
-  double evaluate_prior(const ProcessInput& input, double* out) const {
-    if (!prior) return -1;
-    return prior->evaluate(input.cube, input.time,
-                           {out, static_cast<size_t>(components)});
-  }
-
-  void append(const ProcessObservation& o);
-  Matrix covariance(const Vector& log_h) const;
-  double objective(const Vector& log_h, Vector* gradient) const;
-  void add_likelihood_gradient(const Vector& log_h, const Matrix& w,
-                               Vector& gradient) const;
+  void append(const ProcessInput& input);
+  double objective(const VectorXd& h, VectorXd* gradient) const;
+  double log_prior(const VectorXd& h, VectorXd* gradient) const;
+  void add_warp_gradient(const VectorXd& h, const VectorXd& alpha,
+                         VectorXd& gradient) const;
   void factorise();
 };
 
-void FreezeThawProcess::Impl::append(const ProcessObservation& o) {
-  const auto n = static_cast<Eigen::Index>(seen.size());
-  DTUNE_CHECK(o.input.unit.size() == static_cast<size_t>(dimensions));
-  seen.push_back(o);
-  units.conservativeResize(dimensions, n + 1);
-  for (Eigen::Index i = 0; i < dimensions; ++i) {
-    units(i, n) = o.input.unit[static_cast<size_t>(i)];
+void FreezeThawProcess::Impl::append(const ProcessInput& input) {
+  DTUNE_CHECK(input.unit.size() == dimensions.size());
+  const Index n = inputs.size();
+  inputs.append(input, prior.get());
+  products.conservativeResize(n + 1, n + 1);
+  if (inputs.phi.rows() == 0) {
+    products.col(n).setZero();
+  } else {
+    products.col(n) = inputs.phi.transpose() * inputs.phi.col(n);
   }
-  log_time.conservativeResize(n + 1);
-  log_time[n] = std::log(o.input.time);
-  mean.conservativeResize(n + 1);
-  phi.conservativeResize(components, n + 1);
-  Vector row(components);
-  mean[n] = evaluate_prior(o.input, row.data());
-  phi.col(n) = row;
-  values.conservativeResize(n + 1);
-  values[n] = o.value;
-  learnt.conservativeResize(n + 1, n + 1);
-  const Vector products = phi.transpose() * row;
-  learnt.col(n) = products;
-  learnt.row(n) = products.transpose();
+  products.row(n) = products.col(n).transpose();
+  z.conservativeResize(n + 1);
 }
 
-// Lower triangle only.
-Matrix FreezeThawProcess::Impl::covariance(const Vector& log_h) const {
-  const Eigen::Index n = values.size();
-  const Vector h = log_h.array().exp();
-  const Vector inverse = h.head(dimensions).cwiseInverse();
-  const double time_scale = h[dimensions + kTimeScale];
-  const double s2 = h[dimensions + kScale] * h[dimensions + kScale];
-  const double r2 = s2 * h[dimensions + kResidual] * h[dimensions + kResidual];
-  const double g2 = s2 * h[dimensions + kLearnt] * h[dimensions + kLearnt];
-  const double noise = s2 * h[dimensions + kNoise] * h[dimensions + kNoise];
-  const Matrix scaled = inverse.asDiagonal() * units;
-  Matrix k(n, n);
-  for (Eigen::Index j = 0; j < n; ++j) {
-    for (Eigen::Index i = j; i < n; ++i) {
-      const double distance = (scaled.col(i) - scaled.col(j)).norm();
-      const double gap = std::abs(log_time[i] - log_time[j]) / time_scale;
-      k(i, j) = g2 * learnt(i, j) + r2 * matern32(distance) * matern32(gap) +
-                kOffsetVariance;
-    }
-    k(j, j) += noise + kJitter;
+double FreezeThawProcess::Impl::log_prior(const VectorXd& h,
+                                          VectorXd* gradient) const {
+  double sum = 0;
+  for (Index i = 0; i < h.size(); ++i) {
+    const HyperPrior p = hyper_prior(i, d(), prior != nullptr);
+    const double off = (h[i] - p.median) / p.deviation;
+    sum -= 0.5 * off * off;
+    if (gradient != nullptr) (*gradient)[i] -= off / p.deviation;
   }
-  return k;
+  return sum;
+}
+
+// d/dh of -1/2 r' K^-1 r + sum ln dz/dy, for the map's two parameters.
+void FreezeThawProcess::Impl::add_warp_gradient(const VectorXd& h,
+                                                const VectorXd& alpha,
+                                                VectorXd& gradient) const {
+  const Warp map = warp_of(h);
+  for (Index i = 0; i < alpha.size(); ++i) {
+    const double x = (values[static_cast<size_t>(i)] - map.top) / map.scale;
+    const double slope = warp_unit_slope(x);
+    const double bend = warp_unit_bend(x);
+    gradient[d() + kTop] += (alpha[i] * slope - bend) / map.scale;
+    gradient[d() + kWarpScale] += (alpha[i] * slope - bend) * x - 1;
+  }
 }
 
 // Negative log posterior of the hyper-parameters, constants left out.
-double FreezeThawProcess::Impl::objective(const Vector& log_h,
-                                          Vector* gradient) const {
-  const Eigen::Index n = values.size();
-  const Eigen::LLT<Matrix> llt(covariance(log_h));
+double FreezeThawProcess::Impl::objective(const VectorXd& h,
+                                          VectorXd* gradient) const {
+  const Index n = inputs.size();
+  const ProcessKernel k(dimensions, h);
+  const Eigen::LLT<MatrixXd> llt(k.self(inputs, products));
   if (llt.info() != Eigen::Success) return INFINITY;
-  const double s = std::exp(log_h[dimensions + kScale]);
-  const Vector residual = values.array() - kOffsetMean - s * mean.array();
-  const Vector alpha = llt.solve(residual);
-  double value = 0.5 * residual.dot(alpha) +
-                 llt.matrixLLT().diagonal().array().log().sum();
-  for (Eigen::Index i = 0; i < log_h.size(); ++i) {
-    const LogPrior p = hyper_prior(i, dimensions);
-    const double z = (log_h[i] - p.log_median) / p.deviation;
-    value += 0.5 * z * z;
+  const double s = std::exp(h[d() + kScale]);
+  const Warp map = warp_of(h);
+  VectorXd residual(n);
+  double jacobian = 0;
+  for (Index i = 0; i < n; ++i) {
+    const double y = values[static_cast<size_t>(i)];
+    residual[i] = map(y) - s * inputs.mean[i];
+    jacobian += map.log_slope(y);
   }
+  const VectorXd alpha = llt.solve(residual);
+  if (gradient != nullptr) gradient->setZero(h.size());
+  const double log_likelihood = -0.5 * residual.dot(alpha) -
+                                llt.matrixLLT().diagonal().array().log().sum() +
+                                jacobian;
+  const double value = -log_likelihood - log_prior(h, gradient);
   if (gradient == nullptr) return value;
 
   // d/dh log likelihood = -1/2 tr((K^-1 - alpha alpha^T) dK/dh).
-  const Matrix w =
-      llt.solve(Matrix::Identity(n, n)) - alpha * alpha.transpose();
-  gradient->setZero(log_h.size());
-  add_likelihood_gradient(log_h, w, *gradient);
-  *gradient *= 0.5;
-  (*gradient)[dimensions + kScale] -= s * alpha.dot(mean);
-  for (Eigen::Index i = 0; i < log_h.size(); ++i) {
-    const LogPrior p = hyper_prior(i, dimensions);
-    (*gradient)[i] += (log_h[i] - p.log_median) / (p.deviation * p.deviation);
-  }
+  MatrixXd w = llt.solve(MatrixXd::Identity(n, n));
+  w.noalias() -= alpha * alpha.transpose();
+  w *= -0.5;
+  k.add_gradient(inputs, products, w, *gradient);
+  (*gradient)[d() + kScale] += s * alpha.dot(inputs.mean);
+  add_warp_gradient(h, alpha, *gradient);
+  *gradient *= -1;
   return value;
 }
 
-void FreezeThawProcess::Impl::add_likelihood_gradient(const Vector& log_h,
-                                                      const Matrix& w,
-                                                      Vector& gradient) const {
-  const Eigen::Index n = values.size();
-  const Vector h = log_h.array().exp();
-  const Vector inverse2 = h.head(dimensions).cwiseInverse().cwiseAbs2();
-  const double time_scale = h[dimensions + kTimeScale];
-  const double s2 = h[dimensions + kScale] * h[dimensions + kScale];
-  const double r2 = s2 * h[dimensions + kResidual] * h[dimensions + kResidual];
-  const double g2 = s2 * h[dimensions + kLearnt] * h[dimensions + kLearnt];
-  const double noise = s2 * h[dimensions + kNoise] * h[dimensions + kNoise];
-  for (Eigen::Index j = 0; j < n; ++j) {
-    for (Eigen::Index i = j; i < n; ++i) {
-      const double weight = i == j ? w(i, j) : 2 * w(i, j);
-      const Vector squares =
-          (units.col(i) - units.col(j)).cwiseAbs2().cwiseProduct(inverse2);
-      const double distance = std::sqrt(squares.sum());
-      const double gap = std::abs(log_time[i] - log_time[j]) / time_scale;
-      const double in_time = matern32(gap);
-      const double residual = r2 * matern32(distance) * in_time;
-      const double from_prior = g2 * learnt(i, j);
-      const double own_noise = i == j ? noise : 0;
-      // matern32_slope(r) / r^2, finite at 0.
-      const double slope = 3 * std::exp(-std::sqrt(3.0) * distance);
-      gradient.head(dimensions) += weight * r2 * in_time * slope * squares;
-      double* g = &gradient[dimensions];
-      g[kTimeScale] += weight * r2 * matern32(distance) * matern32_slope(gap);
-      g[kNoise] += 2 * weight * own_noise;
-      g[kResidual] += 2 * weight * residual;
-      g[kScale] += 2 * weight * (residual + from_prior + own_noise);
-      g[kLearnt] += 2 * weight * from_prior;
-    }
-  }
-}
-
 void FreezeThawProcess::Impl::factorise() {
-  factor.compute(covariance(log_hyper));
+  factor.compute(kernel().self(inputs, products));
   DTUNE_CHECK(factor.info() == Eigen::Success);
-  const Vector residual =
-      values.array() - kOffsetMean - hyper(kScale) * mean.array();
+  const VectorXd residual = z - at(kScale) * inputs.mean;
   weights = factor.solve(residual);
 }
 
 FreezeThawProcess::FreezeThawProcess(std::shared_ptr<const CubePrior> prior,
-                                     size_t dimensions)
+                                     std::vector<ProcessDimension> dimensions)
     : impl_(std::make_unique<Impl>()) {
-  impl_->components =
-      prior ? static_cast<Eigen::Index>(prior->components()) : 0;
+  DTUNE_CHECK(!dimensions.empty());
+  impl_->inputs.reserve_columns(
+      static_cast<Index>(dimensions.size()),
+      prior ? static_cast<Index>(prior->components()) : 0);
   impl_->prior = std::move(prior);
-  impl_->dimensions = static_cast<Eigen::Index>(dimensions);
-  impl_->log_hyper.resize(impl_->dimensions + kShared);
-  for (Eigen::Index i = 0; i < impl_->log_hyper.size(); ++i) {
-    impl_->log_hyper[i] = hyper_prior(i, impl_->dimensions).log_median;
+  impl_->dimensions = std::move(dimensions);
+  impl_->hyper.resize(impl_->d() + kShared);
+  for (Index i = 0; i < impl_->hyper.size(); ++i) {
+    impl_->hyper[i] =
+        hyper_prior(i, impl_->d(), impl_->prior != nullptr).median;
   }
+  impl_->warp = impl_->warp_of(impl_->hyper);
 }
+
+FreezeThawProcess::FreezeThawProcess(std::shared_ptr<const CubePrior> prior,
+                                     size_t dimensions)
+    : FreezeThawProcess(std::move(prior),
+                        std::vector<ProcessDimension>(dimensions)) {}
 
 FreezeThawProcess::~FreezeThawProcess() = default;
 FreezeThawProcess::FreezeThawProcess(FreezeThawProcess&&) noexcept = default;
@@ -226,87 +185,82 @@ FreezeThawProcess& FreezeThawProcess::operator=(FreezeThawProcess&&) noexcept =
     default;
 
 FreezeThawProcess FreezeThawProcess::copy() const {
-  FreezeThawProcess other(impl_->prior,
-                          static_cast<size_t>(impl_->dimensions));
+  FreezeThawProcess other(impl_->prior, impl_->dimensions);
   *other.impl_ = *impl_;
   return other;
 }
 
 void FreezeThawProcess::observe(const ProcessObservation& observation) {
-  impl_->append(observation);
+  DTUNE_CHECK(std::isfinite(observation.value));
+  impl_->append(observation.input);
+  impl_->values.push_back(observation.value);
+  impl_->z[impl_->z.size() - 1] = impl_->warp(observation.value);
   impl_->factorise();
 }
 
-size_t FreezeThawProcess::size() const { return impl_->seen.size(); }
+void FreezeThawProcess::imagine(std::span<const ProcessInput> inputs) {
+  if (inputs.empty()) return;
+  const std::vector<Gaussian> expected = predict(inputs);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    impl_->append(inputs[i]);
+    impl_->z[impl_->z.size() - 1] = expected[i].mean;
+  }
+  impl_->factorise();
+}
+
+size_t FreezeThawProcess::size() const {
+  return static_cast<size_t>(impl_->inputs.size());
+}
 
 void FreezeThawProcess::fit(int iterations) {
   if (size() == 0) return;
-  impl_->log_hyper = minimise(
-      [this](const Vector& x, Vector* gradient) {
+  DTUNE_CHECK(impl_->values.size() == size());
+  impl_->hyper = minimise(
+      [this](const VectorXd& x, VectorXd* gradient) {
         return impl_->objective(x, gradient);
       },
-      impl_->log_hyper, {.iterations = iterations});
+      impl_->hyper, {.iterations = iterations});
+  impl_->warp = impl_->warp_of(impl_->hyper);
+  for (size_t i = 0; i < impl_->values.size(); ++i) {
+    impl_->z[static_cast<Index>(i)] = impl_->warp(impl_->values[i]);
+  }
   impl_->factorise();
 }
 
 std::vector<Gaussian> FreezeThawProcess::predict(
-    std::span<const ProcessInput> inputs) const {
+    std::span<const ProcessInput> queries) const {
   const Impl& m = *impl_;
-  const auto q = static_cast<Eigen::Index>(inputs.size());
-  const Eigen::Index n = m.values.size();
-  const double s = m.hyper(kScale);
-  const double s2 = s * s;
-  const double r2 = s2 * m.hyper(kResidual) * m.hyper(kResidual);
-  const double g2 = s2 * m.hyper(kLearnt) * m.hyper(kLearnt);
-  const double time_scale = m.hyper(kTimeScale);
-  const Vector inverse =
-      (-m.log_hyper.head(m.dimensions).array()).exp().matrix();
-  const Matrix scaled = inverse.asDiagonal() * m.units;
-
-  Matrix phi(m.components, q);
-  Vector mean(q);
-  for (Eigen::Index j = 0; j < q; ++j) {
-    Vector row(m.components);
-    mean[j] = m.evaluate_prior(inputs[static_cast<size_t>(j)], row.data());
-    phi.col(j) = row;
-  }
-  Matrix cross = g2 * (m.phi.transpose() * phi);  // [n][q]
-  if (m.components == 0) cross.setZero(n, q);
-  for (Eigen::Index j = 0; j < q; ++j) {
-    const ProcessInput& input = inputs[static_cast<size_t>(j)];
-    const Vector at = Eigen::Map<const Vector>(input.unit.data(), m.dimensions)
-                          .cwiseProduct(inverse);
-    const double log_time = std::log(input.time);
-    for (Eigen::Index i = 0; i < n; ++i) {
-      const double distance = (scaled.col(i) - at).norm();
-      const double gap = std::abs(m.log_time[i] - log_time) / time_scale;
-      cross(i, j) += r2 * matern32(distance) * matern32(gap) + kOffsetVariance;
-    }
-  }
-  std::vector<Gaussian> result(inputs.size());
-  Vector means = s * mean.array() + kOffsetMean;
-  if (n > 0) {
-    means += cross.transpose() * m.weights;
+  ProcessInputs at;
+  at.reserve_columns(m.d(), m.inputs.phi.rows());
+  at.assign(queries, m.prior.get());
+  const ProcessKernel k = m.kernel();
+  VectorXd means = m.at(kScale) * at.mean;
+  VectorXd variances = k.variance(at);
+  if (m.inputs.size() > 0) {
+    MatrixXd cross = k.cross(m.inputs, at);  // [n][q]
+    means.noalias() += cross.transpose() * m.weights;
     m.factor.matrixL().solveInPlace(cross);
+    variances -= cross.colwise().squaredNorm().transpose();
   }
-  for (Eigen::Index j = 0; j < q; ++j) {
-    const double before = g2 * phi.col(j).squaredNorm() + r2 + kOffsetVariance;
-    const double explained = n > 0 ? cross.col(j).squaredNorm() : 0;
-    result[static_cast<size_t>(j)] = {means[j],
-                                      std::max(before - explained, 1e-12)};
+  std::vector<Gaussian> result(queries.size());
+  for (size_t j = 0; j < queries.size(); ++j) {
+    const auto i = static_cast<Index>(j);
+    result[j] = {means[i], std::max(variances[i], 1e-10)};
   }
   return result;
 }
 
+const Warp& FreezeThawProcess::warp() const { return impl_->warp; }
+
 double FreezeThawProcess::noise() const {
-  return impl_->hyper(kScale) * impl_->hyper(kNoise);
+  return impl_->at(kScale) * impl_->at(kNoise);
 }
 
 double FreezeThawProcess::learnt_share() const {
   if (!impl_->prior || size() == 0) return 0;
-  const double g2 = impl_->hyper(kLearnt) * impl_->hyper(kLearnt);
-  const double learnt = g2 * impl_->learnt.diagonal().mean();
-  const double own = impl_->hyper(kResidual) * impl_->hyper(kResidual);
+  const double g2 = impl_->at(kLearnt) * impl_->at(kLearnt);
+  const double learnt = g2 * impl_->products.diagonal().mean();
+  const double own = impl_->at(kResidual) * impl_->at(kResidual);
   return learnt / (learnt + own);
 }
 

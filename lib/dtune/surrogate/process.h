@@ -2,16 +2,19 @@
 // and covariance learnt from recorded studies.
 //
 // In a study, a metric y (larger is better) at point u after share t of a full
-// training is modelled as
-//   y = o + s (m(u, t) + f(u, t)) + noise,
-//   f ~ GP(0, g^2 phi(u, t) . phi(u', t')
-//             + r^2 Matern3/2(|u - u'| / l) Matern3/2(|log t - log t'| / l_t)),
-//   noise ~ N(0, (s sigma)^2),  o ~ N(.85, .3^2) integrated out,
+// training is seen through the monotone map z of warp.h, and modelled as
+//   z(y) = s (m(u, t) + f(u, t)) + noise,
+//   f ~ GP(0, g^2 phi(u, t) . phi(u', t') k(v, v')
+//             + r^2 Matern3/2(|u - u'| / l) Matern3/2(|log t - log t'| / l_t)
+//             + constant),
+//   noise ~ N(0, (s sigma)^2),
 // with m and phi of a CubePrior (learnt_prior.h), or m = -1 and phi = 0 without
-// one (the plain process). The second part is what the study itself teaches;
-// g lets the learnt part shrink where it misleads. Hyper-parameters
-// (l per dimension, l_t, sigma, r, s, g) by maximum a posteriori with lognormal
-// priors; gradients by hand, BFGS.
+// one (the plain process); k is a Matern3/2 in the coordinates v that the
+// recorded cube does not know (batch size, words), so that what was seen under
+// another of these counts less. The second part is what the study itself
+// teaches; g lets the learnt part shrink where it misleads. Hyper-parameters
+// (l per dimension, l_t, sigma, r, s, g and the map's top and scale) by maximum
+// a posteriori with lognormal priors; gradients by hand, BFGS.
 //
 // Freeze-thaw: Swersky et al. 2014, arXiv 1406.3896 (which has an exponential
 // kernel in time). Learnt covariance: Wang et al. 2021, arXiv 2109.08215.
@@ -22,6 +25,7 @@
 #include <vector>
 
 #include "dtune/surrogate/learnt_prior.h"
+#include "dtune/surrogate/warp.h"
 
 namespace dtune {
 
@@ -35,12 +39,19 @@ struct ProcessInput {
 
 struct ProcessObservation {
   ProcessInput input;
-  double value = 0;
+  double value = 0;  // the metric, y
 };
 
+// Of z, not of y: map thresholds by warp(), means by warp().inverse().
 struct Gaussian {
   double mean = 0;
   double variance = 1;
+};
+
+// What a dimension of the unit cube is to the process.
+struct ProcessDimension {
+  bool categorical = false;  // distance 0 or 1
+  bool recorded = true;      // one of the recorded cube's axes
 };
 
 // Not thread-safe. Cost with n observations, d dimensions, k components:
@@ -48,6 +59,9 @@ struct Gaussian {
 class FreezeThawProcess {
  public:
   // `prior` null: the plain process. REQUIRES: dimensions >= 1.
+  FreezeThawProcess(std::shared_ptr<const CubePrior> prior,
+                    std::vector<ProcessDimension> dimensions);
+  // All dimensions are numbers that the cube knows.
   FreezeThawProcess(std::shared_ptr<const CubePrior> prior, size_t dimensions);
   ~FreezeThawProcess();
   FreezeThawProcess(FreezeThawProcess&&) noexcept;
@@ -57,16 +71,19 @@ class FreezeThawProcess {
 
   // Adds one more observation; O(n^3). The hyper-parameters stay.
   void observe(const ProcessObservation& observation);
+  // Adds what is expected (the means) at inputs whose values are still to come.
+  void imagine(std::span<const ProcessInput> inputs);
   size_t size() const;
 
   // Fits the hyper-parameters to all observations, from where they are;
-  // deterministic.
+  // deterministic. REQUIRES: nothing was imagined.
   void fit(int iterations);
 
-  // Of the noise-free metric at each input, independently.
+  // Of the noise-free z at each input, independently.
   std::vector<Gaussian> predict(std::span<const ProcessInput> inputs) const;
 
-  // Standard deviation of the noise, in the metric's units.
+  const Warp& warp() const;
+  // Standard deviation of the noise of z.
   double noise() const;
   // Share of the prior variance that the learnt part has, 0..1, for reports.
   double learnt_share() const;

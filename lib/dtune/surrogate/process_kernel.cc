@@ -1,0 +1,206 @@
+#include "dtune/surrogate/process_kernel.h"
+
+#include <cmath>
+
+namespace dtune {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+// Of f: what all curves of a study have in common beyond the prior's mean.
+constexpr double kConstantVariance = 0.02;
+// Keeps Cholesky's factor real where observations repeat.
+constexpr double kJitter = 1e-8;
+
+const double kRoot3 = std::sqrt(3.0);
+
+// matern.h, on arrays.
+template <typename Derived>
+auto matern32_of(const Eigen::ArrayBase<Derived>& r) {
+  return ((1 + kRoot3 * r) * (-kRoot3 * r).exp()).eval();
+}
+
+}  // namespace
+
+void ProcessInputs::reserve_columns(Index dimensions, Index components) {
+  unit.resize(0, dimensions);
+  phi.resize(components, 0);
+}
+
+void ProcessInputs::resize(Index n) {
+  unit.conservativeResize(n, Eigen::NoChange);
+  log_time.conservativeResize(n);
+  mean.conservativeResize(n);
+  phi.conservativeResize(Eigen::NoChange, n);
+}
+
+void ProcessInputs::set(Index i, const ProcessInput& input,
+                        const CubePrior* prior) {
+  for (Index d = 0; d < unit.cols(); ++d) {
+    unit(i, d) = input.unit[static_cast<size_t>(d)];
+  }
+  log_time[i] = std::log(input.time);
+  mean[i] = -1;
+  if (prior == nullptr) return;
+  double* column = phi.data() + i * phi.rows();
+  mean[i] = prior->evaluate(input.cube, input.time,
+                            {column, static_cast<size_t>(phi.rows())});
+}
+
+void ProcessInputs::append(const ProcessInput& input, const CubePrior* prior) {
+  resize(size() + 1);
+  set(size() - 1, input, prior);
+}
+
+void ProcessInputs::assign(std::span<const ProcessInput> inputs,
+                           const CubePrior* prior) {
+  resize(static_cast<Index>(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    set(static_cast<Index>(i), inputs[i], prior);
+  }
+}
+
+// Of the inputs of `a` from some index on against one input.
+struct ProcessKernel::Parts {
+  Array distance;  // scaled, all dimensions
+  Array gap;       // scaled, time
+  Array space;     // Matern of each
+  Array time;
+  Array context;  // of the dimensions that the cube does not know
+  Array outside;  // the distance in these
+};
+
+ProcessKernel::ProcessKernel(const std::vector<ProcessDimension>& dimensions,
+                             const VectorXd& hyper)
+    : dimensions_(dimensions) {
+  const auto d = static_cast<Index>(dimensions.size());
+  inverse_ = (-hyper.head(d).array()).exp();
+  const auto h = [&](Hyper which) { return std::exp(hyper[d + which]); };
+  const double s2 = h(kScale) * h(kScale);
+  time_scale_ = h(kTimeScale);
+  residual2_ = s2 * h(kResidual) * h(kResidual);
+  learnt2_ = s2 * h(kLearnt) * h(kLearnt);
+  noise2_ = s2 * h(kNoise) * h(kNoise);
+  constant2_ = kConstantVariance;
+  for (const ProcessDimension& p : dimensions) {
+    any_unrecorded_ = any_unrecorded_ || !p.recorded;
+  }
+}
+
+ProcessKernel::Array ProcessKernel::squares(const ProcessInputs& a, Index from,
+                                            const ProcessInputs& b, Index j,
+                                            Index d) const {
+  const auto column = a.unit.col(d).tail(a.size() - from).array();
+  const double at = b.unit(j, d);
+  const double scale = inverse_[d] * inverse_[d];
+  if (dimensions_[static_cast<size_t>(d)].categorical) {
+    return ((column - at).abs() > 1e-9).cast<double>() * scale;
+  }
+  return (column - at).square() * scale;
+}
+
+ProcessKernel::Parts ProcessKernel::parts(const ProcessInputs& a, Index from,
+                                          const ProcessInputs& b,
+                                          Index j) const {
+  const Index n = a.size() - from;
+  Parts p;
+  p.distance = Array::Zero(n);
+  p.outside = Array::Zero(n);
+  for (Index d = 0; d < inverse_.size(); ++d) {
+    const Array part = squares(a, from, b, j, d);
+    p.distance += part;
+    if (!dimensions_[static_cast<size_t>(d)].recorded) p.outside += part;
+  }
+  p.distance = p.distance.sqrt();
+  p.gap = (a.log_time.tail(n).array() - b.log_time[j]).abs() / time_scale_;
+  p.space = matern32_of(p.distance);
+  p.time = matern32_of(p.gap);
+  if (any_unrecorded_) {
+    p.outside = p.outside.sqrt();
+    p.context = matern32_of(p.outside);
+  } else {
+    p.context = Array::Ones(n);
+  }
+  return p;
+}
+
+MatrixXd ProcessKernel::cross(const ProcessInputs& a,
+                              const ProcessInputs& b) const {
+  MatrixXd k(a.size(), b.size());
+  if (a.phi.rows() > 0) {
+    k.noalias() = learnt2_ * (a.phi.transpose() * b.phi);
+  } else {
+    k.setZero();
+  }
+  for (Index j = 0; j < b.size(); ++j) {
+    const Parts p = parts(a, 0, b, j);
+    k.col(j).array() = k.col(j).array() * p.context +
+                       residual2_ * p.space * p.time + constant2_;
+  }
+  return k;
+}
+
+MatrixXd ProcessKernel::self(const ProcessInputs& a,
+                             const MatrixXd& products) const {
+  const Index n = a.size();
+  MatrixXd k(n, n);
+  for (Index j = 0; j < n; ++j) {
+    const Parts p = parts(a, j, a, j);
+    k.col(j).tail(n - j).array() =
+        learnt2_ * products.col(j).tail(n - j).array() * p.context +
+        residual2_ * p.space * p.time + constant2_;
+    k(j, j) += noise2_ + kJitter;
+  }
+  return k;
+}
+
+VectorXd ProcessKernel::variance(const ProcessInputs& a) const {
+  VectorXd v = VectorXd::Constant(a.size(), residual2_ + constant2_);
+  if (a.phi.rows() > 0) {
+    v += learnt2_ * a.phi.colwise().squaredNorm().transpose();
+  }
+  return v;
+}
+
+void ProcessKernel::add_gradient(const ProcessInputs& a,
+                                 const MatrixXd& products, const MatrixXd& w,
+                                 VectorXd& gradient) const {
+  const Index n = a.size();
+  const Index d = inverse_.size();
+  for (Index j = 0; j < n; ++j) {
+    const Parts p = parts(a, j, a, j);
+    Array weight = 2 * w.col(j).tail(n - j).array();
+    weight[0] = w(j, j);
+    const Array learnt =
+        learnt2_ * products.col(j).tail(n - j).array() * weight;
+    const Array residual = residual2_ * p.space * p.time * weight;
+    // -r dMatern/dr = 3 r^2 exp(-sqrt(3) r), and r^2 is a sum over dimensions.
+    const Array slope =
+        3 * residual2_ * weight * p.time * (-kRoot3 * p.distance).exp();
+    Array outside_slope;
+    if (any_unrecorded_) {
+      outside_slope = 3 * learnt * (-kRoot3 * p.outside).exp();
+    }
+    for (Index i = 0; i < d; ++i) {
+      const Array square = squares(a, j, a, j, i);
+      gradient[i] += (slope * square).sum();
+      if (!dimensions_[static_cast<size_t>(i)].recorded) {
+        gradient[i] += (outside_slope * square).sum();
+      }
+    }
+    const double from_learnt = (learnt * p.context).sum();
+    const double from_residual = residual.sum();
+    const double from_noise = w(j, j) * noise2_;
+    gradient[d + kTimeScale] += (3 * residual2_ * weight * p.space *
+                                 p.gap.square() * (-kRoot3 * p.gap).exp())
+                                    .sum();
+    gradient[d + kNoise] += 2 * from_noise;
+    gradient[d + kResidual] += 2 * from_residual;
+    gradient[d + kScale] += 2 * (from_residual + from_learnt + from_noise);
+    gradient[d + kLearnt] += 2 * from_learnt;
+  }
+}
+
+}  // namespace dtune

@@ -1,0 +1,84 @@
+// The covariance of the freeze-thaw process (process.h) and its derivatives in
+// the logarithms of the hyper-parameters. A private header: it needs Eigen.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <Eigen/Core>
+
+#include "dtune/surrogate/process.h"
+
+namespace dtune {
+
+// Positions in the vector of hyper-parameters after the length scale of each
+// dimension: logarithms, but for kTop.
+enum Hyper : int {
+  kTimeScale,
+  kNoise,
+  kResidual,
+  kScale,
+  kLearnt,
+  kTop,
+  kWarpScale,
+  kShared
+};
+
+// n inputs in columns that loops run along.
+struct ProcessInputs {
+  Eigen::MatrixXd unit;      // [n][d]
+  Eigen::VectorXd log_time;  // [n]
+  Eigen::VectorXd mean;      // [n] m
+  Eigen::MatrixXd phi;       // [k][n]
+
+  Eigen::Index size() const { return log_time.size(); }
+  // Sets the numbers of columns; REQUIRES: size() == 0.
+  void reserve_columns(Eigen::Index dimensions, Eigen::Index components);
+  void append(const ProcessInput& input, const CubePrior* prior);
+  // In place of what is there.
+  void assign(std::span<const ProcessInput> inputs, const CubePrior* prior);
+
+ private:
+  void resize(Eigen::Index n);
+  void set(Eigen::Index i, const ProcessInput& input, const CubePrior* prior);
+};
+
+// Immutable for one vector of hyper-parameters.
+class ProcessKernel {
+ public:
+  ProcessKernel(const std::vector<ProcessDimension>& dimensions,
+                const Eigen::VectorXd& hyper);
+
+  // Covariance of `a` with `b`, noise left out. [na][nb]
+  Eigen::MatrixXd cross(const ProcessInputs& a, const ProcessInputs& b) const;
+  // The same of one set with itself, noise and jitter on the diagonal; lower
+  // triangle. `products`: phi . phi', [n][n].
+  Eigen::MatrixXd self(const ProcessInputs& a,
+                       const Eigen::MatrixXd& products) const;
+  // Prior variance at each input.
+  Eigen::VectorXd variance(const ProcessInputs& a) const;
+  // Adds sum_ij w_ij dK_ij/dh to gradient[h], for symmetric w.
+  void add_gradient(const ProcessInputs& a, const Eigen::MatrixXd& products,
+                    const Eigen::MatrixXd& w, Eigen::VectorXd& gradient) const;
+
+ private:
+  using Array = Eigen::ArrayXd;
+  // Squared scaled differences in dimension d between input j of `b` and the
+  // inputs of `a` from `from` on.
+  Array squares(const ProcessInputs& a, Eigen::Index from,
+                const ProcessInputs& b, Eigen::Index j, Eigen::Index d) const;
+  struct Parts;
+  Parts parts(const ProcessInputs& a, Eigen::Index from, const ProcessInputs& b,
+              Eigen::Index j) const;
+
+  const std::vector<ProcessDimension>& dimensions_;
+  bool any_unrecorded_ = false;
+  Eigen::VectorXd inverse_;  // 1 / length scale
+  double time_scale_;
+  double residual2_;  // variances
+  double learnt2_;
+  double noise2_;
+  double constant2_;
+};
+
+}  // namespace dtune
