@@ -1,0 +1,69 @@
+#include "dtune/curves/recorded_curves.h"
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+// Linear in all of log10 lr, log10 l2 and dropout, and in log epoch.
+RecordedCurves planes() {
+  RecordedCurves curves;
+  curves.task = "planes";
+  curves.log10_lr = {-4, -3, -1};
+  curves.log10_l2 = {-6, -2};
+  curves.dropout = {0, 0.3, 0.8};
+  curves.epochs = {1, 2, 8};
+  for (const double lr : curves.log10_lr) {
+    for (const double l2 : curves.log10_l2) {
+      for (const double dropout : curves.dropout) {
+        for (const int epoch : curves.epochs) {
+          curves.values.push_back(float(0.5 + 0.05 * lr + 0.02 * l2 +
+                                        0.1 * dropout +
+                                        0.08 * std::log2(epoch)));
+        }
+      }
+    }
+  }
+  return curves;
+}
+
+}  // namespace
+
+TEST_CASE("values between grid points are interpolated in each axis's scale") {
+  const RecordedCurves curves = planes();
+  CHECK(curves.value({-2, -4, 0.5}, 4) ==
+        doctest::Approx(0.5 - 0.1 - 0.08 + 0.05 + 0.16).epsilon(1e-6));
+  CHECK(curves.value({-4, -6, 0}, 1) == double{curves.values.front()});
+  CHECK(curves.value({-1, -2, 0.8}, 8) ==
+        doctest::Approx(double{curves.values.back()}));
+}
+
+TEST_CASE("points and epochs beyond the ends are those of the ends") {
+  const RecordedCurves curves = planes();
+  CHECK(curves.value({5, 0, 2}, 100) == curves.value({-1, -2, 0.8}, 8));
+  CHECK(curves.value({-9, -9, -1}, 1) == curves.value({-4, -6, 0}, 1));
+}
+
+TEST_CASE("an axis of one value and a single epoch are constants") {
+  RecordedCurves curves;
+  curves.log10_lr = {-2};
+  curves.log10_l2 = {-4};
+  curves.dropout = {0, 1};
+  curves.epochs = {1};
+  curves.values = {0.25f, 0.75f};
+  CHECK(curves.value({-7, 3, 0.5}, 9) == doctest::Approx(0.5));
+}
+
+TEST_CASE("the best is over all epochs, the median over the ends") {
+  RecordedCurves curves;
+  curves.log10_lr = {-3, -2, -1};
+  curves.log10_l2 = {-4};
+  curves.dropout = {0};
+  curves.epochs = {1, 2};
+  curves.values = {0.9f, 0.1f, 0.2f, 0.5f, 0.3f, 0.6f};
+  CHECK(curves.best() == double{0.9f});
+  CHECK(curves.median_final() == double{0.5f});
+}
