@@ -59,6 +59,7 @@ TEST_CASE("a trial whose last report is all that was stored is decided upon") {
   }
   toy::LocalStudy local(folder.path(), toy::unique("undecided"), 1, recipe,
                         {toy::point(0.5)});
+  local.replays = false;
   CHECK(local.run().state == StudyState::finished);
   REQUIRE(local.study.trials.size() == 2);
   CHECK(local.study.trial(1).state == TrialState::complete);

@@ -198,7 +198,7 @@ TEST_CASE("a stopped study keeps its steps and is resumed to the same end") {
     }
   }
   toy::LocalStudy resumed(folder.path(), toy::unique("stopped"), 2,
-                          toy::recipe(4), {toy::point(0.5, "learn", 1)});
+                          toy::recipe(4), {toy::point(0.5, "learn", 20)});
   const int64_t before = steps_spent(resumed.study);
   CHECK(before >= 5);
   CHECK(resumed.run().state == StudyState::finished);
@@ -330,7 +330,7 @@ TEST_CASE(
   CHECK(toy::leftovers(toy::unique("kill-coordinator")).empty());
 
   toy::LocalStudy resumed(folder.path(), toy::unique("kill-coordinator"), 2,
-                          toy::recipe(6), {toy::point(0.5, "learn", 1)});
+                          toy::recipe(6), {toy::point(0.5, "learn", 10)});
   REQUIRE(resumed.study.trials.size() >= before.size());
   for (const Trial& trial : before) {
     CHECK(resumed.study.trial(trial.id).steps() >= trial.steps());
@@ -350,6 +350,7 @@ TEST_CASE("a tuned program is killed with all its children when it is left") {
       "echo val_accuracy=$1; setsid sh -c 'sleep 1000; true' & "
       "sleep 1000; true";
   local.study.horizon = kOpenHorizon;
+  local.scheduler = make_scheduler(recipe, kOpenHorizon);
   const StudyOutcome outcome = local.run();
   CHECK(outcome.state == StudyState::finished);
   CHECK(local.study.trial(1).state == TrialState::timed_out);

@@ -1,8 +1,13 @@
 #include "cluster/local_study.h"
 
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/review/replay.h"
 
 namespace dtune::toy {
 
@@ -11,6 +16,7 @@ LocalStudy::LocalStudy(const std::filesystem::path& folder,
                        std::vector<Point> points)
     : study(toy::study(recipe, id)),
       store(open_sqlite_store(folder / "study.db", StoreMode::create_or_open)),
+      points_(points),
       sampler_(std::move(points)),
       slots_(slots) {
   if (const auto row = store->load_study()) {
@@ -44,7 +50,29 @@ StudyOutcome LocalStudy::run(const std::atomic<int>& stop) {
                           system_clock(), options);
   StudyOutcome outcome = coordinator.run(stop);
   if (agent) agent->wait(std::chrono::seconds(2));
+  if (replays) check_replay();
   return outcome;
+}
+
+void LocalStudy::check_replay() {
+  store->flush();
+  ReplayOptions replaying;
+  replaying.parse_recipe = [this](const std::string&) { return study.recipe; };
+  replaying.make_tuner = [this](const Recipe& recipe, int horizon) {
+    return ReplayTuner{std::make_unique<ListSampler>(points_),
+                       make_scheduler(recipe, horizon)};
+  };
+  const ReplayResult result = replay(store->load_records(), replaying);
+  if (!result.difference && result.decisions == study.decisions) return;
+  std::string what = fmt::format("{} of {} decisions were taken again",
+                                 result.decisions, study.decisions);
+  if (const auto& found = result.difference) {
+    what += fmt::format("; {}: {} with trial {} was recorded, now {} with {}",
+                        found->decision, found->recorded.action,
+                        found->recorded.trial, found->taken.action,
+                        found->taken.trial);
+  }
+  throw std::runtime_error(what);
 }
 
 std::vector<pid_t> leftovers(const std::string& study_id) {

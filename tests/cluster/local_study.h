@@ -46,6 +46,8 @@ class LocalStudy {
   LocalStudy(const std::filesystem::path& folder, const std::string& id,
              int slots, const Recipe& recipe, std::vector<Point> points);
 
+  // Afterwards every decision of the study is taken again from its records;
+  // throws where one differs.
   StudyOutcome run(const std::atomic<int>& stop);
   StudyOutcome run() {
     const std::atomic<int> never{0};
@@ -60,11 +62,14 @@ class LocalStudy {
   // The agent's process; null before it is needed.
   std::unique_ptr<Child> agent;
   int agents_started = 0;
+  bool replays = true;  // false: its records were not made by a coordinator
   SocketDirectory sockets;
 
  private:
   void ensure_agent();
+  void check_replay();
 
+  std::vector<Point> points_;
   ListSampler sampler_;
   const int slots_;
 };
