@@ -30,6 +30,8 @@ const std::vector<SamplerEntry>& samplers() {
       {{"halton", "scrambled Halton points, for many parameters"},
        make_halton_sampler},
       {{"random", "independent random points"}, make_random_sampler},
+      {{"gp", "Gaussian process, log expected improvement (option: startup)"},
+       make_gp_sampler},
       {{"grid", "every combination (options: points, order)"},
        make_grid_sampler},
   };

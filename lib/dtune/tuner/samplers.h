@@ -1,4 +1,4 @@
-// Samplers that look at no results. Each throws Error(config) where the
+// The samplers. Each throws Error(config) where the
 // recipe's options or space do not fit.
 #pragma once
 
@@ -23,5 +23,14 @@ std::unique_ptr<Sampler> make_halton_sampler(const Recipe& recipe);
 // has it: a resumed or widened study goes on where points are missing. Priors
 // are not looked at.
 std::unique_ptr<Sampler> make_grid_sampler(const Recipe& recipe);
+
+// Bayesian optimisation: the points of a Sobol sampler for the first `startup`
+// (5) trials, then those that promise the largest logarithm of the expected
+// improvement under a Gaussian process of the trials' best values
+// (surrogate/gaussian_process.h). Pending trials count as observed where the
+// process expects them. Trials that stopped early are observations of a
+// process that has the length of the training as one more dimension. Broken
+// ones count as the worst value seen. Priors shift the choice (piBO).
+std::unique_ptr<Sampler> make_gp_sampler(const Recipe& recipe);
 
 }  // namespace dtune
