@@ -1,0 +1,182 @@
+// Looking back at studies of a shell command: replay, explain.
+#include <csignal>
+
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/store/sqlite_database.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// What people do to a database by hand.
+void tamper(const Workplace& place, const std::string& sql) {
+  Database(place / "shell.db", DatabaseAccess::write).execute(sql);
+}
+
+int64_t number(const Workplace& place, const std::string& sql) {
+  return Database(place / "shell.db", DatabaseAccess::write).query_number(sql);
+}
+
+nlohmann::json replayed(const Workplace& place, int code = 0) {
+  const Outcome outcome = place.run({"replay", "shell.db", "--json"});
+  CHECK_MESSAGE(outcome.code == code, outcome.err);
+  return nlohmann::json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("a study of two slots is replayed: every decision is the same") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(9, 4, "0.01"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const std::string before = place.read("shell.db");
+  const Outcome outcome = place.run({"replay", "shell.yaml"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK(contains(outcome.out, "shell.db: all the same: "));
+  const auto document = replayed(place);
+  CHECK(document["same"] == true);
+  CHECK(document["sessions"] == 1);
+  CHECK(document["asked"] >= 9);
+  CHECK(document["judged"] >= 9);
+  CHECK(document["decisions"] ==
+        number(place, "SELECT count(*) FROM decision"));
+}
+
+TEST_CASE("a replay names the first decision that differs") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(9, 4, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  int64_t changed = 0;
+  std::string words;
+  SUBCASE("another step to train to") {
+    changed = number(place,
+                     "SELECT number FROM decision WHERE maker = 'next' "
+                     "ORDER BY number LIMIT 1 OFFSET 2");
+    tamper(place, fmt::format("UPDATE decision SET target_step = 2 "
+                              "WHERE number = {}",
+                              changed));
+    words = "recorded  start";
+  }
+  SUBCASE("a pause that was none") {
+    changed = number(place,
+                     "SELECT number FROM decision WHERE action = 'pause' "
+                     "AND maker = 'judge' ORDER BY number LIMIT 1");
+    tamper(place, fmt::format("UPDATE decision SET action = 'cut' "
+                              "WHERE number = {}",
+                              changed));
+    words = "now       pause with trial";
+  }
+  SUBCASE("another point") {
+    changed = number(place,
+                     "SELECT number FROM decision WHERE trial = 4 "
+                     "AND action = 'start'");
+    tamper(place, "UPDATE trial SET point = '{\"lr\":0.5}' WHERE id = 4");
+    words = "lr=0.5";
+  }
+  REQUIRE(changed > 0);
+  const Outcome outcome = place.run({"replay", "shell.db"});
+  CHECK(outcome.code == 1);
+  CHECK(contains(outcome.out,
+                 fmt::format("decision {} differs (after report", changed)));
+  CHECK(contains(outcome.out, words));
+  const auto document = replayed(place, 1);
+  CHECK(document["same"] == false);
+  CHECK(document["difference"]["decision"] == changed);
+  CHECK(document["difference"]["recorded"] != document["difference"]["taken"]);
+}
+
+TEST_CASE("other results lead to other decisions, which a replay tells") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(9, 4, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  tamper(place,
+         "UPDATE report SET metrics = '{\"val_accuracy\":0.99}' "
+         "WHERE trial = (SELECT trial FROM decision WHERE action = 'pause' "
+         "ORDER BY number DESC LIMIT 1)");
+  CHECK(replayed(place, 1)["difference"]["decision"].is_number());
+}
+
+TEST_CASE("records that do not fit together cannot be replayed") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 2, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  std::string words;
+  SUBCASE("a row is gone") {
+    tamper(place, "DELETE FROM decision WHERE number = 3");
+    words = "contradict each other";
+  }
+  SUBCASE("a report is gone") {
+    tamper(place, "DELETE FROM report WHERE sequence = 2");
+    words = "contradict each other";
+  }
+  SUBCASE("made by an older dtune") {
+    tamper(place, "UPDATE decision SET after_report = -1");
+    words = "was begun by an older dtune";
+  }
+  const Outcome outcome = place.run({"replay", "shell.db"});
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "shell.db: "));
+  CHECK(contains(outcome.err, words));
+}
+
+TEST_CASE("a study that was killed, stopped and widened is replayed") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(8, 4, "0.05"));
+  {
+    RunningProgram program = place.start({"run", "shell.yaml"});
+    REQUIRE(program.wait_for("step 2/4"));
+    program.send_group(SIGKILL);
+    program.wait();
+  }
+  CHECK(place.orphans().empty());
+  CHECK(replayed(place)["same"] == true);
+  {
+    RunningProgram program = place.start({"resume", "shell.db"});
+    REQUIRE(program.wait_for("step"));
+    program.send(SIGINT);
+    CHECK(program.wait().code == 130);
+  }
+  CHECK(replayed(place)["sessions"] == 2);
+  REQUIRE(place.run({"resume", "shell.db", "--quiet"}).code == 0);
+  REQUIRE(place.run({"resume", "shell.db", "--trials", "+4", "--quiet"}).code ==
+          0);
+  const auto document = replayed(place);
+  CHECK(document["same"] == true);
+  CHECK(document["sessions"] == 4);
+  CHECK(document["asked"] >= 12);
+}
+
+TEST_CASE("trials that crash, diverge or say no are replayed as they went") {
+  Workplace place;
+  place.write("shell.yaml",
+              "study: shell\n"
+              "command:\n"
+              "  run: >-\n"
+              "    sh -c 'for s in 1 2 3 4; do\n"
+              "    if [ $s = 1 ] && [ {x} = 2 ] && [ ! -e mark ];\n"
+              "    then touch mark; exit 7; fi;\n"
+              "    if [ $s = 1 ] && [ {x} = 3 ]; then exit 5; fi;\n"
+              "    if [ $s = 1 ] && [ {x} = 4 ]; then\n"
+              "    echo step=$s val_accuracy=nan; exit 0; fi;\n"
+              "    if [ {x} = 5 ]; then echo \"dtune: invalid: five\"; exit 0;"
+              " fi;\n"
+              "    echo step=$s val_accuracy=0.$s{x}; done'\n"
+              "  steps: 4\n"
+              "space: { x: { int: [1, 8] } }\n"
+              "budget: { trials: 7 }\n"
+              "slots: 2\n"
+              "limits: { retries: 2 }\n");
+  const Outcome run = place.run({"run", "shell.yaml", "--quiet"});
+  REQUIRE_MESSAGE(run.code == 0, run.err);
+  CHECK(number(place, "SELECT count(*) FROM event WHERE state = 'lost'") > 0);
+  CHECK(number(place, "SELECT count(*) FROM event WHERE state = 'failed'") > 0);
+  CHECK(replayed(place)["same"] == true);
+}
