@@ -71,6 +71,7 @@ TEST_CASE_TEMPLATE("a study comes back as it was put", S, InMemory, InSqlite) {
   CHECK(got.final_json == put.final_json);
   CHECK(got.metric == put.metric);
   CHECK(got.goal == put.goal);
+  CHECK(got.sessions == put.sessions);
 }
 
 TEST_CASE_TEMPLATE("a study's row is replaced, not added", S, InMemory,
@@ -157,6 +158,7 @@ TEST_CASE_TEMPLATE("reports come back to the last bit", S, InMemory, InSqlite) {
   report.seconds = 1.0 / 3.0;
   report.checkpoint_seconds = 1e-9;
   report.last = true;
+  report.sequence = int64_t{1} << 40;
   s.store->put_report(1, 1, report, nullptr);
   s.store->flush();
   s.reopen();
@@ -172,6 +174,7 @@ TEST_CASE_TEMPLATE("reports come back to the last bit", S, InMemory, InSqlite) {
   CHECK(got.seconds == report.seconds);
   CHECK(got.checkpoint_seconds == report.checkpoint_seconds);
   CHECK(got.last);
+  CHECK(got.sequence == report.sequence);
 }
 
 TEST_CASE_TEMPLATE("a repeated report changes nothing and is acknowledged", S,
@@ -273,6 +276,59 @@ TEST_CASE_TEMPLATE("events and decisions come back in order", S, InMemory,
   CHECK(decisions[1].step == 1);
   CHECK(decisions[1].trial == 1);
   CHECK(decisions[1].wall_ms == 7);
+}
+
+TEST_CASE_TEMPLATE("records keep their place in the story of the study", S,
+                   InMemory, InSqlite) {
+  S s;
+  s.store->put_study(make_study());
+  s.store->put_trial(make_trial(1));
+  s.store->put_session({1, "study: a\n", 40, 1.5, 7, 99});
+  s.store->put_session({1, "a repeat", 0, 0, 0, 0});
+  StepReport late = make_report(1, 0.5);
+  late.sequence = 2;
+  s.store->put_report(1, 2, late, nullptr);
+  StepReport early = make_report(1, 0.4);
+  early.sequence = 1;
+  s.store->put_report(1, 1, early, nullptr);
+  s.store->put_event(
+      {1, 2, TrialState::lost, Reason::crashed, "x", 5, 2, 1, 1, 3});
+  Decision decision{1, 1, "extend", 1, "y", 6};
+  decision.maker = DecisionMaker::judge;
+  decision.target_step = 4;
+  decision.after_report = 2;
+  decision.session = 1;
+  decision.searched_seconds = 0.1;
+  s.store->put_decision(decision);
+  s.store->flush();
+  s.reopen();
+
+  const StudyRecords records = s.store->load_records();
+  CHECK(records.row->id == make_study().id);
+  REQUIRE(records.trials.size() == 1);
+  CHECK(records.trials[0].curve.empty());
+  REQUIRE(records.sessions.size() == 1);
+  CHECK(records.sessions[0].recipe_yaml == "study: a\n");
+  CHECK(records.sessions[0].budget_trials == 40);
+  CHECK(records.sessions[0].budget_seconds == 1.5);
+  CHECK(records.sessions[0].budget_steps == 7);
+  CHECK(records.sessions[0].started_ms == 99);
+  REQUIRE(records.reports.size() == 2);  // the replaced one included
+  CHECK(records.reports[0].attempt == 1);
+  CHECK(records.reports[0].report.metrics == early.metrics);
+  CHECK(records.reports[1].report.sequence == 2);
+  REQUIRE(records.events.size() == 1);
+  CHECK(records.events[0].after_report == 2);
+  CHECK(records.events[0].after_decision == 1);
+  CHECK(records.events[0].session == 1);
+  CHECK(records.events[0].failures == 3);
+  REQUIRE(records.decisions.size() == 1);
+  CHECK(records.decisions[0].maker == DecisionMaker::judge);
+  CHECK(records.decisions[0].target_step == 4);
+  CHECK(records.decisions[0].after_report == 2);
+  CHECK(records.decisions[0].session == 1);
+  CHECK(records.decisions[0].searched_seconds == 0.1);
+  CHECK(last_sequence(s.store->load_trials()) == 2);
 }
 
 TEST_CASE_TEMPLATE("a report of an unknown trial is refused, others are kept",

@@ -4,6 +4,7 @@
 #include "store/child.h"
 #include "store/records.h"
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "dtune/base/file.h"
@@ -188,6 +189,47 @@ TEST_CASE("an older database is brought up to date step by step") {
         now + 2);
   migrate(database, later);  // again: nothing
   check_version(database, later);
+}
+
+TEST_CASE("a database of the first version is numbered, and can be read") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "it's old.db";
+  {
+    Database database(path, DatabaseAccess::create);
+    migrate(database, schema_migrations().first(1));
+    database.execute(
+        "INSERT INTO study VALUES (1, 'f00d', 'old', '', '', '', 'finished', "
+        "5, 1.0, 1, 0, 0.0, 0, '', 'val_accuracy', 'maximize')");
+    for (const char* trial : {"1", "2"}) {
+      database.execute(fmt::format(
+          "INSERT INTO trial VALUES ({0}, 'search', '{{}}', '[]', 1, "
+          "'complete', 'horizon', '', 1, 0, 2, '', 0, 1, 1, 1, '', 0, 2, 0, "
+          "NULL); INSERT INTO report VALUES ({0}, 2, 1, '{{}}', 1, 0, 0), "
+          "({0}, 1, 1, '{{}}', 1, 0, 0); INSERT INTO event VALUES ({0}, {0}, "
+          "1, 'complete', 'horizon', '', 1); INSERT INTO decision VALUES "
+          "({0}, {0}, 'complete', 2, '', 1)",
+          trial));
+    }
+  }
+  const std::string before = read_file(path);
+  const auto look = [&](StoreMode mode) {
+    const auto store = open_sqlite_store(path, mode);
+    const std::vector<Trial> trials = store->load_trials();
+    REQUIRE(trials.size() == 2);
+    CHECK(trials[0].curve.at(1).sequence == 2);
+    CHECK(trials[1].curve.at(0).sequence == 3);
+    CHECK(store->load_study()->sessions == 0);
+    const StudyRecords records = store->load_records();
+    CHECK(records.decisions.at(1).after_report == -1);
+    CHECK(records.decisions.at(1).maker == DecisionMaker::unknown);
+    CHECK(records.events.at(1).after_report == -1);
+  };
+  look(StoreMode::read_only);  // through a copy
+  CHECK(read_file(path) == before);
+  look(StoreMode::open);
+  Database database(path, DatabaseAccess::read);
+  CHECK(database.query_number("PRAGMA user_version") ==
+        schema_migrations().back().version);
 }
 
 TEST_CASE("a migration that fails changes nothing") {

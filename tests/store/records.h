@@ -25,6 +25,7 @@ inline StudyRow make_study(const std::string& id = "f00d") {
   row.final_json = R"({"test_accuracy":0.91})";
   row.metric = "val_accuracy";
   row.goal = Goal::maximize;
+  row.sessions = 3;
   return row;
 }
 
@@ -61,6 +62,7 @@ inline StepReport make_report(int step, double accuracy) {
   report.metrics = {{"val_accuracy", accuracy}, {"val_loss", 1.0 / step}};
   report.seconds = 0.1 * step;
   report.checkpoint_seconds = 0.01 * step;
+  report.sequence = 10 + step;
   return report;
 }
 

@@ -69,6 +69,32 @@ TEST_CASE("what waits for a slow write becomes one group") {
   CHECK(disk.groups == std::vector<size_t>{1, 100});
 }
 
+TEST_CASE("what belongs together is written together, however much it is") {
+  constexpr int64_t kMany = 10'000;  // more than a group holds otherwise
+  Disk disk;
+  WriteQueue queue(disk.commit(), 4);  // nor does a full queue hold it up
+  queue.push(op(0));
+  queue.begin_group();
+  for (int64_t n = 1; n <= kMany; ++n) {
+    queue.begin_group();
+    queue.push(op(n));
+    queue.end_group();
+  }
+  queue.flush();  // what came before
+  {
+    const std::lock_guard lock(disk.mutex);
+    CHECK(disk.written == std::vector<int64_t>{0});
+  }
+  queue.end_group();
+  queue.push(op(kMany + 1));
+  queue.flush();
+  CHECK(disk.written.size() == kMany + 2);
+  CHECK(disk.groups.at(1) >= kMany);
+  queue.begin_group();  // an empty one
+  queue.end_group();
+  queue.flush();
+}
+
 TEST_CASE("a failed group is kept, reported once and written later") {
   Disk disk;
   disk.broken = true;
