@@ -9,17 +9,14 @@
 
 #include "app/command.h"
 #include "app/simulation_table.h"
-#include "app/study_loader.h"
+#include "app/simulation_worlds.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "dtune/base/file.h"
 #include "dtune/base/suggest.h"
-#include "dtune/curves/curves_file.h"
 #include "dtune/simulate/benchmark.h"
-#include "dtune/simulate/cube_world.h"
 #include "dtune/simulate/statistics_report.h"
-#include "dtune/simulate/table_world.h"
 #include "dtune/tuner/factory.h"
 
 namespace dtune {
@@ -138,61 +135,6 @@ std::vector<Contender> contenders_of(const SimulateOptions& options) {
   return contenders;
 }
 
-Worlds read_study(const std::string& name, const Console& console) {
-  const std::filesystem::path database = find_database(name);
-  const LoadedStudy loaded = load_study(database, StoreMode::read_only);
-  TableFacts facts;
-  Worlds worlds;
-  worlds.push_back(
-      make_table_world(loaded.study, short_path(database), &facts));
-  if (facts.ended_early > 0) {
-    console.notice(fmt::format(
-        "{}: {} of {} trials ended before step {}; simulated further they keep "
-        "their last value",
-        short_path(database), facts.ended_early, facts.trials,
-        worlds.front()->steps()));
-  }
-  return worlds;
-}
-
-Worlds read_worlds(const std::string& name, const Console& console) {
-  if (std::filesystem::path(name).extension() != ".npz") {
-    return read_study(name, console);
-  }
-  Worlds worlds;
-  for (RecordedCurves& curves : read_curves(name)) {
-    worlds.push_back(make_cube_world(std::move(curves)));
-  }
-  return worlds;
-}
-
-std::vector<std::string> tasks_of(const Worlds& worlds) {
-  std::vector<std::string> tasks;
-  for (const auto& world : worlds) {
-    if (tasks.empty() || tasks.back() != world->task()) {
-      tasks.push_back(world->task());
-    }
-  }
-  return tasks;
-}
-
-// Leaves only the tasks that were named.
-void choose_tasks(const std::vector<std::string>& wanted, Worlds& worlds) {
-  if (wanted.empty()) return;
-  const std::vector<std::string> tasks = tasks_of(worlds);
-  for (const std::string& task : wanted) {
-    if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
-      fail(fmt::format("--task: unknown task '{}'{} (one of {})", task,
-                       did_you_mean(task, tasks), fmt::join(tasks, ", ")));
-    }
-  }
-  std::erase_if(worlds, [&](const auto& world) {
-    return std::find(wanted.begin(), wanted.end(), world->task()) ==
-           wanted.end();
-  });
-}
-
-// Worlds whose trainings have other lengths have other default budgets.
 std::vector<int64_t> common_budgets(const SimulateOptions& options,
                                     const Worlds& worlds) {
   std::vector<int64_t> budgets = parse_budgets(options.budgets);

@@ -5,22 +5,12 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
-#include "dtune/tuner/factory.h"
 
 namespace dtune {
 namespace {
 
 // A miss where all points end alike is measured in these units.
 constexpr double kLeastScale = 1e-6;
-
-// Values of each axis with which a grid is at least as large as the default
-// budgets.
-int64_t grid_points(size_t dimensions) {
-  constexpr double kTrainings = 20;
-  return std::max<int64_t>(
-      2, std::llround(std::ceil(std::pow(
-             kTrainings, 1.0 / double(std::max<size_t>(dimensions, 1))))));
-}
 
 // One study in virtual time.
 class Simulation {
@@ -271,23 +261,6 @@ std::vector<int64_t> budgets_of(const SimulationOptions& options, int steps) {
     budgets.push_back(int64_t{trainings} * steps);
   }
   return budgets;
-}
-
-Recipe simulated_recipe(const TrialWorld& world, const std::string& sampler,
-                        const std::string& scheduler, uint64_t seed) {
-  Recipe recipe = world.recipe();
-  recipe.seed = seed;
-  recipe.sampler = {sampler, {}};
-  if (sampler == "grid") {
-    recipe.sampler.options["points"] = grid_points(recipe.space.dimensions());
-  }
-  recipe.scheduler = {scheduler, {}};
-  recipe.budget = {};
-  return recipe;
-}
-
-SimulatedTuner make_named_tuner(const Recipe& recipe, const TrialWorld& world) {
-  return {make_sampler(recipe), make_scheduler(recipe, world.steps()), {}};
 }
 
 SimulationResult simulate(const TrialWorld& world, const Recipe& recipe,

@@ -1,0 +1,77 @@
+#include "app/simulation_worlds.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/study_loader.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dtune/base/suggest.h"
+#include "dtune/curves/curves_file.h"
+#include "dtune/simulate/cube_world.h"
+#include "dtune/simulate/table_world.h"
+
+namespace dtune {
+namespace {
+
+Worlds read_study(const std::string& name, const Console& console) {
+  const std::filesystem::path database = find_database(name);
+  const LoadedStudy loaded = load_study(database, StoreMode::read_only);
+  TableFacts facts;
+  Worlds worlds;
+  worlds.push_back(
+      make_table_world(loaded.study, short_path(database), &facts));
+  if (facts.ended_early > 0) {
+    console.notice(fmt::format(
+        "{}: {} of {} trials ended before step {}; simulated further they keep "
+        "their last value",
+        short_path(database), facts.ended_early, facts.trials,
+        worlds.front()->steps()));
+  }
+  return worlds;
+}
+
+}  // namespace
+
+Worlds read_worlds(const std::string& name, const Console& console) {
+  if (std::filesystem::path(name).extension() != ".npz") {
+    return read_study(name, console);
+  }
+  Worlds worlds;
+  for (RecordedCurves& curves : read_curves(name)) {
+    worlds.push_back(make_cube_world(std::move(curves)));
+  }
+  return worlds;
+}
+
+std::vector<std::string> tasks_of(const Worlds& worlds) {
+  std::vector<std::string> tasks;
+  for (const auto& world : worlds) {
+    if (tasks.empty() || tasks.back() != world->task()) {
+      tasks.push_back(world->task());
+    }
+  }
+  return tasks;
+}
+
+// Leaves only the tasks that were named.
+void choose_tasks(const std::vector<std::string>& wanted, Worlds& worlds) {
+  if (wanted.empty()) return;
+  const std::vector<std::string> tasks = tasks_of(worlds);
+  for (const std::string& task : wanted) {
+    if (std::find(tasks.begin(), tasks.end(), task) == tasks.end()) {
+      throw Error(
+          ErrorKind::config,
+          fmt::format("dtune simulate: --task: unknown task '{}'{} "
+                      "(one of {})",
+                      task, did_you_mean(task, tasks), fmt::join(tasks, ", ")));
+    }
+  }
+  std::erase_if(worlds, [&](const auto& world) {
+    return std::find(wanted.begin(), wanted.end(), world->task()) ==
+           wanted.end();
+  });
+}
+
+}  // namespace dtune

@@ -1,0 +1,25 @@
+// What `dtune simulate` is to train: the curves of a file or of a study.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/console.h"
+
+#include "dtune/simulate/benchmark.h"
+
+namespace dtune {
+
+// The curves of an NPZ archive (curves/curves_file.h), or the trials of the
+// study of that name (find_database). Says on stderr what a study lacks. Throws
+// as read_curves, find_database, load_study and make_table_world do.
+Worlds read_worlds(const std::string& name, const Console& console);
+
+// In the order of the worlds, each once.
+std::vector<std::string> tasks_of(const Worlds& worlds);
+
+// Leaves only the tasks that were named; without names, all. Throws
+// Error(config) with "did you mean" for one that there is none of.
+void choose_tasks(const std::vector<std::string>& wanted, Worlds& worlds);
+
+}  // namespace dtune
