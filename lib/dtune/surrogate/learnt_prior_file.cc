@@ -6,7 +6,8 @@
 //   contexts [samples, 4]                               F32
 //   task [samples]                                      F32: index of `tasks`
 // and metadata format, version, provenance, tasks (one a line), checksum
-// (64-bit FNV-1a of the data, in hexadecimal).
+// (64-bit FNV-1a of the data, in hexadecimal), warp (kWarpStrength of the map
+// that the cubes were seen through).
 
 #include <algorithm>
 #include <cmath>
@@ -18,12 +19,15 @@
 #include "dtune/base/random.h"
 #include "dtune/base/safetensors.h"
 #include "dtune/surrogate/learnt_prior.h"
+#include "dtune/surrogate/warp.h"
 
 namespace dtune {
 namespace {
 
 constexpr const char* kFormat = "dtune learnt prior";
 constexpr const char* kVersion = "1";
+
+std::string warp_text() { return fmt::format("{}", kWarpStrength); }
 
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
   throw Error(
@@ -39,6 +43,11 @@ void check_head(const SafetensorsFile& file) {
   if (file.text("version") != kVersion) {
     fail(file.name(), fmt::format("is of version '{}', but this dtune reads {}",
                                   file.text("version"), kVersion));
+  }
+  if (file.text("warp") != warp_text()) {
+    fail(file.name(), fmt::format("was learnt through another map: warp {}, "
+                                  "but this dtune has {}",
+                                  file.text("warp"), warp_text()));
   }
   const std::span<const std::byte> data = file.data();
   const uint64_t sum =
@@ -215,11 +224,10 @@ void LearntPrior::save(const std::filesystem::path& path,
       tensor("contexts", "F32", {samples, kContextSize}, contexts_),
       tensor("task", "F32", {samples}, table.index),
       tensor("basis", "F16", {components, size}, halves)};
-  const TextMap metadata = {{"format", kFormat},
-                            {"version", kVersion},
-                            {"provenance", provenance},
-                            {"tasks", table.names},
-                            {"checksum", checksum_of(tensors)}};
+  const TextMap metadata = {
+      {"format", kFormat},        {"version", kVersion},
+      {"provenance", provenance}, {"tasks", table.names},
+      {"warp", warp_text()},      {"checksum", checksum_of(tensors)}};
   write_raw_safetensors(path, tensors, metadata, false);
 }
 

@@ -208,6 +208,22 @@ void FreezeThawProcess::imagine(std::span<const ProcessInput> inputs) {
   impl_->factorise();
 }
 
+void FreezeThawProcess::replace_observations(
+    std::span<const ProcessObservation> observations) {
+  const Index components = impl_->inputs.phi.rows();
+  impl_->inputs = ProcessInputs();
+  impl_->inputs.reserve_columns(impl_->d(), components);
+  impl_->values.clear();
+  impl_->z.resize(0);
+  impl_->products.resize(0, 0);
+  for (const ProcessObservation& o : observations) {
+    impl_->append(o.input);
+    impl_->values.push_back(o.value);
+    impl_->z[impl_->z.size() - 1] = impl_->warp(o.value);
+  }
+  if (!observations.empty()) impl_->factorise();
+}
+
 size_t FreezeThawProcess::size() const {
   return static_cast<size_t>(impl_->inputs.size());
 }
@@ -251,6 +267,8 @@ std::vector<Gaussian> FreezeThawProcess::predict(
 }
 
 const Warp& FreezeThawProcess::warp() const { return impl_->warp; }
+
+double FreezeThawProcess::scale() const { return impl_->at(kScale); }
 
 double FreezeThawProcess::noise() const {
   return impl_->at(kScale) * impl_->at(kNoise);

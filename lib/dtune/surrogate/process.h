@@ -73,6 +73,8 @@ class FreezeThawProcess {
   void observe(const ProcessObservation& observation);
   // Adds what is expected (the means) at inputs whose values are still to come.
   void imagine(std::span<const ProcessInput> inputs);
+  // In place of all that was observed or imagined; O(n^3).
+  void replace_observations(std::span<const ProcessObservation> observations);
   size_t size() const;
 
   // Fits the hyper-parameters to all observations, from where they are;
@@ -83,6 +85,8 @@ class FreezeThawProcess {
   std::vector<Gaussian> predict(std::span<const ProcessInput> inputs) const;
 
   const Warp& warp() const;
+  // z of one unit of the prior's (s above).
+  double scale() const;
   // Standard deviation of the noise of z.
   double noise() const;
   // Share of the prior variance that the learnt part has, 0..1, for reports.

@@ -1,0 +1,83 @@
+// Makes what the network is trained on: partial studies of recorded and of
+// synthetic data sets, lifted by a process that has not seen the data set.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dtune/surrogate/learnt_prior.h"
+#include "dtune/surrogate/lift.h"
+#include "dtune/surrogate/partial_study.h"
+#include "dtune/surrogate/synthetic.h"
+
+namespace dtune {
+
+// A lifted study and what the network should have said. Vectors are
+// [frame][lr][l2][dropout].
+struct TrainingSample {
+  LiftedStudy study;
+  std::vector<float> target;  // z of the noise-free metric
+  // 0 where that was observed without noise; more at later frames, most at the
+  // last.
+  std::vector<float> weight;
+  size_t observations = 0;
+};
+
+struct SamplerOptions {
+  // Share of studies of data sets that are unlike recorded ones: an axis
+  // reversed (the learnt prior misleads), an axis bent, or synthetic. Without
+  // them the network trusts directions that it has always seen.
+  double augmented = 0.35;
+  size_t max_observations = 120;
+  size_t studies = 4;  // of one draw: conditioning a prior is dear
+  size_t stages = 3;   // moments of one study
+};
+
+// A study by chance and the moments at which it is looked at.
+struct StudyCase {
+  StudyCube cube;
+  std::vector<ProcessObservation> observations;
+  double noise = 0;
+  std::vector<size_t> stages;  // numbers of observations, ascending
+};
+
+// A process with these observations, hyper-parameters fitted; and what it
+// lifts, as a sample with the cube's truth.
+TrainingSample sample_of(const FreezeThawProcess& process, const LiftGrid& grid,
+                         const StudyCase& study, size_t done, size_t slots);
+
+// Immutable once made; thread-safe.
+class StudySampler {
+ public:
+  // Draws data sets by task first, then by setting. `prior` must have been
+  // learnt without what is judged; the drawn task itself is left out of it.
+  // REQUIRES: cubes not empty, of the prior's axes.
+  StudySampler(std::shared_ptr<const LearntPrior> prior,
+               std::vector<RecordedCube> cubes, const SamplerOptions& options);
+
+  // options.studies x options.stages samples of one data set and setting; the
+  // same for the same seed.
+  std::vector<TrainingSample> draw(uint64_t seed) const;
+
+  // A study of this cube, changed by chance as the options say.
+  StudyCase draw_case(const RecordedCube& cube, const CubePrior& prior,
+                      Rng& rng) const;
+
+  const LiftGrid& grid() const { return grid_; }
+  size_t samples_of_draw() const { return options_.studies * options_.stages; }
+
+ private:
+  StudyCube draw_cube(const RecordedCube& cube, Rng& rng) const;
+  void lift_stages(const StudyCase& study,
+                   const std::shared_ptr<const CubePrior>& prior, Rng& rng,
+                   std::vector<TrainingSample>& samples) const;
+
+  std::shared_ptr<const LearntPrior> prior_;
+  std::vector<std::vector<RecordedCube>> tasks_;  // cubes of each
+  SamplerOptions options_;
+  SyntheticPrior synthetic_;
+  LiftGrid grid_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,69 @@
+// Trains the network that corrects the process (conv_lstm.h) on partial
+// studies by chance, as prior-fitted networks are (Mueller et al. 2022,
+// arXiv 2112.10510): minibatches of fresh samples, Adam, a cosine, and the
+// exponential moving average of the weights as the result.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "dtune/surrogate/conv_lstm.h"
+#include "dtune/surrogate/study_sampler.h"
+
+namespace dtune {
+
+// How well lifted studies are predicted, in nats of z: what counts is the
+// difference between the two.
+struct LogScores {
+  double network_final = 0;  // of values at the end of training
+  double heavy_final = 0;    // by the process with kHeavyTails
+  double network_all = 0;    // weighted as in training
+  double heavy_all = 0;
+};
+
+struct TrainProgress {
+  uint64_t samples = 0;  // trained on
+  uint64_t of = 0;
+  double seconds = 0;
+  double loss = 0;        // mean of the samples since the last report
+  double heavy_loss = 0;  // of kHeavyTails on the same samples
+  LogScores validation;   // of the averaged weights
+};
+
+struct TrainOptions {
+  // How long: lifted studies, or minutes, from which a number of them is
+  // reckoned by trying a few. One of them is 0.
+  uint64_t samples = 0;
+  double minutes = 0;
+  unsigned threads = 1;
+  uint64_t seed = 1;
+  ConvLstmShape shape;
+  size_t batch = 16;
+  double rate = 2e-3;
+  double average = 0.998;  // what the moving average keeps at each step
+  int reports = 20;        // in all
+  std::function<void(const TrainProgress&)> progress;
+};
+
+struct TrainedNetwork {
+  ConvLstm network;
+  uint64_t samples;  // trained on: --samples of the same training
+};
+
+// The same weights for the same sampler, seed and number of samples, whatever
+// the number of threads, on CPUs with the same instructions. Blocks.
+TrainedNetwork train_network(const StudySampler& sampler,
+                             const std::vector<TrainingSample>& validation,
+                             const TrainOptions& options);
+
+LogScores log_scores(const ConvLstm& network,
+                     const std::vector<TrainingSample>& samples,
+                     unsigned threads);
+
+// About `count` samples of draws with these seeds, from several threads.
+std::vector<TrainingSample> draw_samples(const StudySampler& sampler,
+                                         uint64_t first_seed, size_t draws,
+                                         unsigned threads);
+
+}  // namespace dtune
