@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,8 +39,9 @@ struct ConvLstmShape {
   bool operator==(const ConvLstmShape&) const = default;
 };
 
-// Thread-safe as long as nobody writes to parameters(): scratch memory (about
-// 5 MB with 16 channels) belongs to the call.
+// Thread-safe as long as nobody writes to parameters(): every call has scratch
+// memory of its own (about 4 MB with 16 channels, kept for later calls until
+// the network and its copies are gone).
 class ConvLstm {
  public:
   // A fresh network: weights by chance, the same for the same seed.
@@ -85,11 +87,14 @@ class ConvLstm {
               std::span<const float> weight) const;
 
  private:
+  class ScratchPool;
+
   explicit ConvLstm(const ConvLstmShape& shape);
 
   ConvLstmShape shape_;
   TextMap metadata_;
   std::vector<float> parameters_;
+  std::shared_ptr<ScratchPool> pool_;  // of this shape
 };
 
 }  // namespace dtune

@@ -26,12 +26,10 @@ void check_sizes(const LiftedStudy& study) {
 
 // Features that are the same for all voxels or for all studies.
 void fill_place(int place, float total, float* feature) {
-  const int dropout = place % kGridDropout;
-  const int l2 = place / kGridDropout % kGridL2;
-  const int lr = place / (kGridDropout * kGridL2) % kGridLr;
-  feature[7] = coordinate(lr, kGridLr);
-  feature[8] = coordinate(l2, kGridL2);
-  feature[9] = coordinate(dropout, kGridDropout);
+  const Voxel at = voxel_at(place % kGridVoxels);
+  feature[7] = coordinate(at.lr, kGridLr);
+  feature[8] = coordinate(at.l2, kGridL2);
+  feature[9] = coordinate(at.dropout, kGridDropout);
   feature[10] = coordinate(place / kGridVoxels, kGridFrames);
   feature[11] = total;
 }
@@ -44,8 +42,9 @@ std::vector<float> lifted_features(const LiftedStudy& study) {
   for (const float seen : study.seen) total += clip(seen, 0, 1);
   const float experience = clip(std::log1p(total) / 3, 0, 4);
   std::vector<float> features(size_t{kGridPlaces} * kFeatures);
-  for (int i = 0; i < kGridPlaces; ++i) {
-    float* feature = &features[size_t{kFeatures} * i];
+  for (int place = 0; place < kGridPlaces; ++place) {
+    const size_t i = study_place(place);
+    float* feature = &features[size_t{kFeatures} * place];
     const double above = study.mean[i] - study.best;
     const double deviation = study.deviation[i];
     const double seen = clip(study.seen[i], 0, 1);
@@ -57,7 +56,7 @@ std::vector<float> lifted_features(const LiftedStudy& study) {
     feature[4] = clip(study.pending[i], 0, 1);
     feature[5] = clip((std::log(deviation) + 3) / 2, -4, 4);
     feature[6] = clip(2 * above, -4, 4);
-    fill_place(i, experience, feature);
+    fill_place(place, experience, feature);
   }
   return features;
 }

@@ -12,12 +12,12 @@ int head_inputs(const ConvLstmShape& shape) {
 }
 
 // [place][h1_T, h2_T, h1_t, h2_t, features_t]
-std::vector<float> gather_inputs(const ConvLstmShape& shape,
-                                 const LayerRun& first, const LayerRun& second,
-                                 std::span<const float> features) {
+void gather_inputs(const ConvLstmShape& shape, const LayerRun& first,
+                   const LayerRun& second, std::span<const float> features,
+                   std::vector<float>& inputs) {
   const size_t hidden = static_cast<size_t>(shape.hidden);
   const size_t last = size_t{kGridFrames - 1} * kGridVoxels;
-  std::vector<float> inputs(size_t{kGridPlaces} * head_inputs(shape));
+  inputs.resize(size_t{kGridPlaces} * head_inputs(shape));
   float* to = inputs.data();
   for (size_t i = 0; i < kGridPlaces; ++i) {
     const size_t final_place = last + i % kGridVoxels;
@@ -27,7 +27,6 @@ std::vector<float> gather_inputs(const ConvLstmShape& shape,
     to = std::copy_n(&second.hidden[i * hidden], hidden, to);
     to = std::copy_n(&features[i * kFeatures], kFeatures, to);
   }
-  return inputs;
 }
 
 void repeat_row(const float* row, int columns, std::vector<float>& to) {
@@ -57,13 +56,43 @@ void spread_gradient(int hidden, const std::vector<float>& dinputs,
   }
 }
 
+// The last map, whose gradient comes with columns that are not weights.
+void output_gradient(int head, const HeadRun& run,
+                     std::span<const float> doutputs,
+                     const HeadWeights<float>& gradient) {
+  std::vector<float> doutput(size_t{1} * head * kOutputColumns);
+  linear_gradient(run.hidden.data(), kGridPlaces, head, doutputs.data(),
+                  kOutputColumns, doutput.data());
+  for (int i = 0; i < head; ++i) {
+    add_to(&doutput[size_t{1} * i * kOutputColumns], kOutputs,
+           gradient.output + size_t{1} * i * kOutputs);
+  }
+  float dbias[kOutputColumns] = {};
+  add_column_sums(doutputs.data(), kGridPlaces, kOutputColumns, dbias);
+  add_to(dbias, kOutputs, gradient.output_bias);
+}
+
+// The gradient of the hidden layer before its tanh.
+void hidden_gradient(int head, const HeadWeights<const float>& weights,
+                     const HeadRun& run, std::span<const float> doutputs,
+                     std::vector<float>& dhidden) {
+  std::vector<float> back(size_t{kOutputColumns} * head);
+  transpose(weights.output, head, kOutputs, head, back.data());
+  dhidden.assign(size_t{kGridPlaces} * head, 0.0F);
+  linear(doutputs.data(), kGridPlaces, kOutputColumns, back.data(), head,
+         dhidden.data());
+  for (size_t i = 0; i < dhidden.size(); ++i) {
+    dhidden[i] *= 1 - run.hidden[i] * run.hidden[i];
+  }
+}
+
 }  // namespace
 
-HeadRun run_head(const ConvLstmShape& shape,
-                 const HeadWeights<const float>& weights, const LayerRun& first,
-                 const LayerRun& second, std::span<const float> features) {
-  HeadRun run;
-  run.inputs = gather_inputs(shape, first, second, features);
+void run_head(const ConvLstmShape& shape,
+              const HeadWeights<const float>& weights, const LayerRun& first,
+              const LayerRun& second, std::span<const float> features,
+              HeadRun& run) {
+  gather_inputs(shape, first, second, features, run.inputs);
   run.hidden.resize(size_t{kGridPlaces} * shape.head);
   repeat_row(weights.hidden_bias, shape.head, run.hidden);
   linear(run.inputs.data(), kGridPlaces, head_inputs(shape), weights.hidden,
@@ -83,49 +112,31 @@ HeadRun run_head(const ConvLstmShape& shape,
   repeat_row(bias, kOutputColumns, run.outputs);
   linear(run.hidden.data(), kGridPlaces, shape.head, output.data(),
          kOutputColumns, run.outputs.data());
-  return run;
 }
 
 void head_gradient(const ConvLstmShape& shape,
                    const HeadWeights<const float>& weights, const HeadRun& run,
                    std::span<const float> doutputs,
                    const HeadWeights<float>& gradient,
-                   std::span<float> dhidden1, std::span<float> dhidden2) {
+                   std::span<float> dhidden1, std::span<float> dhidden2,
+                   HeadScratch& scratch) {
   const int head = shape.head;
   const int inputs = head_inputs(shape);
-  // The last map, whose gradient comes with columns that are not weights.
-  std::vector<float> doutput(size_t{1} * head * kOutputColumns);
-  linear_gradient(run.hidden.data(), kGridPlaces, head, doutputs.data(),
-                  kOutputColumns, doutput.data());
-  for (int i = 0; i < head; ++i) {
-    add_to(&doutput[size_t{1} * i * kOutputColumns], kOutputs,
-           gradient.output + size_t{1} * i * kOutputs);
-  }
-  float dbias[kOutputColumns] = {};
-  add_column_sums(doutputs.data(), kGridPlaces, kOutputColumns, dbias);
-  add_to(dbias, kOutputs, gradient.output_bias);
-
-  std::vector<float> back =
-      transposed(weights.output, head, kOutputs, head);  // [9, W]
-  back.resize(size_t{kOutputColumns} * head);
-  std::vector<float> dhead(size_t{kGridPlaces} * head);
-  linear(doutputs.data(), kGridPlaces, kOutputColumns, back.data(), head,
-         dhead.data());
-  for (size_t i = 0; i < dhead.size(); ++i) {
-    dhead[i] *= 1 - run.hidden[i] * run.hidden[i];
-  }
-  linear_gradient(run.inputs.data(), kGridPlaces, inputs, dhead.data(), head,
-                  gradient.hidden);
-  add_column_sums(dhead.data(), kGridPlaces, head, gradient.hidden_bias);
-
   const int width = rounded_up(inputs);
-  const std::vector<float> hidden_back =
-      transposed(weights.hidden, inputs, head, width);
-  std::vector<float> dinputs(size_t{kGridPlaces} * width);
-  linear(dhead.data(), kGridPlaces, head, hidden_back.data(), width,
-         dinputs.data());
-  spread_gradient(shape.hidden, dinputs, static_cast<size_t>(width), dhidden1,
-                  dhidden2);
+  output_gradient(head, run, doutputs, gradient);
+  hidden_gradient(head, weights, run, doutputs, scratch.dhidden);
+  const float* dhidden = scratch.dhidden.data();
+  linear_gradient(run.inputs.data(), kGridPlaces, inputs, dhidden, head,
+                  gradient.hidden);
+  add_column_sums(dhidden, kGridPlaces, head, gradient.hidden_bias);
+
+  std::vector<float> back(size_t{1} * head * width);
+  transpose(weights.hidden, inputs, head, width, back.data());
+  scratch.dinputs.assign(size_t{kGridPlaces} * width, 0.0F);
+  linear(dhidden, kGridPlaces, head, back.data(), width,
+         scratch.dinputs.data());
+  spread_gradient(shape.hidden, scratch.dinputs, static_cast<size_t>(width),
+                  dhidden1, dhidden2);
 }
 
 }  // namespace dtune

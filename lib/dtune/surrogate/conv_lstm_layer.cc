@@ -75,10 +75,10 @@ void run_cell(int hidden, const float* gates, const float* before, float* cell,
   }
 }
 
-LayerRun empty_run(const LayerSize& size, const PaddedVolume& volume) {
+void make_buffers(const LayerSize& size, const PaddedVolume& volume,
+                  LayerRun& run) {
   const size_t frames = kGridFrames;
   const size_t state = size_t{kGridVoxels} * size.hidden;
-  LayerRun run;
   run.padded.resize(frames * volume.size());
   run.pooled.resize(frames * 2 * size.channels());
   run.peak.resize(frames * size.channels());
@@ -86,17 +86,15 @@ LayerRun empty_run(const LayerSize& size, const PaddedVolume& volume) {
   run.cell.resize((frames + 1) * state);
   run.tanh_cell.resize(frames * state);
   run.hidden.resize(frames * state);
-  return run;
 }
 
 }  // namespace
 
-LayerRun run_layer(const LayerSize& size,
-                   const LayerWeights<const float>& weights,
-                   std::span<const float> inputs) {
+void run_layer(const LayerSize& size, const LayerWeights<const float>& weights,
+               std::span<const float> inputs, LayerRun& run) {
   const PaddedVolume volume(size.channels());
   const size_t state = size_t{kGridVoxels} * size.hidden;
-  LayerRun run = empty_run(size, volume);
+  make_buffers(size, volume, run);
   for (size_t t = 0; t < kGridFrames; ++t) {
     float* padded = &run.padded[t * volume.size()];
     float* pooled = &run.pooled[t * 2 * size.channels()];
@@ -113,7 +111,6 @@ LayerRun run_layer(const LayerSize& size,
              &run.cell[(t + 1) * state], &run.tanh_cell[t * state],
              &run.hidden[t * state]);
   }
-  return run;
 }
 
 }  // namespace dtune

@@ -37,19 +37,16 @@ void cell_gradient(int hidden, const float* gates, const float* before,
 // The weights with which the gradient of the gates, as a padded volume, is
 // convolved to give that of channels `first` and up: taps mirrored, input and
 // output exchanged. [27][gates][columns].
-std::vector<float> mirrored(const LayerSize& size, const float* convolution,
-                            int first, int columns) {
+void mirror(const LayerSize& size, const float* convolution, int first,
+            int columns, std::vector<float>& mirrored) {
   const int gates = size.gates();
-  std::vector<float> result;
-  result.reserve(size_t{kTaps} * gates * columns);
-  for (int k = kTaps - 1; k >= 0; --k) {
+  mirrored.resize(size_t{kTaps} * gates * columns);
+  for (int k = 0; k < kTaps; ++k) {
     const int row = k * size.channels() + first;
-    const std::vector<float> tap =
-        transposed(convolution + size_t{1} * row * gates,
-                   size.channels() - first, gates, columns);
-    result.insert(result.end(), tap.begin(), tap.end());
+    transpose(convolution + size_t{1} * row * gates, size.channels() - first,
+              gates, columns,
+              &mirrored[size_t{1} * (kTaps - 1 - k) * gates * columns]);
   }
-  return result;
 }
 
 // Channels whose gradient is wanted: all, or only those of h.
@@ -84,45 +81,44 @@ void take(const Wanted& wanted, const float* dx, int first, int count,
   }
 }
 
-// What is allocated once for all frames.
-struct Scratch {
+// What is the same for all frames.
+struct Frames {
   PaddedVolume volume;       // of x and h
   PaddedVolume gate_volume;  // of the gates' gradient
   Wanted wanted;
-  std::vector<float> mirrored;
   std::vector<float> pooled;  // its weights, transposed
-  std::vector<float> dgates;
-  std::vector<float> padded;
-  std::vector<float> dx;
 };
 
-Scratch make_scratch(const LayerSize& size,
-                     const LayerWeights<const float>& weights,
-                     bool with_inputs) {
+Frames prepare(const LayerSize& size, const LayerWeights<const float>& weights,
+               bool with_inputs, LayerScratch& scratch) {
   const int first = with_inputs ? 0 : size.inputs;
   const int count = size.channels() - first;
-  const Wanted wanted = {first, count, rounded_up(count)};
-  const PaddedVolume gate_volume(size.gates());
   const int pooled = 2 * size.channels();
-  return {PaddedVolume(size.channels()),
-          gate_volume,
-          wanted,
-          mirrored(size, weights.convolution, first, wanted.columns),
-          transposed(weights.pooled, pooled, size.gates(), rounded_up(pooled)),
-          std::vector<float>(size_t{kGridVoxels} * size.gates()),
-          std::vector<float>(gate_volume.size()),
-          std::vector<float>(size_t{kGridVoxels} * wanted.columns)};
+  const int width = rounded_up(pooled);
+  Frames frames = {PaddedVolume(size.channels()),
+                   PaddedVolume(size.gates()),
+                   {first, count, rounded_up(count)},
+                   std::vector<float>(size_t{1} * size.gates() * width)};
+  transpose(weights.pooled, pooled, size.gates(), width, frames.pooled.data());
+  mirror(size, weights.convolution, first, frames.wanted.columns,
+         scratch.mirrored);
+  scratch.dgates.resize(size_t{kGridVoxels} * size.gates());
+  scratch.padded.resize(frames.gate_volume.size());
+  scratch.dx.resize(size_t{kGridVoxels} * frames.wanted.columns);
+  return frames;
 }
 
-// From scratch.dgates of frame t: the weights' gradient, and that of x and h.
-void gates_gradient(const LayerSize& size, const LayerRun& run, size_t t,
-                    const LayerWeights<float>& gradient, Scratch& scratch) {
-  const PatchKernels& kernels = patch_kernels();
+// From scratch.dgates of frame t: the weights' gradient; returns that of the
+// pooled values.
+std::vector<float> weights_gradient(const LayerSize& size, const Frames& frames,
+                                    const LayerRun& run, size_t t,
+                                    const LayerWeights<float>& gradient,
+                                    const LayerScratch& scratch) {
   const int gates = size.gates();
   const int pooled = 2 * size.channels();
   const float* dgates = scratch.dgates.data();
-  kernels.multiply_transposed(
-      scratch.volume.patches(&run.padded[t * scratch.volume.size()]), dgates,
+  patch_kernels().multiply_transposed(
+      frames.volume.patches(&run.padded[t * frames.volume.size()]), dgates,
       gates, gradient.convolution);
   std::vector<float> sums(static_cast<size_t>(gates));
   add_column_sums(dgates, kGridVoxels, gates, sums.data());
@@ -130,16 +126,22 @@ void gates_gradient(const LayerSize& size, const LayerRun& run, size_t t,
   linear_gradient(&run.pooled[t * pooled], 1, pooled, sums.data(), gates,
                   gradient.pooled);
   std::vector<float> dpooled(static_cast<size_t>(rounded_up(pooled)));
-  linear(sums.data(), 1, gates, scratch.pooled.data(), rounded_up(pooled),
+  linear(sums.data(), 1, gates, frames.pooled.data(), rounded_up(pooled),
          dpooled.data());
+  return dpooled;
+}
 
-  write_inside(scratch.gate_volume, dgates, gates, 0, scratch.padded.data());
+// From scratch.dgates: scratch.dx.
+void state_gradient(const LayerSize& size, const Frames& frames,
+                    const float* dpooled, const int* peak,
+                    LayerScratch& scratch) {
+  write_inside(frames.gate_volume, scratch.dgates.data(), size.gates(), 0,
+               scratch.padded.data());
   std::fill(scratch.dx.begin(), scratch.dx.end(), 0.0F);
-  kernels.multiply(scratch.gate_volume.patches(scratch.padded.data()),
-                   scratch.mirrored.data(), scratch.wanted.columns,
-                   scratch.dx.data());
-  pool_gradient(size, scratch.wanted, dpooled.data(),
-                &run.peak[t * size.channels()], scratch.dx.data());
+  patch_kernels().multiply(frames.gate_volume.patches(scratch.padded.data()),
+                           scratch.mirrored.data(), frames.wanted.columns,
+                           scratch.dx.data());
+  pool_gradient(size, frames.wanted, dpooled, peak, scratch.dx.data());
 }
 
 }  // namespace
@@ -148,8 +150,8 @@ void layer_gradient(const LayerSize& size,
                     const LayerWeights<const float>& weights,
                     const LayerRun& run, std::span<float> dhidden,
                     const LayerWeights<float>& gradient,
-                    std::span<float> dinputs) {
-  Scratch scratch = make_scratch(size, weights, !dinputs.empty());
+                    std::span<float> dinputs, LayerScratch& scratch) {
+  const Frames frames = prepare(size, weights, !dinputs.empty(), scratch);
   const size_t state = size_t{kGridVoxels} * size.hidden;
   std::vector<float> dcell(state);
   std::vector<float> dbefore(state);  // of h before the frame
@@ -159,11 +161,14 @@ void layer_gradient(const LayerSize& size,
     cell_gradient(size.hidden, &run.gates[t * 4 * state], &run.cell[t * state],
                   &run.tanh_cell[t * state], dh, dcell.data(),
                   scratch.dgates.data());
-    gates_gradient(size, run, t, gradient, scratch);
-    take(scratch.wanted, scratch.dx.data(), size.inputs - scratch.wanted.first,
+    const std::vector<float> dpooled =
+        weights_gradient(size, frames, run, t, gradient, scratch);
+    state_gradient(size, frames, dpooled.data(), &run.peak[t * size.channels()],
+                   scratch);
+    take(frames.wanted, scratch.dx.data(), size.inputs - frames.wanted.first,
          size.hidden, dbefore.data());
     if (!dinputs.empty()) {
-      take(scratch.wanted, scratch.dx.data(), 0, size.inputs,
+      take(frames.wanted, scratch.dx.data(), 0, size.inputs,
            &dinputs[t * kGridVoxels * size.inputs]);
     }
   }

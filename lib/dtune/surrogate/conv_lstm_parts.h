@@ -15,6 +15,27 @@ namespace dtune {
 inline constexpr int kGridPlaces = kGridFrames * kGridVoxels;
 inline constexpr int kTaps = 27;  // of a 3x3x3 convolution
 
+// Inside of the network voxels are [dropout][lr][l2], l2 fastest, in all arrays
+// of this file: neighbours along the longest lines then share the taps that lie
+// outside of the grid, which the kernels leave out.
+struct Voxel {
+  int lr;
+  int l2;
+  int dropout;
+};
+
+inline Voxel voxel_at(int voxel) {
+  return {voxel / kGridL2 % kGridLr, voxel % kGridL2,
+          voxel / (kGridL2 * kGridLr)};
+}
+
+// Where [frame][voxel] of the network is in a study's vectors.
+inline size_t study_place(int place) {
+  const Voxel at = voxel_at(place % kGridVoxels);
+  const int in_frame = (at.lr * kGridL2 + at.l2) * kGridDropout + at.dropout;
+  return static_cast<size_t>(place / kGridVoxels * kGridVoxels + in_frame);
+}
+
 // ---- Features. ----
 
 inline constexpr int kFeatures = 12;
@@ -100,9 +121,18 @@ struct LayerRun {
 };
 
 // inputs: [frame][voxel][size.inputs].
-LayerRun run_layer(const LayerSize& size,
-                   const LayerWeights<const float>& weights,
-                   std::span<const float> inputs);
+// The buffers are made when they are empty, and used again otherwise: fresh
+// memory would cost as much time as the products.
+void run_layer(const LayerSize& size, const LayerWeights<const float>& weights,
+               std::span<const float> inputs, LayerRun& run);
+
+// Buffers of the backward pass; as LayerRun.
+struct LayerScratch {
+  std::vector<float> mirrored;  // the convolution's weights, turned round
+  std::vector<float> dgates;    // [voxel][gates], of one frame
+  std::vector<float> padded;    // the same as a padded volume
+  std::vector<float> dx;        // [voxel][x, h]
+};
 
 // Through time. dhidden: the gradient of run.hidden, which is overwritten.
 // Adds to `gradient`; writes the gradient of the inputs to `dinputs` unless
@@ -111,7 +141,7 @@ void layer_gradient(const LayerSize& size,
                     const LayerWeights<const float>& weights,
                     const LayerRun& run, std::span<float> dhidden,
                     const LayerWeights<float>& gradient,
-                    std::span<float> dinputs);
+                    std::span<float> dinputs, LayerScratch& scratch);
 
 // ---- Head. ----
 
@@ -124,9 +154,16 @@ struct HeadRun {
   std::vector<float> outputs;  // [place][kOutputColumns]
 };
 
-HeadRun run_head(const ConvLstmShape& shape,
-                 const HeadWeights<const float>& weights, const LayerRun& first,
-                 const LayerRun& second, std::span<const float> features);
+// Buffers as in run_layer.
+void run_head(const ConvLstmShape& shape,
+              const HeadWeights<const float>& weights, const LayerRun& first,
+              const LayerRun& second, std::span<const float> features,
+              HeadRun& run);
+
+struct HeadScratch {
+  std::vector<float> dhidden;  // [place][W]
+  std::vector<float> dinputs;  // [place][inputs, rounded up]
+};
 
 // doutputs: [place][kOutputColumns]. Adds to `gradient`; writes the gradients
 // of both layers' hidden states.
@@ -134,7 +171,8 @@ void head_gradient(const ConvLstmShape& shape,
                    const HeadWeights<const float>& weights, const HeadRun& run,
                    std::span<const float> doutputs,
                    const HeadWeights<float>& gradient,
-                   std::span<float> dhidden1, std::span<float> dhidden2);
+                   std::span<float> dhidden1, std::span<float> dhidden2,
+                   HeadScratch& scratch);
 
 // Nine numbers as a mixture: logits, shifts, log scales. With
 // bound(x, b) = b tanh(x / b):

@@ -9,6 +9,9 @@ int padded_offset(int lr, int l2, int dropout) {
   return (lr * kPaddedL2 + l2) * kPaddedDropout + dropout;
 }
 
+// Of a place along one axis of a padded volume.
+bool is_inside(int padded, int size) { return padded >= 1 && padded <= size; }
+
 std::vector<int32_t> row_starts(int rows, int inputs) {
   std::vector<int32_t> where(static_cast<size_t>(rows));
   for (int r = 0; r < rows; ++r) where[r] = r * inputs;
@@ -20,11 +23,16 @@ constexpr int32_t kOneTap = 0;
 }  // namespace
 
 PaddedVolume::PaddedVolume(int channel_count)
-    : channels(channel_count), corner(), tap() {
+    : channels(channel_count), corner(), needed(), tap() {
   for (int v = 0; v < kGridVoxels; ++v) {
-    const int row = v / kGridDropout;
-    corner[v] = channels *
-                padded_offset(row / kGridL2, row % kGridL2, v % kGridDropout);
+    const Voxel at = voxel_at(v);
+    corner[v] = channels * padded_offset(at.lr, at.l2, at.dropout);
+    for (int k = 0; k < kTaps; ++k) {
+      const bool hit = is_inside(at.lr + k / 9, kGridLr) &&
+                       is_inside(at.l2 + k / 3 % 3, kGridL2) &&
+                       is_inside(at.dropout + k % 3, kGridDropout);
+      if (hit) needed[v] |= uint32_t{1} << k;
+    }
   }
   for (int k = 0; k < kTaps; ++k) {
     tap[k] = channels * padded_offset(k / 9, k / 3 % 3, k % 3);
@@ -60,15 +68,13 @@ void add_column_sums(const float* x, int rows, int columns, float* sums) {
   }
 }
 
-std::vector<float> transposed(const float* w, int inputs, int columns,
-                              int width) {
-  std::vector<float> result(size_t{1} * columns * width);
-  for (int i = 0; i < inputs; ++i) {
-    for (int c = 0; c < columns; ++c) {
-      result[size_t{1} * c * width + i] = w[size_t{1} * i * columns + c];
-    }
+void transpose(const float* w, int inputs, int columns, int width,
+               float* result) {
+  for (int c = 0; c < columns; ++c) {
+    for (int i = 0; i < inputs; ++i) result[i] = w[size_t{1} * i * columns + c];
+    std::fill_n(result + inputs, width - inputs, 0.0F);
+    result += width;
   }
-  return result;
 }
 
 }  // namespace dtune

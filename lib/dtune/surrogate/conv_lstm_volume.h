@@ -20,15 +20,17 @@ struct PaddedVolume {
 
   // Rows: the patches around the grid's voxels in the volume at `data`.
   Patches patches(const float* data) const {
-    return {data, corner.data(), kGridVoxels, tap.data(), kTaps, channels};
+    return {data,  corner.data(), kGridVoxels,  tap.data(),
+            kTaps, channels,      needed.data()};
   }
   // The first float of a voxel.
   int inside(int voxel) const { return corner[voxel] + tap[kTaps / 2]; }
   size_t size() const { return size_t{kPaddedVoxels} * channels; }
 
   int channels;
-  std::array<int32_t, kGridVoxels> corner;  // of the voxel's patch
-  std::array<int32_t, kTaps> tap;           // from the corner
+  std::array<int32_t, kGridVoxels> corner;   // of the voxel's patch
+  std::array<uint32_t, kGridVoxels> needed;  // taps outside of the frame, bits
+  std::array<int32_t, kTaps> tap;            // from the corner
 };
 
 // Copies [voxel][count] to channels `first`, ... of a padded volume.
@@ -45,9 +47,10 @@ void linear_gradient(const float* x, int rows, int inputs, const float* dy,
 // columns [columns] += the sums of x's columns.
 void add_column_sums(const float* x, int rows, int columns, float* sums);
 
-// w [inputs, columns] -> [columns, width], width >= inputs, filled with zeros.
-std::vector<float> transposed(const float* w, int inputs, int columns,
-                              int width);
+// w [inputs, columns] -> result [columns, width], width >= inputs, filled up
+// with zeros.
+void transpose(const float* w, int inputs, int columns, int width,
+               float* result);
 
 inline int rounded_up(int columns) {
   return (columns + kColumnBlock - 1) / kColumnBlock * kColumnBlock;

@@ -15,6 +15,9 @@ namespace dtune {
 // The matrix A [rows, taps * channels],
 //   A[r, k * channels + c] = data[where[r] + tap[k] + c],
 // which is never written. A plain matrix has one tap, {0}.
+//
+// Taps that lie in the zero frame may be left out: bit k of inside[r] says that
+// tap k of row r need be looked at. Null: all are. REQUIRES: taps <= 32.
 struct Patches {
   const float* data;
   const int32_t* where;
@@ -22,6 +25,7 @@ struct Patches {
   const int32_t* tap;
   int taps;
   int channels;
+  const uint32_t* inside = nullptr;
 };
 
 // Columns and counts are multiples of kColumnBlock; nothing needs alignment.
