@@ -47,7 +47,7 @@ TEST_CASE("an unknown kind is named with the nearest one and all others") {
   CHECK_THROWS_WITH_AS(
       make_sampler(with_sampler("sobal", {})),
       "sampler.kind: unknown sampler 'sobal', did you mean 'sobol'? (one of "
-      "sobol, halton, random, gp, grid)",
+      "sobol, halton, random, gp, tpe, grid)",
       Error);
   CHECK_THROWS_WITH_AS(make_scheduler(with_scheduler("hyperband", {}), 5),
                        "scheduler.kind: unknown scheduler 'hyperband' (one of "

@@ -1,19 +1,27 @@
 #include "dtune/tuner/factory.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
+#include "dtune/surrogate/shipped.h"
+#include "dtune/tuner/cube_map.h"
+#include "dtune/tuner/options.h"
 #include "dtune/tuner/samplers.h"
 #include "dtune/tuner/schedulers.h"
+#include "dtune/tuner/surrogate_tuner.h"
 
 namespace dtune {
 namespace {
 
+// Null `make`: decides by the surrogate.
 struct SamplerEntry {
   NamedKind kind;
   std::unique_ptr<Sampler> (*make)(const Recipe&);
+  std::string scheduler;  // that goes best with it
 };
 
 struct SchedulerEntry {
@@ -25,21 +33,42 @@ struct SchedulerEntry {
 // tuning is a file of its own and a line here.
 const std::vector<SamplerEntry>& samplers() {
   static const std::vector<SamplerEntry> table = {
+      {{"convlstm",
+        "best chance by recorded studies, a ConvLSTM and the study itself"},
+       nullptr,
+       "freeze-thaw"},
+      {{"learnt-gp", "the same by the process learnt from recorded studies"},
+       nullptr,
+       "freeze-thaw"},
+      {{"plain-gp", "the same by the study alone"}, nullptr, "freeze-thaw"},
       {{"sobol", "scrambled Sobol points: random, but evenly spread"},
-       make_sobol_sampler},
+       make_sobol_sampler,
+       "asha"},
       {{"halton", "scrambled Halton points, for many parameters"},
-       make_halton_sampler},
-      {{"random", "independent random points"}, make_random_sampler},
+       make_halton_sampler,
+       "asha"},
+      {{"random", "independent random points"}, make_random_sampler, "asha"},
       {{"gp", "Gaussian process, log expected improvement (option: startup)"},
-       make_gp_sampler},
+       make_gp_sampler,
+       "fifo"},
+      {{"tpe",
+        "tree-structured Parzen estimators (options: startup, candidates, "
+        "gamma)"},
+       make_tpe_sampler,
+       "median"},
       {{"grid", "every combination (options: points, order)"},
-       make_grid_sampler},
+       make_grid_sampler,
+       "fifo"},
   };
   return table;
 }
 
 const std::vector<SchedulerEntry>& schedulers() {
   static const std::vector<SchedulerEntry> table = {
+      {{"freeze-thaw",
+        "gives each next step to the trial with the best chance of beating "
+        "the leader (option: epsilon)"},
+       nullptr},
       {{"asha",
         "pauses all but the best 1/eta at each rung (options: mode, "
         "eta, min_steps)"},
@@ -74,6 +103,44 @@ const Entry& find_entry(const std::vector<Entry>& table, const char* what,
                   did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
+// The members of the model that a sampler's kind names; others get all.
+std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
+                                           const TunerOptions& options) {
+  SurrogateParts parts;
+  const std::string& kind = recipe.sampler.kind;
+  const std::vector<Parameter>& parameters = recipe.space.parameters();
+  const bool recorded =
+      kind != "plain-gp" && !recipe.command &&
+      std::any_of(parameters.begin(), parameters.end(),
+                  [](const Parameter& p) { return is_cube_key(p.key); });
+  if (recorded) {
+    const LearntPrior& prior =
+        options.prior != nullptr ? *options.prior : shipped_prior();
+    parts.prior = std::make_shared<const CubePrior>(
+        prior.condition(context_of(recipe), options.leave_out));
+    parts.plain = kind != "learnt-gp";
+    if (kind != "learnt-gp" && !options.without_network) {
+      parts.network = options.network;
+    }
+  }
+  return std::make_shared<SurrogateModel>(recipe, horizon, std::move(parts));
+}
+
+std::unique_ptr<Sampler> make(const SamplerEntry& entry, const Recipe& recipe,
+                              std::shared_ptr<SurrogateModel> model) {
+  if (entry.make != nullptr) return entry.make(recipe);
+  const OptionReader options("sampler", recipe.sampler.kind,
+                             recipe.sampler.options, {});
+  return make_surrogate_sampler(recipe, std::move(model));
+}
+
+std::unique_ptr<Scheduler> make(const SchedulerEntry& entry,
+                                const Recipe& recipe, int horizon,
+                                std::shared_ptr<SurrogateModel> model) {
+  if (entry.make != nullptr) return entry.make(recipe, horizon);
+  return make_freeze_thaw_scheduler(recipe, std::move(model));
+}
+
 }  // namespace
 
 const std::vector<NamedKind>& sampler_kinds() {
@@ -86,13 +153,38 @@ const std::vector<NamedKind>& scheduler_kinds() {
   return kinds;
 }
 
-std::unique_ptr<Sampler> make_sampler(const Recipe& recipe) {
-  return find_entry(samplers(), "sampler", recipe.sampler.kind).make(recipe);
+Tuner make_tuner(const Recipe& recipe, int horizon,
+                 const TunerOptions& options) {
+  const SamplerEntry& sampler =
+      find_entry(samplers(), "sampler", recipe.sampler.kind);
+  const SchedulerEntry& scheduler =
+      find_entry(schedulers(), "scheduler", recipe.scheduler.kind);
+  std::shared_ptr<SurrogateModel> model;
+  if (sampler.make == nullptr || scheduler.make == nullptr) {
+    model = make_model(recipe, horizon, options);
+  }
+  return {make(sampler, recipe, model),
+          make(scheduler, recipe, horizon, model)};
+}
+
+std::unique_ptr<Sampler> make_sampler(const Recipe& recipe, int horizon) {
+  const SamplerEntry& entry =
+      find_entry(samplers(), "sampler", recipe.sampler.kind);
+  return make(
+      entry, recipe,
+      entry.make == nullptr ? make_model(recipe, horizon, {}) : nullptr);
 }
 
 std::unique_ptr<Scheduler> make_scheduler(const Recipe& recipe, int horizon) {
-  return find_entry(schedulers(), "scheduler", recipe.scheduler.kind)
-      .make(recipe, horizon);
+  const SchedulerEntry& entry =
+      find_entry(schedulers(), "scheduler", recipe.scheduler.kind);
+  return make(
+      entry, recipe, horizon,
+      entry.make == nullptr ? make_model(recipe, horizon, {}) : nullptr);
+}
+
+const std::string& default_scheduler(const std::string& sampler) {
+  return find_entry(samplers(), "sampler", sampler).scheduler;
 }
 
 }  // namespace dtune

@@ -22,6 +22,11 @@ class OptionReader {
   bool has(const std::string& name) const { return options_.contains(name); }
   // Empty where the option is not given.
   std::optional<int> integer(const std::string& name, int low, int high) const;
+  // A number, bounds included.
+  std::optional<double> number(const std::string& name, double low,
+                               double high) const;
+  std::optional<double> real(const std::string& name, double low,
+                             double high) const;
   // One of `words`, the first where the option is not given.
   std::string word(const std::string& name,
                    std::initializer_list<const char*> words) const;
