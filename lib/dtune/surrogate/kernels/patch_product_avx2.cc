@@ -3,9 +3,6 @@
 #if defined(__x86_64__)
 #define DTUNE_VECTOR_BYTES 32
 #define DTUNE_COLUMNS 2
-#define DTUNE_ROWS_WIDE 6
-#define DTUNE_ROWS_TWO 6
-#define DTUNE_ROWS_ONE 12
 #define DTUNE_CHANNELS 4
 #include "dtune/surrogate/kernels/patch_product.inc"
 

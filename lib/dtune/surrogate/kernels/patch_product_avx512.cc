@@ -3,9 +3,6 @@
 #if defined(__x86_64__)
 #define DTUNE_VECTOR_BYTES 64
 #define DTUNE_COLUMNS 4
-#define DTUNE_ROWS_WIDE 6
-#define DTUNE_ROWS_TWO 12
-#define DTUNE_ROWS_ONE 14
 #define DTUNE_CHANNELS 7
 #include "dtune/surrogate/kernels/patch_product.inc"
 
