@@ -21,6 +21,7 @@ const std::vector<Command>& commands() {
       {"ls", "Look", "List the studies below a folder", declare_ls},
       {"export", "Look", "Write a study as CSV or JSON", declare_export},
       {"eval", "Use", "Evaluate a model again", declare_eval},
+      {"record", "Use", "Train a grid and write its curves", declare_record},
       {"simulate", "Use", "Compare ways of tuning on recorded curves",
        declare_simulate},
       {"doctor", "Use", "Check this machine, with a remedy for each problem",

@@ -38,6 +38,7 @@ Action declare_replay(Arguments& arguments);
 Action declare_ls(Arguments& arguments);
 Action declare_export(Arguments& arguments);
 Action declare_eval(Arguments& arguments);
+Action declare_record(Arguments& arguments);
 Action declare_simulate(Arguments& arguments);
 Action declare_doctor(Arguments& arguments);
 Action declare_completion(Arguments& arguments);

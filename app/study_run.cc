@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/file.h"
-#include "dtune/cluster/coordinator.h"
 #include "dtune/cluster/socket.h"
 #include "dtune/data/prepared.h"
 #include "dtune/report/expectations.h"
@@ -158,12 +157,18 @@ fs::path prepare_recipe_data(const Console& console, const Recipe& recipe) {
   return prepare_data(recipe.data, cache_directory());
 }
 
-int run_study(const Console& console, LoadedStudy& loaded,
-              const RunView& view) {
-  const StudyOutcome outcome = coordinate(console, loaded, view);
+StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
+                         const RunView& view) {
+  StudyOutcome outcome = coordinate(console, loaded, view);
   refresh_facts(loaded);
   loaded.study.state = outcome.state;
   tell_why(console, outcome);
+  return outcome;
+}
+
+int run_study(const Console& console, LoadedStudy& loaded,
+              const RunView& view) {
+  train_study(console, loaded, view);
   return report_result(console, loaded, view);
 }
 

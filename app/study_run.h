@@ -6,6 +6,8 @@
 #include "app/console.h"
 #include "app/study_loader.h"
 
+#include "dtune/cluster/coordinator.h"
+
 namespace dtune {
 
 // How a run is shown and judged; `dtune run` and `dtune resume` share it.
@@ -19,6 +21,11 @@ struct RunView {
 // where it takes long. Throws Error(data).
 std::filesystem::path prepare_recipe_data(const Console& console,
                                           const Recipe& recipe);
+
+// Trains what the budget of `loaded` (opened for writing) has left; says why
+// where it did not finish. Blocks.
+StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
+                         const RunView& view);
 
 // Continues `loaded` (opened for writing) with what its budget has left, then
 // reports as report_result does. Blocks; returns the exit code.

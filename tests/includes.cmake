@@ -20,7 +20,7 @@ set(may_tuner base space study surrogate)
 set(may_simulate base space study store data curves surrogate tuner)
 set(may_cluster base space study store comm)
 set(may_report base space study store cluster)
-set(may_review base space study store report)
+set(may_review base space study store curves report)
 
 set(failures "")
 file(GLOB_RECURSE files ${ROOT}/lib/dtune/*.h ${ROOT}/lib/dtune/*.cc)

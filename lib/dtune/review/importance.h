@@ -1,0 +1,39 @@
+// How much each parameter matters to the result: functional ANOVA.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtune/study/study.h"
+
+namespace dtune {
+
+struct ParameterImportance {
+  std::string name;
+  double share = 0;  // of the variance, by this parameter alone; 0..1
+  Value best;        // where its mean effect is best
+};
+
+struct Importance {
+  std::vector<ParameterImportance> parameters;  // the largest share first
+  double together = 0;  // share of the variance that only several explain
+  size_t trials = 0;    // with a result
+};
+
+// Hutter, Hoos and Leyton-Brown 2014, "An Efficient Approach for Assessing
+// Hyperparameter Importance" (ICML, PMLR 32): the variance over the whole space
+// of what a random forest predicts, split into the parameters' main effects and
+// the rest; exact for a forest, as its trees are sums over boxes.
+//
+// As implemented: training time is one more coordinate of the forest (log of
+// the step), and effects are those at the horizon, so that trials which were
+// left early count for what they are. Values below the worst tenth are raised
+// to it: how bad a diverged training is matters to nobody. Coordinates are
+// those of the unit cube; a parameter that a point does not have is at 1/2.
+//
+// Empty with fewer than 8 trials that have a result, or where all are equal.
+// Deterministic.
+std::optional<Importance> parameter_importance(const Study& study);
+
+}  // namespace dtune

@@ -1,0 +1,256 @@
+#include "dtune/review/recording.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+
+namespace dtune {
+namespace {
+
+constexpr double kSame = 1e-9;  // relative difference of equal values
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorKind::config, what);
+}
+
+bool is_named(const Parameter& parameter, const std::string& name) {
+  const size_t dot = parameter.key.rfind('.');
+  const std::string last =
+      dot == std::string::npos ? parameter.key : parameter.key.substr(dot + 1);
+  return last.empty() ? parameter.name == name : last == name;
+}
+
+std::string find_axis(const SearchSpace& space, const std::string& name) {
+  for (const Parameter& parameter : space.parameters()) {
+    if (is_named(parameter, name)) return parameter.name;
+  }
+  return "";
+}
+
+double number_of(const Value& value) {
+  const auto number = as_number(value);
+  if (!number || !std::isfinite(*number)) {
+    refuse(
+        fmt::format("space: '{}' is no number, so it has no place on an "
+                    "axis of the cube",
+                    to_string(value)));
+  }
+  return *number;
+}
+
+void sort_axis(std::vector<double>& axis) {
+  std::sort(axis.begin(), axis.end());
+  const auto same = [](double a, double b) {
+    return std::abs(a - b) <= kSame * std::max(std::abs(a), std::abs(b));
+  };
+  axis.erase(std::unique(axis.begin(), axis.end(), same), axis.end());
+}
+
+void check_positive(const std::vector<double>& axis, const char* name) {
+  if (axis.empty() || axis.front() > 0) return;
+  refuse(
+      fmt::format("space.{}: reaches {:g}, but the cube's axis is its "
+                  "logarithm (begin above 0, e.g. log: [1.0e-6, 1.0e-2])",
+                  name, axis.front()));
+}
+
+double rounded(double value) {
+  return std::stod(fmt::format("{:.12g}", value));
+}
+
+std::vector<double> spread(const Parameter& parameter, int points, bool log) {
+  std::vector<double> axis;
+  if (parameter.kind == ParameterKind::categorical) {
+    for (const Value& choice : parameter.choices) {
+      axis.push_back(number_of(choice));
+    }
+    sort_axis(axis);
+    return axis;
+  }
+  if (parameter.kind != ParameterKind::real) {
+    refuse(fmt::format("space.{}: is no real parameter (write e.g. {})",
+                       parameter.name,
+                       log ? "log: [1.0e-4, 0.1]" : "linear: [0, 0.5]"));
+  }
+  if (log && parameter.low <= 0) {
+    check_positive({parameter.low}, parameter.name.c_str());
+  }
+  for (int i = 0; i < points; ++i) {
+    const double at = points == 1 ? 0.5 : double(i) / (points - 1);
+    const double low = parameter.low, high = parameter.high;
+    const double value =
+        log ? low * std::pow(high / low, at) : low + at * (high - low);
+    axis.push_back(rounded(std::clamp(value, low, high)));
+  }
+  sort_axis(axis);
+  return axis;
+}
+
+size_t place_of(const std::vector<double>& axis, double value) {
+  size_t best = 0;
+  for (size_t i = 1; i < axis.size(); ++i) {
+    if (std::abs(axis[i] - value) < std::abs(axis[best] - value)) best = i;
+  }
+  return best;
+}
+
+bool holds(const std::vector<double>& axis, double value) {
+  if (axis.empty()) return false;
+  const double nearest = axis[place_of(axis, value)];
+  return std::abs(nearest - value) <=
+         2 * kSame * std::max(std::abs(nearest), std::abs(value));
+}
+
+double coordinate(const Trial& trial, const std::string& name) {
+  return number_of(trial.point.at(name));
+}
+
+std::vector<double> logarithms(const std::vector<double>& axis) {
+  std::vector<double> logs;
+  for (const double value : axis) logs.push_back(std::log10(value));
+  return logs;
+}
+
+void check_objective(const ObjectiveSpec& objective) {
+  if (objective.goal == Goal::maximize) return;
+  refuse(fmt::format(
+      "objective: {} is to be minimized, but curves are recorded of a metric "
+      "between 0 and 1 of which more is better (set objective.metric to "
+      "val_accuracy)",
+      objective.metric));
+}
+
+}  // namespace
+
+CubeNames cube_names(const SearchSpace& space) {
+  CubeNames names{find_axis(space, "lr"), find_axis(space, "l2"),
+                  find_axis(space, "dropout")};
+  const bool all =
+      !names.lr.empty() && !names.l2.empty() && !names.dropout.empty();
+  if (all && space.dimensions() == 3) return names;
+  std::string found;
+  for (const Parameter& parameter : space.parameters()) {
+    found += (found.empty() ? "" : ", ") + parameter.name;
+  }
+  refuse(fmt::format(
+      "space: curves are recorded on a cube of exactly lr, l2 and dropout, but "
+      "the space is made of {} (write space: {{ lr: {{ log: [1.0e-4, 0.1] }}, "
+      "l2: {{ log: [1.0e-6, 1.0e-2] }}, dropout: {{ linear: [0, 0.6] }} }} and "
+      "set everything else to one value)",
+      found.empty() ? "nothing" : found));
+}
+
+CubeAxes axes_of_space(const SearchSpace& space, const CubeNames& names,
+                       const std::array<int, 3>& points) {
+  const auto axis = [&](const std::string& name, int count, bool log) {
+    const Parameter& parameter = space.parameters()[*space.find(name)];
+    std::vector<double> values = spread(parameter, count, log);
+    if (log) check_positive(values, name.c_str());
+    return values;
+  };
+  return {axis(names.lr, points[0], true), axis(names.l2, points[1], true),
+          axis(names.dropout, points[2], false)};
+}
+
+CubeAxes axes_of_trials(const Study& study) {
+  const CubeNames names = cube_names(study.recipe.space);
+  CubeAxes axes;
+  size_t trials = 0;
+  for (const Trial& trial : study.trials) {
+    if (trial.kind != TrialKind::search || trial.point.size() != 3) continue;
+    axes.lr.push_back(coordinate(trial, names.lr));
+    axes.l2.push_back(coordinate(trial, names.l2));
+    axes.dropout.push_back(coordinate(trial, names.dropout));
+    ++trials;
+  }
+  for (auto* axis : {&axes.lr, &axes.l2, &axes.dropout}) sort_axis(*axis);
+  check_positive(axes.lr, names.lr.c_str());
+  check_positive(axes.l2, names.l2.c_str());
+  if (trials == 0 || 2 * trials < axes.size()) {
+    refuse(fmt::format(
+        "the study is no grid: its {} trials have {} x {} x {} different "
+        "values of lr, l2 and dropout (give 'dtune record' the recipe: it "
+        "trains a grid)",
+        trials, axes.lr.size(), axes.l2.size(), axes.dropout.size()));
+  }
+  return axes;
+}
+
+Recording record_curves(const Study& study, const CubeAxes& axes,
+                        const RecordingOptions& options) {
+  const CubeNames names = cube_names(study.recipe.space);
+  const ObjectiveSpec& objective = study.recipe.objective;
+  check_objective(objective);
+  Recording recording;
+  RecordedCurves& curves = recording.curves;
+  curves.task = options.task;
+  curves.context = options.context;
+  curves.log10_lr = logarithms(axes.lr);
+  curves.log10_l2 = logarithms(axes.l2);
+  curves.dropout = axes.dropout;
+  curves.epochs = options.epochs;
+  const size_t steps = options.epochs.size();
+  curves.values.assign(axes.size() * steps, float(options.chance));
+  std::vector<size_t> lengths(axes.size(), 0);
+
+  for (const Trial& trial : study.trials) {
+    if (trial.kind != TrialKind::search || trial.point.size() != 3) continue;
+    const double lr = coordinate(trial, names.lr);
+    const double l2 = coordinate(trial, names.l2);
+    const double dropout = coordinate(trial, names.dropout);
+    if (!holds(axes.lr, lr) || !holds(axes.l2, l2) ||
+        !holds(axes.dropout, dropout)) {
+      continue;
+    }
+    const size_t cell =
+        (place_of(axes.lr, lr) * axes.l2.size() + place_of(axes.l2, l2)) *
+            axes.dropout.size() +
+        place_of(axes.dropout, dropout);
+    for (size_t e = 0; e < steps; ++e) {
+      const auto value = value_at(objective, trial, options.epochs[e]);
+      if (!value) break;  // from here on it is at chance
+      if (*value < 0 || *value > 1) {
+        refuse(
+            fmt::format("trial {}: {} is {:g} at step {}, but curves are "
+                        "recorded of a metric between 0 and 1",
+                        trial.id, objective.metric, *value, options.epochs[e]));
+      }
+      curves.values[cell * steps + e] = float(*value);
+      lengths[cell] = std::max(lengths[cell], e + 1);
+    }
+  }
+  for (const size_t length : lengths) {
+    if (length == 0) ++recording.missing;
+    if (length > 0 && length < steps) ++recording.incomplete;
+  }
+  if (recording.missing == axes.size()) {
+    throw Error(ErrorKind::study,
+                fmt::format("no trial has a finite {} at step {}: there is "
+                            "nothing to record",
+                            objective.metric, options.epochs.front()));
+  }
+  return recording;
+}
+
+std::vector<int> default_epochs(int horizon, size_t most) {
+  std::vector<int> epochs;
+  if (static_cast<size_t>(horizon) <= most) {
+    for (int step = 1; step <= horizon; ++step) epochs.push_back(step);
+    return epochs;
+  }
+  const double growth = std::pow(horizon, 1.0 / double(most - 1));
+  double at = 1;
+  for (size_t i = 0; i < most; ++i, at *= growth) {
+    const int step =
+        std::min(horizon, std::max(epochs.empty() ? 1 : epochs.back() + 1,
+                                   static_cast<int>(std::lround(at))));
+    if (epochs.empty() || step > epochs.back()) epochs.push_back(step);
+  }
+  epochs.back() = horizon;
+  return epochs;
+}
+
+}  // namespace dtune
