@@ -34,6 +34,7 @@ struct SimulateOptions {
   std::optional<uint64_t> seed;
   std::string noise;
   std::string spread;
+  bool calibration = false;
   std::string json_file;
   std::string plot_file;
 };
@@ -102,28 +103,35 @@ std::vector<int64_t> parse_budgets(const std::vector<std::string>& texts) {
   return {budgets.begin(), budgets.end()};
 }
 
-void check_scheduler(const std::string& name) {
-  std::vector<std::string> names = {kDefault};
-  for (const NamedKind& kind : scheduler_kinds()) names.push_back(kind.name);
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    fail(fmt::format("--scheduler: unknown scheduler '{}'{} (one of {})", name,
-                     did_you_mean(name, names), fmt::join(names, ", ")));
-  }
+std::vector<std::string> names_of(const std::vector<NamedKind>& kinds) {
+  std::vector<std::string> names;
+  for (const NamedKind& kind : kinds) names.push_back(kind.name);
+  return names;
+}
+
+void check_name(const std::string& what, const std::string& name,
+                const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  fail(fmt::format("--{0}: unknown {0} '{1}'{2} (one of {3})", what, name,
+                   did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 // Every sampler with every scheduler, each pair once.
 std::vector<Contender> contenders_of(const SimulateOptions& options) {
   std::vector<std::string> samplers = split_list(options.samplers);
   std::vector<std::string> schedulers = split_list(options.schedulers);
-  if (samplers.empty()) {
-    for (const NamedKind& kind : sampler_kinds()) samplers.push_back(kind.name);
-  }
+  if (samplers.empty()) samplers = names_of(sampler_kinds());
   if (schedulers.empty()) schedulers = {kDefault};
+  std::vector<std::string> known = names_of(scheduler_kinds());
+  known.emplace_back(kDefault);
+  for (const std::string& scheduler : schedulers) {
+    check_name("scheduler", scheduler, known);
+  }
   std::vector<Contender> contenders;
   for (const std::string& sampler : samplers) {
-    const std::string own = default_scheduler(sampler);
+    check_name("sampler", sampler, names_of(sampler_kinds()));
+    const std::string& own = default_scheduler(sampler);
     for (const std::string& scheduler : schedulers) {
-      check_scheduler(scheduler);
       const std::string& chosen = scheduler == kDefault ? own : scheduler;
       const bool repeated = std::any_of(
           contenders.begin(), contenders.end(), [&](const Contender& other) {
@@ -152,6 +160,7 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
   out.simulation.spread = deviation("--spread", options.spread);
   out.simulation.budgets = common_budgets(options, worlds);
   out.seeds = count("--seeds", options.seeds, 5, 100'000);
+  out.calibration = options.calibration;
   const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
   out.threads = count("--threads", options.threads, cores, 1000);
   if (console.err_terminal && !console.quiet) {
@@ -223,6 +232,8 @@ Action declare_simulate(Arguments& arguments) {
                    "Studies at a time (default: the cores); changes nothing.");
   arguments.option("--seed", options->seed, "N",
                    "Where all seeds start (default: 0).");
+  arguments.flag("--calibration", options->calibration,
+                 "Ask for predictions, and count how many bands hold.");
   arguments.option("--json", options->json_file, "FILE",
                    "Write the table as JSON.", Complete::file);
   arguments.option("--plot", options->plot_file, "FILE",

@@ -40,9 +40,9 @@ std::string by_budget(const std::vector<ContenderStatistics>& rows,
   return text + "\n";
 }
 
-std::string share_wrong(const ContenderStatistics& row) {
-  if (row.cuts == 0) return "";
-  return fmt::format("{:.1f}%", 100.0 * row.cuts_wrong / row.cuts);
+std::string percent(int64_t part, int64_t whole) {
+  if (whole == 0) return "";
+  return fmt::format("{:.1f}%", 100.0 * double(part) / double(whole));
 }
 
 std::string totals(const std::vector<ContenderStatistics>& rows,
@@ -52,6 +52,7 @@ std::string totals(const std::vector<ContenderStatistics>& rows,
       {.header = "trials", .right = true},
       {.header = "cuts", .right = true},
       {.header = "would have won", .right = true},
+      {.header = "in 90% band", .right = true},
       {.header = "seconds", .right = true}};
   std::vector<TableRow> lines;
   for (const ContenderStatistics& row : rows) {
@@ -60,7 +61,8 @@ std::string totals(const std::vector<ContenderStatistics>& rows,
     lines.push_back({{name_of(row.contender)},
                      {fmt::format("{:.1f}", row.trials)},
                      {cuts},
-                     {share_wrong(row)},
+                     {percent(row.cuts_wrong, row.cuts)},
+                     {percent(row.coverage.inside, row.coverage.predictions)},
                      {fmt::format("{:.3f}", row.seconds)}});
   }
   std::string text;

@@ -3,6 +3,8 @@
 #include "simulate/small_world.h"
 #include <doctest/doctest.h>
 
+#include "dtune/simulate/statistics.h"
+
 using namespace dtune;           // NOLINT: a test
 using namespace dtune::testing;  // NOLINT
 
@@ -74,15 +76,42 @@ TEST_CASE("the first study that fails is the one that is told of") {
                        "no tuner for b", Error);
 }
 
-TEST_CASE("each sampler has a scheduler of its own, wrong names get a hint") {
-  CHECK(default_scheduler("random") == "asha");
-  CHECK(default_scheduler("grid") == "fifo");
-  try {
-    default_scheduler("sobbol");
-    FAIL("an unknown sampler was taken");
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::config);
-    CHECK(std::string(error.what()).find("did you mean 'sobol'?") !=
-          std::string::npos);
+namespace {
+
+// Expects 0.6 of everything, give or take.
+class HopefulSampler final : public Sampler {
+ public:
+  std::optional<Proposal> propose(const Study& study, int64_t) override {
+    return Proposal{{{"lr", 0.001 * double(1 + study.trials.size())}}, ""};
   }
+  std::optional<Prediction> predict(const Study&, const Trial&,
+                                    int step) const override {
+    return Prediction{step, 0.6, 0.5, 0.7};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("predictions are compared with what is observed later") {
+  const Worlds worlds = two_worlds();
+  BenchmarkOptions options = options_with(1);
+  options.seeds = 1;
+  options.calibration = true;
+  options.simulation.noise = 0;
+  options.simulation.budgets = {20};
+  options.make_tuner = [](const Recipe& recipe, const TrialWorld& world) {
+    return SimulatedTuner{std::make_unique<HopefulSampler>(),
+                          make_scheduler(recipe, world.steps()),
+                          {}};
+  };
+  const auto runs = run_benchmark(worlds, {{"random", "fifo"}}, options);
+  // Ten trials of two steps, each asked about step 2 after step 1. The rates
+  // .001 .. .010 end at .4 .. .8, linear in the logarithm: .002 at .52, .003 at
+  // .59, .004 at .64, .005 at .68, .006 at .71.
+  CHECK(runs[0].coverage.predictions == 10);
+  CHECK(runs[0].coverage.inside == 4);
+  const auto rows =
+      summarise(runs, worlds, {{"random", "fifo"}}, options.simulation.budgets);
+  CHECK(rows[0].coverage.predictions == 20);
+  CHECK(rows[0].coverage.inside == 8);
 }

@@ -26,7 +26,7 @@ Sample sample(const std::vector<std::vector<double>>& regrets) {
   out.worlds.push_back(make_cube_world(three_rates("t2")));
   for (size_t c = 0; c < regrets.size(); ++c) {
     for (size_t i = 0; i < 4; ++i) {
-      BenchmarkRun run{c, i / 2, int(i % 2), {}, 0.5};
+      BenchmarkRun run{c, i / 2, int(i % 2), {}, {}, 0.5};
       run.result.regret = {regrets[c][i]};
       run.result.trials = 3;
       run.result.cuts = c == 0 ? 2 : 0;

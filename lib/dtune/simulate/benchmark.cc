@@ -1,38 +1,16 @@
 #include "dtune/simulate/benchmark.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
 #include <mutex>
 #include <thread>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
-#include "dtune/base/suggest.h"
-#include "dtune/tuner/factory.h"
 
 namespace dtune {
 namespace {
-
-struct Pairing {
-  const char* sampler;
-  const char* scheduler;
-};
-
-// What ran best with each sampler on recorded curves.
-constexpr Pairing kPairings[] = {
-    {"convlstm", "freeze-thaw"},
-    {"gp", "fifo"},
-    {"tpe", "median"},
-    {"sobol", "asha"},
-    {"halton", "asha"},
-    {"random", "asha"},
-    {"grid", "fifo"},
-};
 
 // The seed of a study: another one in each world, the same for all contenders.
 uint64_t seed_of(const BenchmarkOptions& options, const TrialWorld& world,
@@ -51,7 +29,10 @@ void run_one(const Worlds& worlds, const std::vector<Contender>& contenders,
   const Recipe recipe = simulated_recipe(world, contender.sampler,
                                          contender.scheduler, simulation.seed);
   const SimulatedTuner tuner = options.make_tuner(recipe, world);
-  run.result = simulate(world, recipe, tuner, simulation);
+  CalibrationObserver calibration(world, tuner, simulation);
+  run.result = simulate(world, recipe, tuner, simulation,
+                        options.calibration ? &calibration : nullptr);
+  run.coverage = calibration.coverage();
   run.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
@@ -93,21 +74,6 @@ void work_off(Work& work, std::vector<BenchmarkRun>& runs,
 
 }  // namespace
 
-std::string default_scheduler(const std::string& sampler) {
-  std::vector<std::string> names;
-  for (const NamedKind& kind : sampler_kinds()) names.push_back(kind.name);
-  if (std::find(names.begin(), names.end(), sampler) == names.end()) {
-    throw Error(
-        ErrorKind::config,
-        fmt::format("--sampler: unknown sampler '{}'{} (one of {})", sampler,
-                    did_you_mean(sampler, names), fmt::join(names, ", ")));
-  }
-  for (const Pairing& pairing : kPairings) {
-    if (sampler == pairing.sampler) return pairing.scheduler;
-  }
-  return "fifo";
-}
-
 std::vector<BenchmarkRun> run_benchmark(
     const Worlds& worlds, const std::vector<Contender>& contenders,
     const BenchmarkOptions& options) {
@@ -116,7 +82,7 @@ std::vector<BenchmarkRun> run_benchmark(
   for (size_t c = 0; c < contenders.size(); ++c) {
     for (size_t w = 0; w < worlds.size(); ++w) {
       for (int seed = 0; seed < options.seeds; ++seed) {
-        runs.push_back({c, w, seed, {}, 0});
+        runs.push_back({c, w, seed, {}, {}, 0});
       }
     }
   }

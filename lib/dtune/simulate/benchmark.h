@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dtune/simulate/simulator.h"
+#include "dtune/simulate/calibration.h"
 
 namespace dtune {
 
@@ -17,15 +17,12 @@ struct Contender {
   std::string scheduler;
 };
 
-// Which scheduler suits a sampler best; throws Error(config) with "did you
-// mean" for a sampler that there is none of.
-std::string default_scheduler(const std::string& sampler);
-
 struct BenchmarkOptions {
   SimulationOptions simulation;  // its seed is where those of all studies start
   int seeds = 5;
   int threads = 1;
   MakeTuner make_tuner = make_named_tuner;
+  bool calibration = false;  // ask the tuners for predictions
   // May be empty. Called after each study, by one thread at a time.
   std::function<void(size_t done, size_t all)> progress;
 };
@@ -35,6 +32,7 @@ struct BenchmarkRun {
   size_t world = 0;
   int seed = 0;  // 0, 1, ... seeds - 1
   SimulationResult result;
+  Coverage coverage;   // with BenchmarkOptions::calibration
   double seconds = 0;  // wall clock of the whole study
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "dtune/simulate/simulator.h"
 #include "dtune/tuner/factory.h"
@@ -32,7 +33,10 @@ Recipe simulated_recipe(const TrialWorld& world, const std::string& sampler,
 }
 
 SimulatedTuner make_named_tuner(const Recipe& recipe, const TrialWorld& world) {
-  return {make_sampler(recipe), make_scheduler(recipe, world.steps()), {}};
+  TunerOptions options;
+  options.leave_out = {world.task()};
+  Tuner tuner = make_tuner(recipe, world.steps(), options);
+  return {std::move(tuner.sampler), std::move(tuner.scheduler), {}};
 }
 
 }  // namespace dtune

@@ -43,7 +43,6 @@ class Simulation {
   bool give_work(Slot& slot);
   bool begin_trial(const Point& proposal);
   double duration_of(const Point& point) const;
-  double observe(const Trial& trial, int step) const;
   void finish_step(Slot& slot);
   void settle(Slot& slot, Trial& trial, bool finite);
   void judge(Slot& slot, Trial& trial);
@@ -127,21 +126,13 @@ double Simulation::duration_of(const Point& point) const {
   return std::exp(options_.spread * Rng(seed).normal());
 }
 
-double Simulation::observe(const Trial& trial, int step) const {
-  const double truth = world_.value(trial.point, step);
-  if (options_.noise == 0) return truth;
-  Rng rng(mix_seed(
-      {options_.seed, hash_text("noise"), uint64_t(trial.id), uint64_t(step)}));
-  return truth + options_.noise * rng.normal();
-}
-
 void Simulation::finish_step(Slot& slot) {
   Trial& trial = study_.trial(slot.trial);
   StepReport report;
   report.step = trial.steps() + 1;
   report.sequence = ++result_.steps;
   report.seconds = slot.duration;
-  const double observed = observe(trial, report.step);
+  const double observed = observation(world_, options_, trial, report.step);
   const ObjectiveSpec& objective = study_.recipe.objective;
   report.metrics[objective.metric] =
       objective.goal == Goal::maximize ? observed : -observed;
@@ -253,6 +244,15 @@ SimulationResult Simulation::run() {
 }
 
 }  // namespace
+
+double observation(const TrialWorld& world, const SimulationOptions& options,
+                   const Trial& trial, int step) {
+  const double truth = world.value(trial.point, step);
+  if (options.noise == 0) return truth;
+  Rng rng(mix_seed(
+      {options.seed, hash_text("noise"), uint64_t(trial.id), uint64_t(step)}));
+  return truth + options.noise * rng.normal();
+}
 
 std::vector<int64_t> budgets_of(const SimulationOptions& options, int steps) {
   if (!options.budgets.empty()) return options.budgets;

@@ -45,7 +45,8 @@ struct SimulatedTuner {
 using MakeTuner =
     std::function<SimulatedTuner(const Recipe& recipe, const TrialWorld&)>;
 
-// By the names in the recipe (tuner/factory.h).
+// By the names in the recipe (tuner/factory.h). What is learnt from recorded
+// curves does without the world's task.
 SimulatedTuner make_named_tuner(const Recipe& recipe, const TrialWorld& world);
 
 // Sees everything that happens in one simulated study. The tuner may be asked
@@ -83,6 +84,12 @@ std::vector<int64_t> budgets_of(const SimulationOptions& options, int steps);
 // as many points an axis as give 20 trials or more.
 Recipe simulated_recipe(const TrialWorld& world, const std::string& sampler,
                         const std::string& scheduler, uint64_t seed);
+
+// What a simulation observes of a trial at a step: the world's value and the
+// noise that belongs to the seed, the trial's number and the step. Larger is
+// better; not finite where the trial diverges.
+double observation(const TrialWorld& world, const SimulationOptions& options,
+                   const Trial& trial, int step);
 
 // Deterministic. The study ends when the largest budget is spent, the scheduler
 // finishes or the world has no further trial. REQUIRES: options are in range.

@@ -108,6 +108,8 @@ class Summary {
       out.trials += run.result.trials;
       out.cuts += run.result.cuts;
       out.cuts_wrong += run.result.cuts_wrong;
+      out.coverage.predictions += run.coverage.predictions;
+      out.coverage.inside += run.coverage.inside;
     }
     out.runs = static_cast<int>(each_);
     out.seconds /= static_cast<double>(each_);

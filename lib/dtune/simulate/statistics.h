@@ -31,6 +31,7 @@ struct ContenderStatistics {
   double trials = 0;   // mean number of a study
   int cuts = 0;        // of all runs
   int cuts_wrong = 0;
+  Coverage coverage;  // of all runs
 };
 
 // REQUIRES: `runs` as run_benchmark made them. In the order of `contenders`.

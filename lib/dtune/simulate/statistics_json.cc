@@ -17,6 +17,10 @@ Json by_budget(const ContenderStatistics& row, double BudgetStatistics::*what) {
   return json;
 }
 
+Json share(int64_t part, int64_t whole) {
+  return whole > 0 ? Json(double(part) / double(whole)) : Json(nullptr);
+}
+
 Json row_json(const ContenderStatistics& row, const BenchmarkFacts& facts) {
   Json json = {{"sampler", row.contender.sampler},
                {"scheduler", row.contender.scheduler},
@@ -30,8 +34,9 @@ Json row_json(const ContenderStatistics& row, const BenchmarkFacts& facts) {
                {"trials", row.trials},
                {"cuts", row.cuts},
                {"cuts_wrong", row.cuts_wrong}};
-  json["cuts_wrong_share"] =
-      row.cuts > 0 ? Json(double(row.cuts_wrong) / row.cuts) : Json(nullptr);
+  json["cuts_wrong_share"] = share(row.cuts_wrong, row.cuts);
+  json["predictions"] = row.coverage.predictions;
+  json["in_band_share"] = share(row.coverage.inside, row.coverage.predictions);
   json["seconds"] = row.seconds;
   return json;
 }

@@ -22,7 +22,8 @@ struct BenchmarkFacts {
 // {"rows": [{"sampler", "scheduler", "regret": {"51": 0.1, ...}, "rank": {...},
 //   "median": {...}, "low": {...}, "high": {...}, "seeds", "runs",
 //   "trials" (mean of a study), "cuts", "cuts_wrong", "cuts_wrong_share" (null
-//   without cuts), "seconds" (wall clock of a study)}],
+//   without cuts), "predictions", "in_band_share" (of the predictions; null
+//   without any), "seconds" (wall clock of a study)}],
 //  "curves", "tasks": [...], "seeds", "slots", "noise", "spread", "seed"}
 std::string statistics_json(const std::vector<ContenderStatistics>& rows,
                             const BenchmarkFacts& facts);
