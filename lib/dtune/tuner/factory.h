@@ -9,6 +9,9 @@
 
 namespace dtune {
 
+class ConvLstm;
+class LearntPrior;
+
 struct NamedKind {
   std::string name;
   std::string summary;  // one line for --help and docs
@@ -17,10 +20,34 @@ struct NamedKind {
 const std::vector<NamedKind>& sampler_kinds();
 const std::vector<NamedKind>& scheduler_kinds();
 
-// Throw Error(config): unknown kind or option (with "did you mean"), an option
-// out of range, a sampler that does not fit the space (grid over reals without
-// `points`).
-std::unique_ptr<Sampler> make_sampler(const Recipe& recipe);
+// What tuners may use beside the recipe.
+struct TunerOptions {
+  // Null: what is shipped with the program. Must outlive the tuner.
+  const LearntPrior* prior = nullptr;
+  const ConvLstm* network = nullptr;
+  bool without_network = false;
+  // Recorded data sets that the prior is not to know.
+  std::vector<std::string> leave_out;
+};
+
+struct Tuner {
+  std::unique_ptr<Sampler> sampler;
+  std::unique_ptr<Scheduler> scheduler;
+};
+
+// What the recipe names; a sampler and a scheduler that decide by the surrogate
+// share one. Throws Error(config): unknown kind or option (with "did you
+// mean"), an option out of range, a sampler that does not fit the space (grid
+// over reals without `points`).
+Tuner make_tuner(const Recipe& recipe, int horizon,
+                 const TunerOptions& options = {});
+
+// One of them alone. `horizon` matters to samplers that model curves.
+std::unique_ptr<Sampler> make_sampler(const Recipe& recipe,
+                                      int horizon = kOpenHorizon);
 std::unique_ptr<Scheduler> make_scheduler(const Recipe& recipe, int horizon);
+
+// The scheduler that goes best with a sampler. REQUIRES: a known kind.
+const std::string& default_scheduler(const std::string& sampler);
 
 }  // namespace dtune

@@ -64,8 +64,7 @@ void Search::spread() {
   }
 }
 
-// Each coordinate moves with probability 1/2 (at least about one in three in
-// high dimensions stay), by a normal step of one of several sizes.
+// Half of the coordinates move, by normal steps of one of several sizes.
 void Search::around(const std::vector<Place>& centres) {
   Rng rng(mix_seed({seed_, hash_text("around")}));
   const size_t count = std::min(centres.size(), kCentres);

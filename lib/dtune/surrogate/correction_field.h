@@ -1,0 +1,16 @@
+// The network's answer between its voxels.
+#pragma once
+
+#include <span>
+
+#include "dtune/surrogate/lift.h"
+
+namespace dtune {
+
+// At the frame nearest to `time`: weights and shifts interpolated linearly
+// between voxels, scales in the logarithm. REQUIRES: field is
+// [frame][voxel] of the grid.
+Correction interpolate(const LiftGrid& grid, std::span<const Correction> field,
+                       const CubePoint& point, double time);
+
+}  // namespace dtune

@@ -1,0 +1,44 @@
+// Where the points of a recipe's space lie in the recorded cube.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtune/curves/cube.h"
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+// train.lr, train.l2 or model.dropout.
+bool is_cube_key(const std::string& key);
+
+// What a recipe fixes beside the cube, as far as it says so.
+CubeContext context_of(const Recipe& recipe);
+
+// Between the study's unit cube and physical units. Immutable; thread-safe.
+class CubeMap {
+ public:
+  explicit CubeMap(const Recipe& recipe);
+
+  // What the space does not tune is as the recipe fixes it.
+  CubePoint cube_point(std::span<const double> unit) const;
+  // `unit` with the cube's coordinates in place, at the ends of the recipe's
+  // ranges where the point is outside of them.
+  std::vector<double> unit(const CubePoint& point,
+                           std::vector<double> unit) const;
+
+ private:
+  struct Axis {
+    size_t index = 0;
+    double CubePoint::*member = nullptr;
+    bool logarithm = false;  // the cube has log10 of the value
+    double low = 0;
+    double high = 1;
+    bool log = false;  // the space is uniform in the logarithm
+  };
+  std::vector<Axis> axes_;
+  CubePoint fixed_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dtune/tuner/acquisition.h"
+#include "dtune/tuner/curves.h"
+#include "dtune/tuner/options.h"
+#include "dtune/tuner/step_costs.h"
+#include "dtune/tuner/surrogate_tuner.h"
+
+namespace dtune {
+namespace {
+
+// A trial is not cut before it was seen so often.
+constexpr int kLooksBeforeCut = 3;
+
+class FreezeThawScheduler final : public Scheduler {
+ public:
+  FreezeThawScheduler(std::shared_ptr<SurrogateModel> model, double epsilon)
+      : epsilon_(epsilon), model_(std::move(model)) {}
+
+  Directive next(const Study& study, Sampler& sampler, int64_t decision,
+                 bool may_start) override;
+  Verdict judge(const Study& study, const Trial& trial, bool reached) override;
+  std::vector<std::string> describe_plan(const Recipe& recipe,
+                                         int horizon) const override;
+  std::vector<std::string> explain(const Study& study) const override;
+  std::vector<std::string> explain_trial(const Study& study,
+                                         TrialId trial) const override;
+  std::optional<Prediction> predict(const Study& study, const Trial& trial,
+                                    int step) const override;
+
+ private:
+  struct Choice {
+    const Trial* trial = nullptr;
+    double score = -HUGE_VAL;
+    double chance = 0;
+  };
+  Choice best_paused(const Study& study, const Ambition& ambition) const;
+  Directive resume(const Trial& trial, std::string why) const;
+  Directive start(const Study& study, Sampler::Proposal proposal) const;
+  Directive idle(const Study& study, const char* why) const;
+  Directive finish_off(const Study& study, const Choice& paused) const;
+  double chance_at_horizon(const Trial& trial) const;
+
+  double epsilon_;
+  std::shared_ptr<SurrogateModel> model_;
+};
+
+Directive FreezeThawScheduler::resume(const Trial& trial,
+                                      std::string why) const {
+  Directive d;
+  d.kind = Directive::Kind::resume;
+  d.trial = trial.id;
+  d.target_step = model_->next_step(trial.steps());
+  d.why = std::move(why);
+  return d;
+}
+
+Directive FreezeThawScheduler::start(const Study& /*study*/,
+                                     Sampler::Proposal proposal) const {
+  Directive d;
+  d.kind = Directive::Kind::start;
+  d.point = std::move(proposal.point);
+  d.target_step = model_->ladder().front();
+  d.why = std::move(proposal.why);
+  return d;
+}
+
+Directive FreezeThawScheduler::idle(const Study& study, const char* why) const {
+  Directive d;
+  d.kind = any_active(study) ? Directive::Kind::wait : Directive::Kind::finish;
+  d.why = why;
+  return d;
+}
+
+FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
+    const Study& study, const Ambition& ambition) const {
+  std::vector<const Trial*> trials;
+  std::vector<ModelQuery> queries;
+  for (const Trial& trial : study.trials) {
+    if (trial.kind != TrialKind::search || trial.state != TrialState::paused ||
+        trial.steps() >= model_->horizon()) {
+      continue;
+    }
+    const int until =
+        std::min(model_->horizon(), trial.steps() + ambition.horizon);
+    trials.push_back(&trial);
+    queries.push_back({trial.unit, std::max(model_->next_step(trial.steps()),
+                                            model_->next_step(until - 1))});
+  }
+  Choice choice;
+  if (trials.empty()) return choice;
+  const std::vector<double> chances =
+      model_->log_chance(queries, ambition.share);
+  const StepCosts costs(study);
+  for (size_t i = 0; i < trials.size(); ++i) {
+    const double score = chances[i] - costs.log_relative(trials[i]->unit);
+    if (score > choice.score) {
+      choice = {trials[i], score, std::exp(chances[i])};
+    }
+  }
+  return choice;
+}
+
+// Once nothing may be started: the leader is trained to its end, and whatever
+// may still beat it.
+Directive FreezeThawScheduler::finish_off(const Study& study,
+                                          const Choice& paused) const {
+  const Trial& leader = study.trial(model_->leader().trial);
+  if (leader.state == TrialState::paused &&
+      leader.steps() < model_->horizon()) {
+    return resume(leader, "leads, and is trained to its end");
+  }
+  if (paused.trial != nullptr && chance_at_horizon(*paused.trial) >= epsilon_) {
+    return resume(*paused.trial, "may still beat the leader");
+  }
+  return idle(study, "nothing that is left is likely to beat the leader");
+}
+
+double FreezeThawScheduler::chance_at_horizon(const Trial& trial) const {
+  const ModelQuery query = {trial.unit, model_->horizon()};
+  return std::exp(model_->log_chance({&query, 1}, 0).front());
+}
+
+Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
+                                    int64_t decision, bool may_start) {
+  if (const Trial* trial = interrupted_trial(study)) {
+    Directive d = resume(*trial, "was stopped on the way");
+    d.target_step = std::max(d.target_step, trial->target_step);
+    return d;
+  }
+  model_->update(study);
+  if (model_->empty()) {
+    if (may_start) {
+      if (auto proposal = sampler.propose(study, decision)) {
+        return start(study, *std::move(proposal));
+      }
+    }
+    return idle(study, "nothing was seen yet");
+  }
+  const Ambition ambition =
+      draw_ambition(study.recipe.seed, decision, model_->horizon());
+  const Choice paused = best_paused(study, ambition);
+  if (may_start) {
+    if (auto proposal = sampler.propose(study, decision)) {
+      const std::vector<double> unit =
+          study.recipe.space.encode(proposal->point);
+      const int step =
+          model_->next_step(std::min(ambition.horizon, model_->horizon()) - 1);
+      const ModelQuery query = {unit, step};
+      const double score =
+          model_->log_chance({&query, 1}, ambition.share).front() -
+          StepCosts(study).log_relative(unit);
+      if (score > paused.score) return start(study, *std::move(proposal));
+    }
+  } else {
+    return finish_off(study, paused);
+  }
+  if (paused.trial == nullptr) return idle(study, "no trial is paused");
+  return resume(*paused.trial,
+                fmt::format("P(beats the best within {} steps) = {:.3g}, the "
+                            "largest of all trials",
+                            ambition.horizon, paused.chance));
+}
+
+Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
+                                   bool reached) {
+  Verdict verdict;
+  if (!reached) return verdict;
+  verdict.kind = Verdict::Kind::pause;
+  verdict.reason = Reason::scheduled;
+  verdict.why = "every step is decided anew";
+  const std::vector<int>& ladder = model_->ladder();
+  const auto looks =
+      std::upper_bound(ladder.begin(), ladder.end(), trial.steps()) -
+      ladder.begin();
+  if (looks < kLooksBeforeCut) return verdict;
+  model_->update(study);
+  if (model_->empty() || model_->leader().trial == trial.id) return verdict;
+  const double chance = chance_at_horizon(trial);
+  if (chance >= epsilon_) return verdict;
+  verdict.kind = Verdict::Kind::cut;
+  verdict.reason = Reason::hopeless;
+  verdict.why =
+      fmt::format("P(beats the leader by step {}) = {:.2g}, below {:.2g}",
+                  model_->horizon(), chance, epsilon_);
+  return verdict;
+}
+
+std::vector<std::string> FreezeThawScheduler::describe_plan(
+    const Recipe& /*recipe*/, int /*horizon*/) const {
+  return {
+      fmt::format("trials are looked at after steps {}",
+                  fmt::join(model_->ladder(), ", ")),
+      "each time a slot is free, the trial or new point with the best chance "
+      "of beating the leader gets the next steps",
+      fmt::format("a trial with less than {:.2g} of a chance is cut",
+                  epsilon_)};
+}
+
+std::vector<std::string> FreezeThawScheduler::explain(
+    const Study& study) const {
+  model_->update(study);
+  return {describe_trust(*model_)};
+}
+
+std::vector<std::string> FreezeThawScheduler::explain_trial(const Study& study,
+                                                            TrialId id) const {
+  model_->update(study);
+  if (model_->empty()) return {};
+  const double chance = chance_at_horizon(study.trial(id));
+  return {fmt::format("P(beats the leader, trial {}, by step {}) = {:.2g}",
+                      model_->leader().trial, model_->horizon(), chance)};
+}
+
+std::optional<Prediction> FreezeThawScheduler::predict(const Study& study,
+                                                       const Trial& trial,
+                                                       int step) const {
+  model_->update(study);
+  if (model_->empty()) return std::nullopt;
+  return model_->predict({trial.unit, step});
+}
+
+}  // namespace
+
+std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
+    const Recipe& recipe, std::shared_ptr<SurrogateModel> model) {
+  const OptionReader options("scheduler", "freeze-thaw",
+                             recipe.scheduler.options, {"epsilon"});
+  return std::make_unique<FreezeThawScheduler>(
+      std::move(model), options.real("epsilon", 0, 0.5).value_or(0.02));
+}
+
+}  // namespace dtune

@@ -1,0 +1,46 @@
+#include "dtune/tuner/metric_scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace dtune {
+namespace {
+
+constexpr double kTop = 0.87;
+constexpr double kSpread = 0.12;
+constexpr double kLowest = -30;  // spreads below the best
+
+bool within_unit(double value) { return value >= 0 && value <= 1; }
+
+}  // namespace
+
+MetricScale::MetricScale(const ObjectiveSpec& objective,
+                         std::span<const double> values) {
+  identity_ = objective.goal == Goal::maximize &&
+              std::all_of(values.begin(), values.end(), within_unit);
+  if (identity_ || values.empty()) return;
+  std::vector<double> sorted(values.begin(), values.end());
+  const auto middle =
+      sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  best_ = *std::max_element(sorted.begin(), sorted.end());
+  // One value, or equal ones: a tenth of its size is as good a guess as any.
+  const double size = std::max(std::abs(best_), 1e-12);
+  spread_ = std::max(best_ - *middle, (values.size() < 3 ? 0.1 : 1e-9) * size);
+}
+
+bool MetricScale::covers(double value) const {
+  return !identity_ || within_unit(value);
+}
+
+double MetricScale::to_model(double value) const {
+  if (identity_) return value;
+  return kTop + kSpread * std::max((value - best_) / spread_, kLowest);
+}
+
+double MetricScale::to_metric(double y) const {
+  return identity_ ? y : best_ + spread_ * (y - kTop) / kSpread;
+}
+
+}  // namespace dtune

@@ -1,0 +1,69 @@
+#include "dtune/tuner/step_costs.h"
+
+#include <cmath>
+
+#include <Eigen/Dense>
+
+namespace dtune {
+namespace {
+
+constexpr double kSameCost = 0.1;  // deviation of the logarithm
+constexpr double kRidge = 0.3;     // of each coordinate's sum of squares
+constexpr size_t kFewest = 4;
+
+struct Cost {
+  const Trial* trial;
+  double log_seconds;
+};
+
+std::vector<Cost> costs_of(const Study& study) {
+  std::vector<Cost> costs;
+  for (const Trial& trial : study.trials) {
+    if (trial.kind != TrialKind::search || trial.curve.empty()) continue;
+    double seconds = 0;
+    for (const StepReport& report : trial.curve) {
+      seconds += report.seconds + report.checkpoint_seconds;
+    }
+    seconds /= double(trial.curve.size());
+    if (seconds > 0 && std::isfinite(seconds)) {
+      costs.push_back({&trial, std::log(seconds)});
+    }
+  }
+  return costs;
+}
+
+}  // namespace
+
+StepCosts::StepCosts(const Study& study) {
+  const std::vector<Cost> costs = costs_of(study);
+  const size_t d = study.recipe.space.dimensions();
+  if (costs.size() < kFewest || d == 0) return;
+  const auto n = static_cast<Eigen::Index>(costs.size());
+  Eigen::MatrixXd x(n, static_cast<Eigen::Index>(d));
+  Eigen::VectorXd y(n);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const Cost& cost = costs[static_cast<size_t>(i)];
+    x.row(i) = Eigen::Map<const Eigen::RowVectorXd>(
+        cost.trial->unit.data(), static_cast<Eigen::Index>(d));
+    y[i] = cost.log_seconds;
+  }
+  y.array() -= y.mean();
+  if (std::sqrt(y.squaredNorm() / double(n)) < kSameCost) return;
+  const Eigen::RowVectorXd centre = x.colwise().mean();
+  x.rowwise() -= centre;
+  Eigen::MatrixXd gram = x.transpose() * x;
+  gram.diagonal().array() += kRidge;
+  const Eigen::VectorXd slope = gram.ldlt().solve(x.transpose() * y);
+  slope_.assign(slope.data(), slope.data() + slope.size());
+  centre_.assign(centre.data(), centre.data() + centre.size());
+}
+
+double StepCosts::log_relative(std::span<const double> unit) const {
+  double sum = 0;
+  for (size_t i = 0; i < slope_.size(); ++i) {
+    sum += slope_[i] * (unit[i] - centre_[i]);
+  }
+  return sum;
+}
+
+}  // namespace dtune

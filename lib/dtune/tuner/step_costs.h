@@ -1,0 +1,27 @@
+// What a step costs at a point, learnt from the steps so far.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "dtune/study/study.h"
+
+namespace dtune {
+
+// A ridge regression of the logarithm of a trial's mean seconds a step
+// (checkpoint included) on its place in the unit cube. Where all steps take
+// about as long (within a tenth), every point costs the same, so that the
+// clock's noise changes no decision.
+class StepCosts {
+ public:
+  explicit StepCosts(const Study& study);
+
+  // ln of the expected seconds of a step, over the mean of the trials.
+  double log_relative(std::span<const double> unit) const;
+
+ private:
+  std::vector<double> slope_;  // empty: every point costs the same
+  std::vector<double> centre_;
+};
+
+}  // namespace dtune

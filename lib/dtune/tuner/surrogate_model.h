@@ -1,0 +1,134 @@
+// What a study's own reports and the recorded studies of others say together
+// about points that were not tried and steps that were not trained.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtune/study/study.h"
+#include "dtune/study/tuner.h"
+#include "dtune/surrogate/correction.h"
+#include "dtune/surrogate/process.h"
+#include "dtune/tuner/cube_map.h"
+#include "dtune/tuner/metric_scale.h"
+#include "dtune/tuner/surrogate_state.h"
+
+namespace dtune {
+
+class ConvLstm;
+
+// What a model is made of.
+struct SurrogateParts {
+  // Null where nothing recorded fits: the plain process alone.
+  std::shared_ptr<const CubePrior> prior;
+  const ConvLstm* network = nullptr;  // null: no correction; must outlive it
+  bool learnt = true;                 // the learnt process uncorrected
+  bool plain = true;                  // the process without a prior
+};
+
+// A point after `step` steps.
+struct ModelQuery {
+  std::vector<double> unit;
+  int step = 1;
+};
+
+// One way of predicting, and the trust that it has earned.
+struct MemberTrust {
+  std::string name;   // "convlstm", "learnt", "plain"
+  double weight = 0;  // sums to 1 over the members
+};
+
+// Steps at which trials are looked at: shares 1/51, 2/51, 4/51, 7/51, 13/51,
+// 22/51, 34/51 of the horizon, each a whole step, and the horizon.
+std::vector<int> make_ladder(int horizon);
+
+// Brings itself up to date with a study, report by report in the order of their
+// arrival, so that what it predicts depends on the study alone and not on when
+// it was asked. Not thread-safe.
+//
+// Members: the freeze-thaw process with the learnt prior, the same corrected by
+// the ConvLSTM, and the process without a prior. Before a report is taken in,
+// each member's predictive density of it counts towards its trust,
+//   w_k ~ prior_k exp(sum ln p_k),
+// older reports fading (Herbster and Warmuth 1998, doi 10.1023/A:1007424614876,
+// call this a fixed share), so a study unlike the recorded ones loses little.
+class SurrogateModel {
+ public:
+  SurrogateModel(const Recipe& recipe, int horizon, SurrogateParts parts);
+  ~SurrogateModel();
+
+  // Takes in what is new. Where a trial was begun anew, starts over.
+  void update(const Study& study);
+
+  const std::vector<int>& ladder() const { return ladder_; }
+  // The first step of the ladder above `step`; the horizon at least.
+  int next_step(int step) const;
+  int horizon() const { return ladder_.back(); }
+
+  // Nothing was observed yet.
+  bool empty() const { return taken_in_.empty(); }
+
+  // ln P(metric at the query > best + ambition (1 - best)), by all members;
+  // best is the leader's expected value. Points being trained now are taken to
+  // end as expected, broken ones as the worst seen. REQUIRES: !empty().
+  std::vector<double> log_chance(std::span<const ModelQuery> queries,
+                                 double ambition);
+
+  // The observed step with the best expected value. REQUIRES: !empty().
+  Leader leader();
+
+  // Mean and 90% band of the metric as it would be reported, in its own units.
+  // REQUIRES: !empty().
+  Prediction predict(const ModelQuery& query);
+  // The probability that a report is below `value`.
+  double cumulative(const ModelQuery& query, double value);
+
+  std::vector<MemberTrust> trust() const;
+
+  // The point that recorded studies like best; parameters that they do not know
+  // are 1/2. Empty without a prior.
+  std::optional<std::vector<double>> prior_best() const;
+
+ private:
+  void start_over();
+  void fresh_members();
+  void collect(const Study& study, std::vector<SurrogateReport>& fresh);
+  void take(const SurrogateReport& report);
+  void observe(const SurrogateReport& report);
+  void thin_out();
+  void score(const ProcessObservation& observation);
+  void note_unfinished(const Study& study);
+  ProcessInput input(std::span<const double> unit, int step) const;
+  std::vector<ProcessInput> inputs(std::span<const ModelQuery> queries) const;
+
+  // surrogate_view.cc
+  SurrogateView& view();
+  const std::vector<Correction>& corrections();
+  Correction correction(const SurrogateMember& member, const ProcessInput& at);
+  double cumulative_at(const ProcessInput& at, double y);
+
+  const SearchSpace space_;
+  const ObjectiveSpec objective_;
+  const CubeMap cube_map_;
+  const bool open_;  // the trials have no common horizon
+  const SurrogateParts parts_;
+  std::vector<int> ladder_;
+  std::vector<ProcessDimension> dimensions_;
+
+  std::vector<FreezeThawProcess> processes_;
+  std::vector<int> since_fit_;  // by process
+  std::vector<SurrogateMember> members_;
+  MetricScale scale_;
+  std::vector<SurrogateReport> taken_in_;
+  std::vector<Observed> observed_;    // thinned out where there are many
+  std::vector<int> steps_taken_;      // by trial
+  std::vector<uint64_t> seeds_seen_;  // by trial
+  std::vector<ModelQuery> pending_;
+  std::vector<ModelQuery> broken_;
+  std::unique_ptr<SurrogateView> view_;  // of the present state, once asked for
+};
+
+}  // namespace dtune

@@ -1,0 +1,175 @@
+// The samplers that propose by the surrogate.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "dtune/base/random.h"
+#include "dtune/tuner/acquisition.h"
+#include "dtune/tuner/candidates.h"
+#include "dtune/tuner/prior.h"
+#include "dtune/tuner/surrogate_tuner.h"
+
+namespace dtune {
+namespace {
+
+using Units = std::vector<std::vector<double>>;
+
+constexpr size_t kUniform = 200;
+constexpr size_t kGrid = 80;
+constexpr size_t kLocal = 60;
+// More dimensions are more room.
+constexpr size_t kMoreADimension = 40;
+
+// Corners and faces matter: the best values often lie on them.
+std::vector<double> grid_point(size_t d, Rng& rng) {
+  constexpr uint64_t kLevels[] = {7, 6, 4};
+  std::vector<double> unit(d);
+  for (size_t i = 0; i < d; ++i) {
+    const uint64_t levels = kLevels[i % 3];
+    unit[i] = double(rng.below(levels)) / double(levels - 1);
+  }
+  return unit;
+}
+
+std::vector<double> neighbour(std::span<const double> centre, Rng& rng) {
+  const double scale = 0.05 * std::pow(4.0, rng.uniform());  // .05 to .2
+  std::vector<double> unit(centre.begin(), centre.end());
+  // Beyond a handful of dimensions a point that moves in all is nowhere near.
+  const double moved = std::min(1.0, 4.0 / double(unit.size()));
+  for (double& u : unit) {
+    if (rng.uniform() < moved) {
+      u = std::clamp(u + scale * rng.normal(), 0.0, 1.0);
+    }
+  }
+  return unit;
+}
+
+class SurrogateSampler final : public Sampler {
+ public:
+  SurrogateSampler(const Recipe& recipe, std::shared_ptr<SurrogateModel> model)
+      : prior_(recipe.space), model_(std::move(model)) {}
+
+  std::optional<Proposal> propose(const Study& study,
+                                  int64_t decision) override;
+  std::vector<std::string> explain(const Study& study) const override;
+
+ private:
+  struct Candidate {
+    Point point;
+    std::vector<double> unit;
+  };
+  std::vector<Candidate> candidates(const Study& study, Rng& rng) const;
+  std::optional<Proposal> first(const Study& study) const;
+
+  Prior prior_;
+  std::shared_ptr<SurrogateModel> model_;
+};
+
+// Points of the space that are free.
+std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
+    const Study& study, Rng& rng) const {
+  const SearchSpace& space = study.recipe.space;
+  const size_t d = space.dimensions();
+  const size_t more = d > 3 ? (d - 3) * kMoreADimension : 0;
+  std::vector<Candidate> result;
+  const auto add = [&](const std::vector<double>& unit) {
+    Point point = space.decode(unit);
+    if (!space.satisfies(point) || is_taken(study, point)) return;
+    std::vector<double> snapped = space.encode(point);
+    result.push_back({std::move(point), std::move(snapped)});
+  };
+  std::vector<double> unit(d);
+  for (size_t i = 0; i < kUniform + more; ++i) {
+    for (double& u : unit) u = rng.uniform();
+    if (i % 2 == 0) prior_.warp(unit);
+    add(unit);
+  }
+  for (size_t i = 0; i < kGrid; ++i) add(grid_point(d, rng));
+  const std::vector<double>& centre = study.trial(model_->leader().trial).unit;
+  for (size_t i = 0; i < kLocal + more; ++i) add(neighbour(centre, rng));
+  if (result.empty()) {
+    if (auto free = any_free_point(study, rng())) add(space.encode(*free));
+  }
+  return result;
+}
+
+// Before anything was seen: where the user, or what was recorded, expects the
+// best; further slots get points around it.
+std::optional<Sampler::Proposal> SurrogateSampler::first(
+    const Study& study) const {
+  std::vector<double> best = model_->prior_best().value_or(
+      std::vector<double>(study.recipe.space.dimensions(), 0.5));
+  prior_.move_to_mode(best);
+  const std::string why = prior_.empty() && model_->prior_best()
+                              ? "the best point of recorded studies"
+                              : "where the best is expected";
+  auto point = first_free_point(
+      study,
+      [&](int64_t i) {
+        if (i == 0) return best;
+        Rng rng(mix_seed({study.recipe.seed, hash_text("first"), uint64_t(i)}));
+        if (i % 2 == 1) return neighbour(best, rng);
+        std::vector<double> unit(best.size());
+        for (double& u : unit) u = rng.uniform();
+        return unit;
+      },
+      study.recipe.seed);
+  if (!point) return std::nullopt;
+  return Proposal{*std::move(point), why};
+}
+
+std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
+                                                           int64_t decision) {
+  model_->update(study);
+  if (model_->empty()) return first(study);
+  Rng rng(mix_seed(
+      {study.recipe.seed, hash_text("candidates"), uint64_t(decision)}));
+  std::vector<Candidate> free = candidates(study, rng);
+  if (free.empty()) return std::nullopt;
+  const Ambition ambition =
+      draw_ambition(study.recipe.seed, decision, model_->horizon());
+  const int step =
+      model_->next_step(std::min(ambition.horizon, model_->horizon()) - 1);
+  std::vector<ModelQuery> queries;
+  for (const Candidate& c : free) queries.push_back({c.unit, step});
+  std::vector<double> chances = model_->log_chance(queries, ambition.share);
+  const std::vector<double> promise = chances;
+  if (!prior_.empty()) {
+    // Hvarfner et al. 2022, "piBO", arXiv 2204.11051, eq. 6, with beta = 10.
+    const double weight = 10.0 / double(1 + proposals_so_far(study));
+    for (size_t i = 0; i < free.size(); ++i) {
+      chances[i] += weight * prior_.log_density(free[i].unit);
+    }
+  }
+  const auto best = static_cast<size_t>(
+      std::max_element(chances.begin(), chances.end()) - chances.begin());
+  return Proposal{
+      std::move(free[best].point),
+      fmt::format("P(beats the best at step {}) = {:.3g}, the largest of {} "
+                  "new points",
+                  step, std::exp(promise[best]), free.size())};
+}
+
+std::vector<std::string> SurrogateSampler::explain(const Study& study) const {
+  model_->update(study);
+  return {describe_trust(*model_)};
+}
+
+}  // namespace
+
+std::string describe_trust(const SurrogateModel& model) {
+  std::string text;
+  for (const MemberTrust& m : model.trust()) {
+    text += fmt::format("{}{} {:.0f}%", text.empty() ? "trusts " : ", ", m.name,
+                        100 * m.weight);
+  }
+  return text;
+}
+
+std::unique_ptr<Sampler> make_surrogate_sampler(
+    const Recipe& recipe, std::shared_ptr<SurrogateModel> model) {
+  return std::make_unique<SurrogateSampler>(recipe, std::move(model));
+}
+
+}  // namespace dtune

@@ -1,0 +1,52 @@
+// The parts of a SurrogateModel's state. A private header.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtune/study/study.h"
+#include "dtune/surrogate/lift.h"
+#include "dtune/surrogate/process.h"
+
+namespace dtune {
+
+// A report on the ladder, as taken in.
+struct SurrogateReport {
+  TrialId trial = 0;
+  int step = 0;
+  int64_t sequence = 0;
+  double value = 0;  // larger is better, the metric's own units
+  ProcessInput input;
+};
+
+struct SurrogateMember {
+  std::string name;
+  size_t process = 0;
+  bool corrected = false;  // by the network
+  double log_weight = 0;
+};
+
+// What the processes have seen.
+struct Observed {
+  ProcessObservation observation;
+  TrialId trial = 0;
+  int step = 0;
+};
+
+// A trial's step that is held for the best.
+struct Leader {
+  TrialId trial = 0;
+  int step = 0;
+};
+
+// The state after the last update, with what is still to come imagined.
+struct SurrogateView {
+  std::vector<FreezeThawProcess> processes;
+  std::vector<double> best;  // expected z of the leader, by process
+  // The network's answer, [frame][voxel] of the grid, once asked for.
+  std::unique_ptr<LiftGrid> grid;
+  std::vector<Correction> corrections;
+};
+
+}  // namespace dtune

@@ -1,0 +1,33 @@
+// The sampler and the scheduler that decide by a SurrogateModel. They share
+// one, so that it is fitted once.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "dtune/study/tuner.h"
+#include "dtune/tuner/surrogate_model.h"
+
+namespace dtune {
+
+// Proposes the free point with the best chance of beating the leader within a
+// horizon drawn for the decision (acquisition.h), among points drawn uniformly,
+// on a coarse grid and around the leader. A user's prior shifts the choice.
+std::unique_ptr<Sampler> make_surrogate_sampler(
+    const Recipe& recipe, std::shared_ptr<SurrogateModel> model);
+
+// Freeze-thaw (Swersky et al. 2014, arXiv 1406.3896): each time a slot is free,
+// the paused trial or the sampler's new point with the best chance, at equal
+// cost, of beating the leader within the decision's horizon is trained to the
+// next step of the ladder and paused again. Deviations: the chance is that of
+// MFPI-random (acquisition.h); trials whose steps take longer than others' must
+// promise more in proportion; a trial is cut once its chance of beating the
+// leader by the horizon is below `epsilon` (option; default 0.02) or of getting
+// better itself ("stalled").
+std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
+    const Recipe& recipe, std::shared_ptr<SurrogateModel> model);
+
+// "trusts convlstm 71%, learnt 25%, plain 4%".
+std::string describe_trust(const SurrogateModel& model);
+
+}  // namespace dtune

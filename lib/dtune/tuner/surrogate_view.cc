@@ -1,0 +1,162 @@
+// SurrogateModel's predictions.
+#include <algorithm>
+#include <cmath>
+
+#include "dtune/base/error.h"
+#include "dtune/surrogate/conv_lstm.h"
+#include "dtune/surrogate/correction_field.h"
+#include "dtune/surrogate/lift.h"
+#include "dtune/tuner/surrogate_model.h"
+#include "dtune/tuner/surrogate_state.h"
+
+namespace dtune {
+namespace {
+
+double log_sum_exp(double a, double b) {
+  const double top = std::max(a, b);
+  if (std::isinf(top)) return top;
+  return top + std::log(std::exp(a - top) + std::exp(b - top));
+}
+
+// Members below this share change nothing.
+constexpr double kNegligible = 1e-3;
+
+}  // namespace
+
+SurrogateView& SurrogateModel::view() {
+  if (view_) return *view_;
+  auto view = std::make_unique<SurrogateView>();
+  std::vector<ProcessInput> seen;
+  double worst = HUGE_VAL;
+  for (const Observed& o : observed_) {
+    seen.push_back(o.observation.input);
+    worst = std::min(worst, o.observation.value);
+  }
+  for (const FreezeThawProcess& process : processes_) {
+    view->processes.push_back(process.copy());
+    FreezeThawProcess& copy = view->processes.back();
+    for (const ProcessInput& at : inputs(broken_)) copy.observe({at, worst});
+    copy.imagine(inputs(pending_));
+    double best = -HUGE_VAL;
+    for (const Gaussian& g : process.predict(seen)) {
+      best = std::max(best, g.mean);
+    }
+    view->best.push_back(best);
+  }
+  view_ = std::move(view);
+  return *view_;
+}
+
+// By the process that the most trusted member is built on.
+Leader SurrogateModel::leader() {
+  DTUNE_CHECK(!empty());
+  const SurrogateMember& member = *std::max_element(
+      members_.begin(), members_.end(),
+      [](const auto& a, const auto& b) { return a.log_weight < b.log_weight; });
+  std::vector<ProcessInput> seen;
+  for (const Observed& o : observed_) seen.push_back(o.observation.input);
+  const std::vector<Gaussian> g = processes_[member.process].predict(seen);
+  size_t best = 0;
+  for (size_t i = 1; i < g.size(); ++i) {
+    if (g[i].mean > g[best].mean) best = i;
+  }
+  return {observed_[best].trial, observed_[best].step};
+}
+
+const std::vector<Correction>& SurrogateModel::corrections() {
+  SurrogateView& now = view();
+  if (!now.corrections.empty()) return now.corrections;
+  // Coordinates that the cube does not know are the best trial's.
+  const auto best = std::max_element(
+      observed_.begin(), observed_.end(), [](const auto& a, const auto& b) {
+        return a.observation.value < b.observation.value;
+      });
+  const std::vector<double> rest = best->observation.input.unit;
+  now.grid = std::make_unique<LiftGrid>(
+      parts_.prior->axes(),
+      [&](const CubePoint& point) { return cube_map_.unit(point, rest); });
+  std::vector<ProcessObservation> observations;
+  for (const Observed& o : observed_) observations.push_back(o.observation);
+  now.corrections = parts_.network->correct(
+      lift(now.processes.front(), *now.grid, observations, inputs(pending_)));
+  return now.corrections;
+}
+
+// The network's answer between voxels and frames: interpolated, scales in the
+// logarithm.
+Correction SurrogateModel::correction(const SurrogateMember& member,
+                                      const ProcessInput& at) {
+  if (!member.corrected) return kHeavyTails;
+  const std::vector<Correction>& field = corrections();
+  return interpolate(*view().grid, field, at.cube, at.time);
+}
+
+std::vector<double> SurrogateModel::log_chance(
+    std::span<const ModelQuery> queries, double ambition) {
+  DTUNE_CHECK(!empty());
+  SurrogateView& now = view();
+  const std::vector<ProcessInput> at = inputs(queries);
+  const std::vector<MemberTrust> weights = trust();
+  std::vector<std::vector<Gaussian>> predicted(processes_.size());
+  std::vector<double> result(queries.size(), -HUGE_VAL);
+  for (size_t k = 0; k < members_.size(); ++k) {
+    if (weights[k].weight < kNegligible) continue;
+    const size_t p = members_[k].process;
+    const FreezeThawProcess& process = now.processes[p];
+    if (predicted[p].empty()) predicted[p] = process.predict(at);
+    const double best = process.warp().inverse(now.best[p]);
+    const double threshold = process.warp()(best + ambition * (1 - best));
+    const double log_weight = std::log(weights[k].weight);
+    for (size_t j = 0; j < at.size(); ++j) {
+      const Gaussian& g = predicted[p][j];
+      const double z = (threshold - g.mean) / std::sqrt(g.variance);
+      result[j] = log_sum_exp(
+          result[j],
+          log_weight + log_upper_tail(correction(members_[k], at[j]), z));
+    }
+  }
+  return result;
+}
+
+double SurrogateModel::cumulative_at(const ProcessInput& at, double y) {
+  SurrogateView& now = view();
+  const std::vector<MemberTrust> weights = trust();
+  double sum = 0;
+  for (size_t k = 0; k < members_.size(); ++k) {
+    if (weights[k].weight < kNegligible) continue;
+    const FreezeThawProcess& process = now.processes[members_[k].process];
+    const Gaussian g = process.predict({&at, 1}).front();
+    const double deviation =
+        std::sqrt(g.variance + process.noise() * process.noise());
+    const double z = (process.warp()(y) - g.mean) / deviation;
+    sum += weights[k].weight *
+           (1 - std::exp(log_upper_tail(correction(members_[k], at), z)));
+  }
+  return std::clamp(sum, 0.0, 1.0);
+}
+
+double SurrogateModel::cumulative(const ModelQuery& query, double value) {
+  return cumulative_at(input(query.unit, query.step), scale_.to_model(value));
+}
+
+Prediction SurrogateModel::predict(const ModelQuery& query) {
+  DTUNE_CHECK(!empty());
+  const ProcessInput at = input(query.unit, query.step);
+  const Warp& warp = view().processes.front().warp();
+  const auto quantile = [&](double p) {
+    double low = warp.top - 30 * warp.scale;
+    double high = warp.top + 3 * warp.scale;
+    for (int i = 0; i < 40; ++i) {
+      const double middle = (low + high) / 2;
+      (cumulative_at(at, middle) < p ? low : high) = middle;
+    }
+    return scale_.to_metric((low + high) / 2);
+  };
+  const double sign = objective_.goal == Goal::maximize ? 1 : -1;
+  Prediction p = {query.step, sign * quantile(0.5), sign * quantile(0.05),
+                  sign * quantile(0.95)};
+  if (p.low > p.high) std::swap(p.low, p.high);
+  return p;
+}
+
+}  // namespace dtune
