@@ -236,7 +236,7 @@ TEST_CASE("weights that have gone wild give heavy tails") {
 }
 
 TEST_CASE("two hundred steps lower the loss of four samples clearly") {
-  ConvLstm network(kSmall, 14);
+  ConvLstm network({.hidden = 4, .head = 16}, 14);
   const std::vector<LiftedSample> samples = {
       lifted_sample(1, 3), lifted_sample(2, 3), lifted_sample(3, 3),
       lifted_sample(4, 3)};

@@ -51,8 +51,8 @@ void spread_gradient(int hidden, const std::vector<float>& dinputs,
     const size_t final_at = (last + i % kGridVoxels) * hidden;
     add_to(from, hidden, &dhidden1[final_at]);
     add_to(from + hidden, hidden, &dhidden2[final_at]);
-    add_to(from + 2 * hidden, hidden, &dhidden1[i * hidden]);
-    add_to(from + 3 * hidden, hidden, &dhidden2[i * hidden]);
+    add_to(from + size_t{2} * hidden, hidden, &dhidden1[i * hidden]);
+    add_to(from + size_t{3} * hidden, hidden, &dhidden2[i * hidden]);
   }
 }
 

@@ -56,7 +56,7 @@ void run_cell(int hidden, const float* gates, const float* before, float* cell,
   for (int v = 0; v < kGridVoxels; ++v) {
     const float* i = gates + size_t{4} * v * hidden;
     const float* f = i + hidden;
-    const float* g = i + 3 * hidden;
+    const float* g = f + size_t{2} * hidden;
     const size_t at = size_t{1} * v * hidden;
     for (int c = 0; c < hidden; ++c) {
       cell[at + c] = f[c] * before[at + c] + i[c] * g[c];

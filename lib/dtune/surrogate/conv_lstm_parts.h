@@ -33,7 +33,8 @@ inline Voxel voxel_at(int voxel) {
 inline size_t study_place(int place) {
   const Voxel at = voxel_at(place % kGridVoxels);
   const int in_frame = (at.lr * kGridL2 + at.l2) * kGridDropout + at.dropout;
-  return static_cast<size_t>(place / kGridVoxels * kGridVoxels + in_frame);
+  const int frame = place / kGridVoxels;
+  return size_t{kGridVoxels} * frame + in_frame;
 }
 
 // ---- Features. ----
