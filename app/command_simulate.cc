@@ -28,6 +28,7 @@ struct SimulateOptions {
   std::vector<std::string> schedulers;
   std::vector<std::string> tasks;
   std::vector<std::string> budgets;
+  std::vector<std::string> context;
   std::optional<uint64_t> seeds;
   std::optional<uint64_t> slots;
   std::optional<uint64_t> threads;
@@ -175,7 +176,8 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
 
 int simulate_curves(const Console& console, const SimulateOptions& options) {
   const std::vector<Contender> contenders = contenders_of(options);
-  Worlds worlds = read_worlds(options.curves, console);
+  Worlds worlds = read_worlds(
+      options.curves, parse_context(split_list(options.context)), console);
   choose_tasks(split_list(options.tasks), worlds);
   const BenchmarkOptions benchmark =
       benchmark_options(options, worlds, console);
@@ -228,6 +230,9 @@ Action declare_simulate(Arguments& arguments) {
                    "Budgets (default: 1, 2, 4, 8, 12, 20 trainings).");
   arguments.option("--task", options->tasks, "T,U",
                    "Only these tasks of the file.");
+  arguments.option("--context", options->context, "K=V,..",
+                   "What the curves' file does not say of them: batch_size, "
+                   "width, momentum, depth.");
   arguments.option("--threads", options->threads, "N",
                    "Studies at a time (default: the cores); changes nothing.");
   arguments.option("--seed", options->seed, "N",

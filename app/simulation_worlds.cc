@@ -1,6 +1,7 @@
 #include "app/simulation_worlds.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "app/study_loader.h"
@@ -32,14 +33,59 @@ Worlds read_study(const std::string& name, const Console& console) {
   return worlds;
 }
 
+std::optional<double>& context_entry(CubeContext& context,
+                                     const std::string& name) {
+  if (name == "batch_size") return context.batch_size;
+  if (name == "width") return context.width;
+  if (name == "momentum") return context.momentum;
+  if (name == "depth") return context.depth;
+  const std::vector<std::string> names = {"batch_size", "width", "momentum",
+                                          "depth"};
+  throw Error(
+      ErrorKind::config,
+      fmt::format("dtune simulate: --context: unknown name '{}'{} (one "
+                  "of {})",
+                  name, did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+// Fills in what is not known.
+void complete(CubeContext& context, const CubeContext& said) {
+  if (!context.batch_size) context.batch_size = said.batch_size;
+  if (!context.width) context.width = said.width;
+  if (!context.momentum) context.momentum = said.momentum;
+  if (!context.depth) context.depth = said.depth;
+}
+
 }  // namespace
 
-Worlds read_worlds(const std::string& name, const Console& console) {
+CubeContext parse_context(const std::vector<std::string>& words) {
+  CubeContext context;
+  for (const std::string& word : words) {
+    const size_t sign = std::min(word.find('='), word.size());
+    const std::string text = word.substr(std::min(sign + 1, word.size()));
+    double number = 0;
+    const auto [end, code] =
+        std::from_chars(text.data(), text.data() + text.size(), number);
+    if (code != std::errc() || end != text.data() + text.size() ||
+        !(number >= 0 && number <= 1e6)) {
+      throw Error(ErrorKind::config,
+                  fmt::format("dtune simulate: --context: '{}' is no size "
+                              "(NAME=NUMBER, e.g. batch_size=64)",
+                              word));
+    }
+    context_entry(context, word.substr(0, sign)) = number;
+  }
+  return context;
+}
+
+Worlds read_worlds(const std::string& name, const CubeContext& context,
+                   const Console& console) {
   if (std::filesystem::path(name).extension() != ".npz") {
     return read_study(name, console);
   }
   Worlds worlds;
   for (RecordedCurves& curves : read_curves(name)) {
+    complete(curves.context, context);
     worlds.push_back(make_cube_world(std::move(curves)));
   }
   return worlds;

@@ -10,10 +10,16 @@
 
 namespace dtune {
 
+// "batch_size=64,width=256,momentum=0.9,depth=3", any of them, as words. Throws
+// Error(config) for other names (with "did you mean") and values.
+CubeContext parse_context(const std::vector<std::string>& words);
+
 // The curves of an NPZ archive (curves/curves_file.h), or the trials of the
-// study of that name (find_database). Says on stderr what a study lacks. Throws
+// study of that name (find_database). `context` is that of curves whose file
+// does not say it. Says on stderr what a study lacks. Throws
 // as read_curves, find_database, load_study and make_table_world do.
-Worlds read_worlds(const std::string& name, const Console& console);
+Worlds read_worlds(const std::string& name, const CubeContext& context,
+                   const Console& console);
 
 // In the order of the worlds, each once.
 std::vector<std::string> tasks_of(const Worlds& worlds);

@@ -82,7 +82,8 @@ TEST_CASE("simulate takes chosen tasks, budgets and each one's own scheduler") {
   SimulatePlace place;
   const Outcome outcome =
       place.simulate({"--sampler", "halton,grid", "--task", "lungs", "--budget",
-                      "3,9", "--json", "out.json", "--seeds", "1"});
+                      "3,9", "--context", "batch_size=64,width=8,depth=2",
+                      "--json", "out.json", "--seeds", "1"});
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   const auto json = nlohmann::json::parse(place.read("out.json"));
   CHECK(json["tasks"] == nlohmann::json({"lungs"}));
@@ -125,6 +126,9 @@ TEST_CASE("simulate explains what it cannot take") {
   CHECK(contains(error({"--slots", "0"}), "--slots: 0 is out of range"));
   CHECK(contains(error({"--threads", "0"}), "--threads: 0 is out of range"));
   CHECK(contains(error({"--seeds", "0"}), "--seeds: 0 is out of range"));
+  CHECK(contains(error({"--context", "widht=3"}), "did you mean 'width'?"));
+  CHECK(contains(error({"--context", "width"}), "'width' is no size"));
+  CHECK(contains(error({"--context", "width=nan"}), "is no size"));
   CHECK(contains(error({"--plott", "x"}), "did you mean '--plot'?"));
 }
 

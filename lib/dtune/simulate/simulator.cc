@@ -228,6 +228,7 @@ SimulationResult Simulation::run() {
                            (first == nullptr || slot.done_at < first->done_at);
       if (earlier) first = &slot;
     }
+    DTUNE_CHECK(first != nullptr);
     now_ = first->done_at;
     finish_step(*first);
     while (result_.regret.size() < budgets_.size() &&
