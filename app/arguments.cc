@@ -136,6 +136,19 @@ void Arguments::positional(const std::string& name, std::string& into,
                     .required = required});
 }
 
+void Arguments::positionals(const std::string& name,
+                            std::vector<std::string>& into,
+                            const std::string& help, Complete complete) {
+  reader_->app.add_option(name, into);
+  rest_name_ = name;
+  rest_ = &into;
+  infos_.push_back({.name = name,
+                    .help = help,
+                    .complete = complete,
+                    .positional = true,
+                    .required = true});
+}
+
 bool Arguments::parse(std::span<const std::string> words) {
   try {
     // CLI11 reads from the back.
@@ -149,6 +162,9 @@ bool Arguments::parse(std::span<const std::string> words) {
     if (required.value->empty()) {
       fail(command_, fmt::format("{} is missing", required.name));
     }
+  }
+  if (rest_ != nullptr && rest_->empty()) {
+    fail(command_, fmt::format("{} is missing", rest_name_));
   }
   return true;
 }

@@ -60,6 +60,9 @@ class Arguments {
   void positional(const std::string& name, std::string& into,
                   const std::string& help, Complete complete, bool required,
                   std::vector<std::string> words = {});
+  // The rest of the positional arguments, one or more; declared last.
+  void positionals(const std::string& name, std::vector<std::string>& into,
+                   const std::string& help, Complete complete);
 
   // Reads the words after the command's name. Returns false if they asked for
   // help (nothing is to be run then). Throws Error(config) with "did you
@@ -87,6 +90,8 @@ class Arguments {
   std::vector<Example> examples_;
   std::vector<ArgumentInfo> infos_;
   std::vector<Required> required_;
+  std::string rest_name_;  // of positionals(), "" without
+  const std::vector<std::string>* rest_ = nullptr;
   std::unique_ptr<Reader> reader_;
 };
 

@@ -10,4 +10,10 @@ const LearntPrior& shipped_prior() {
   return prior;
 }
 
+const ConvLstm& shipped_network() {
+  static const ConvLstm network =
+      ConvLstm::from_bytes(embedded_network(), "the shipped network");
+  return network;
+}
+
 }  // namespace dtune

@@ -2,11 +2,13 @@
 // Their metadata say which command and which data made them.
 #pragma once
 
+#include "dtune/surrogate/conv_lstm.h"
 #include "dtune/surrogate/learnt_prior.h"
 
 namespace dtune {
 
-// Read at the first call; thread-safe; lives as long as the program.
+// Read at the first call; thread-safe; live as long as the program.
 const LearntPrior& shipped_prior();
+const ConvLstm& shipped_network();
 
 }  // namespace dtune

@@ -11,6 +11,9 @@ namespace dtune {
 namespace {
 
 constexpr float kLastFrameWeight = 3;
+// Beyond so many deviations a target teaches nothing more than "far off", but
+// its gradient would drown a whole batch.
+constexpr float kFarOff = 15;
 
 // Log-uniform from 1; now and then none yet.
 size_t draw_count(size_t most, Rng& rng) {
@@ -44,6 +47,15 @@ std::vector<std::vector<RecordedCube>> by_task(
   std::vector<std::vector<RecordedCube>> result;
   for (auto& [name, group] : tasks) result.push_back(std::move(group));
   return result;
+}
+
+// Pulls targets towards the process as far as kFarOff says.
+void limit_targets(TrainingSample& sample) {
+  for (size_t i = 0; i < sample.target.size(); ++i) {
+    const float mean = sample.study.mean[i];
+    const float most = kFarOff * sample.study.deviation[i];
+    sample.target[i] = std::clamp(sample.target[i], mean - most, mean + most);
+  }
 }
 
 }  // namespace
@@ -129,6 +141,7 @@ void StudySampler::lift_stages(const StudyCase& study,
     if (rng.uniform() < 0.85) process.fit(static_cast<int>(3 + rng.below(6)));
     const size_t slots = rng.uniform() < 0.65 ? 0 : 1 + rng.below(8);
     samples.push_back(sample_of(process, grid_, study, done, slots));
+    limit_targets(samples.back());
   }
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr Eigen::Index kInputs = 3;
 constexpr Eigen::Index kOutputs = kCurveNumbers;
-constexpr int kTableNetworks = 200;
-constexpr int kTablePoints = 6;
+constexpr int kTableNetworks = 50;
+constexpr int kTablePoints = 24;
 
 using Matrix = Eigen::MatrixXf;
 

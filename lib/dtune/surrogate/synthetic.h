@@ -9,7 +9,7 @@
 // saturates, how near its end it is there and how it goes on (it may turn
 // back). Beside the source:
 // - the networks have no noise before each tanh, and the table of ranks holds
-//   24,000 outputs instead of a megabyte;
+//   27,600 outputs of 50 networks instead of a megabyte;
 // - no noise of observations (whoever makes a study adds it);
 // - the learning rate that the network sees is shifted by L2 (a ridge);
 // - above an edge in the learning rate, which moves with L2, most data sets
@@ -28,7 +28,7 @@ namespace dtune {
 // Immutable once made; thread-safe.
 class SyntheticPrior {
  public:
-  SyntheticPrior();  // about .1 s
+  SyntheticPrior();  // about a third of a second
 
   // On these points, at epochs 1 2 3 4 5 7 9 11 13 17 22 27 34 40 46 51 (those
   // of LCBench's cubes); the task is "synthetic-<seed>". The same for the same

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <iterator>
 
 #include "dtune/base/error.h"
 #include "dtune/surrogate/adam.h"
@@ -10,9 +12,6 @@
 
 namespace dtune {
 namespace {
-
-// Draws that are shuffled together: a batch holds many data sets.
-constexpr size_t kDrawsOfChunk = 16;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
@@ -31,33 +30,40 @@ struct Mean {
   double value() const { return weight > 0 ? sum / weight : 0; }
 };
 
-double heavy_score(const TrainingSample& s, size_t i) {
+double score(const Correction& correction, const TrainingSample& s, size_t i) {
   const double deviation = double{s.study.deviation[i]};
   const double z = (double{s.target[i]} - double{s.study.mean[i]}) / deviation;
-  return log_density(kHeavyTails, z) - std::log(deviation);
+  return log_density(correction, z) - std::log(deviation);
 }
 
 double heavy_loss(const TrainingSample& s) {
   Mean mean;
   for (size_t i = 0; i < s.target.size(); ++i) {
-    if (s.weight[i] > 0) mean.add(heavy_score(s, i), double{s.weight[i]});
+    if (s.weight[i] > 0)
+      mean.add(score(kHeavyTails, s, i), double{s.weight[i]});
   }
   return -mean.value();
 }
 
-// The last frame alone.
-std::vector<float> final_weights(const TrainingSample& s) {
-  std::vector<float> weight = s.weight;
-  std::fill(weight.begin(), weight.end() - kGridVoxels, 0.0F);
-  return weight;
-}
-
 LogScores scores_of(const ConvLstm& network, const TrainingSample& s) {
-  TrainingSample final_only = s;
-  final_only.weight = final_weights(s);
-  return {-network.loss(s.study, s.target, final_only.weight),
-          -heavy_loss(final_only), -network.loss(s.study, s.target, s.weight),
-          -heavy_loss(s)};
+  const std::vector<Correction> corrections = network.correct(s.study);
+  const size_t last = s.target.size() - kGridVoxels;
+  Mean network_final;
+  Mean heavy_final;
+  Mean network_all;
+  Mean heavy_all;
+  for (size_t i = 0; i < s.target.size(); ++i) {
+    const double weight = double{s.weight[i]};
+    const double by_network = score(corrections[i], s, i);
+    const double by_heavy = score(kHeavyTails, s, i);
+    network_all.add(by_network, weight);
+    heavy_all.add(by_heavy, weight);
+    if (i < last) continue;
+    network_final.add(by_network, weight);
+    heavy_final.add(by_heavy, weight);
+  }
+  return {network_final.value(), heavy_final.value(), network_all.value(),
+          heavy_all.value()};
 }
 
 // One training.
@@ -75,7 +81,7 @@ class Training {
 
  private:
   size_t chunk_samples() const {
-    return kDrawsOfChunk * sampler_.samples_of_draw();
+    return options_.draws * sampler_.samples_of_draw();
   }
   uint64_t reckon_samples();
   std::vector<TrainingSample> draw_chunk(uint64_t chunk) const;
@@ -103,7 +109,7 @@ class Training {
 std::vector<TrainingSample> Training::draw_chunk(uint64_t chunk) const {
   const uint64_t first = mix_seed({options_.seed, hash_text("chunk"), chunk});
   std::vector<TrainingSample> samples =
-      draw_samples(sampler_, first, kDrawsOfChunk, options_.threads);
+      draw_samples(sampler_, first, options_.draws, options_.threads);
   Rng rng(first);
   rng.shuffle(std::span(samples));
   return samples;
@@ -240,7 +246,7 @@ TrainedNetwork train_network(const StudySampler& sampler,
                              const std::vector<TrainingSample>& validation,
                              const TrainOptions& options) {
   DTUNE_CHECK(options.samples > 0 || options.minutes > 0);
-  DTUNE_CHECK(sampler.samples_of_draw() * kDrawsOfChunk >= options.batch);
+  DTUNE_CHECK(sampler.samples_of_draw() * options.draws >= options.batch);
   return Training(sampler, validation, options).run();
 }
 

@@ -40,9 +40,10 @@ struct TrainOptions {
   uint64_t seed = 1;
   ConvLstmShape shape;
   size_t batch = 16;
+  size_t draws = 16;  // of the sampler that are shuffled together
   double rate = 2e-3;
   double average = 0.998;  // what the moving average keeps at each step
-  int reports = 20;        // in all
+  int reports = 12;        // in all
   std::function<void(const TrainProgress&)> progress;
 };
 

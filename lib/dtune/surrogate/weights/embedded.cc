@@ -20,6 +20,7 @@
   extern "C" const std::byte symbol##_end[]
 
 DTUNE_EMBED(dtune_weights_prior, "prior.safetensors");
+DTUNE_EMBED(dtune_weights_network, "network.safetensors");
 // NOLINTEND
 // clang-format on
 
@@ -27,6 +28,10 @@ namespace dtune {
 
 std::span<const std::byte> embedded_prior() {
   return {dtune_weights_prior_begin, dtune_weights_prior_end};
+}
+
+std::span<const std::byte> embedded_network() {
+  return {dtune_weights_network_begin, dtune_weights_network_end};
 }
 
 }  // namespace dtune

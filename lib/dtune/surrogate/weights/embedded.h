@@ -7,5 +7,6 @@
 namespace dtune {
 
 std::span<const std::byte> embedded_prior();
+std::span<const std::byte> embedded_network();
 
 }  // namespace dtune

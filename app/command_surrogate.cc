@@ -1,0 +1,255 @@
+// dtune surrogate: make the learnt prior and the network's weights.
+
+#include "app/command_surrogate.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "app/command.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dtune/base/suggest.h"
+#include "dtune/curves/curves_file.h"
+#include "dtune/surrogate/recorded_cubes.h"
+#include "dtune/surrogate/trainer.h"
+
+namespace dtune {
+namespace {
+
+// Every so many cubes, one is for validation where no task is left out.
+constexpr size_t kValidationEvery = 16;
+constexpr size_t kValidationDraws = 8;
+constexpr uint64_t kDefaultMinutes = 30;
+
+struct Split {
+  std::vector<RecordedCube> training;
+  std::vector<RecordedCube> validation;
+};
+
+[[noreturn]] void fail(const std::string& text) {
+  throw Error(ErrorKind::config,
+              "dtune surrogate " + text + " (see dtune surrogate --help)");
+}
+
+void check_train(const SurrogateOptions& options) {
+  if (options.output_prior.empty()) fail("train: needs --output-prior FILE");
+  if (options.prior_only) return;
+  if (options.output_network.empty()) {
+    fail("train: needs --output-network FILE, or --prior-only");
+  }
+  if (options.minutes && options.samples) {
+    fail("train: --minutes and --samples exclude each other");
+  }
+  if (options.minutes.value_or(1) == 0 || options.samples.value_or(1) == 0) {
+    fail("train: --minutes and --samples must be 1 or more");
+  }
+}
+
+Split split_of(const std::vector<RecordedCurves>& curves, const CubeAxes& axes,
+               const std::vector<std::string>& left_out) {
+  Split split;
+  size_t number = 0;
+  for (const RecordedCurves& one : curves) {
+    const bool out =
+        std::find(left_out.begin(), left_out.end(), one.task) != left_out.end();
+    const bool judged =
+        left_out.empty() ? ++number % kValidationEvery == 0 : out;
+    auto& cubes = judged ? split.validation : split.training;
+    cubes.push_back(recorded_cube(one, axes));
+  }
+  if (split.validation.empty()) split.validation = split.training;
+  return split;
+}
+
+std::string provenance(const SurrogateOptions& options, uint64_t samples) {
+  std::string text = "dtune surrogate train";
+  for (const std::string& path : options.curves) {
+    text += " " + std::filesystem::path(path).filename().string();
+  }
+  const std::vector<std::string> left_out = task_list(options.leave_out);
+  if (!left_out.empty()) {
+    text += fmt::format(" --leave-out {}", fmt::join(left_out, ","));
+  }
+  if (samples == 0) return text + " --prior-only";
+  if (options.hidden) text += fmt::format(" --hidden {}", *options.hidden);
+  return text + fmt::format(" --samples {} --seed {}", samples,
+                            options.seed.value_or(1));
+}
+
+std::shared_ptr<const LearntPrior> train_prior(
+    const Console& console, const SurrogateOptions& options,
+    const CubeAxes& axes, const std::vector<RecordedCube>& cubes) {
+  const LearntPrior learnt = LearntPrior::learn(axes, cubes, kPriorComponents);
+  learnt.save(options.output_prior, provenance(options, 0));
+  console.notice(fmt::format("wrote {}: learnt from {} cubes",
+                             options.output_prior, cubes.size()));
+  // As it was written: the network is to know that one.
+  return std::make_shared<const LearntPrior>(
+      LearntPrior::load(options.output_prior));
+}
+
+void show(const Console& console, const TrainProgress& p) {
+  console.notice(fmt::format(
+      "{:7.1f} s  {:>8}/{} samples  training {:.3f} (heavy tails {:.3f})  "
+      "held out: final {:.3f} ({:.3f}), all {:.3f} ({:.3f})",
+      p.seconds, p.samples, p.of, -p.loss, -p.heavy_loss,
+      p.validation.network_final, p.validation.heavy_final,
+      p.validation.network_all, p.validation.heavy_all));
+}
+
+void train_weights(const Console& console, const SurrogateOptions& options,
+                   std::shared_ptr<const LearntPrior> prior, Split split) {
+  const unsigned threads = thread_count(options);
+  const StudySampler judged(prior, std::move(split.validation),
+                            {.augmented = 0});
+  const std::vector<TrainingSample> validation =
+      draw_samples(judged, 1, kValidationDraws, threads);
+  const StudySampler sampler(prior, std::move(split.training), {});
+  TrainOptions train;
+  train.samples = options.samples.value_or(0);
+  if (train.samples == 0) {
+    train.minutes =
+        static_cast<double>(options.minutes.value_or(kDefaultMinutes));
+  }
+  train.threads = threads;
+  train.seed = options.seed.value_or(1);
+  if (options.hidden) {
+    if (*options.hidden > 128) fail("train: --hidden must be 128 or less");
+    train.shape.hidden = static_cast<int>(*options.hidden);
+  }
+  train.progress = [&](const TrainProgress& p) { show(console, p); };
+  console.notice(
+      "log-scores in nats of z; in brackets the process with heavy tails");
+  const TrainedNetwork trained = train_network(sampler, validation, train);
+  trained.network.save(options.output_network,
+                       {{"provenance", provenance(options, trained.samples)}});
+  console.notice(fmt::format("wrote {}: {} samples", options.output_network,
+                             trained.samples));
+}
+
+int train_surrogate(const Console& console, const SurrogateOptions& options) {
+  check_train(options);
+  const std::vector<std::string> left_out = task_list(options.leave_out);
+  const std::vector<RecordedCurves> curves = read_all_curves(options);
+  const CubeAxes axes = prior_axes(curves);
+  Split split = split_of(curves, axes, left_out);
+  std::vector<RecordedCube> learnt = split.training;
+  if (left_out.empty()) {
+    learnt.insert(learnt.end(), split.validation.begin(),
+                  split.validation.end());
+  }
+  const auto prior = train_prior(console, options, axes, learnt);
+  if (!options.prior_only) {
+    train_weights(console, options, prior, std::move(split));
+  }
+  return kExitOk;
+}
+
+int run_surrogate(const Console& console, const SurrogateOptions& options) {
+  static const std::vector<std::string> kActions = {"train", "eval"};
+  if (options.action == "train") return train_surrogate(console, options);
+  if (options.action == "eval") return eval_surrogate(console, options);
+  fail(fmt::format("cannot '{}'{}", options.action,
+                   did_you_mean(options.action, kActions)));
+}
+
+}  // namespace
+
+std::vector<std::string> task_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> tasks;
+  for (const std::string& text : texts) {
+    for (size_t start = 0; start <= text.size();) {
+      const size_t end = std::min(text.find(',', start), text.size());
+      if (end > start) tasks.push_back(text.substr(start, end - start));
+      start = end + 1;
+    }
+  }
+  return tasks;
+}
+
+std::vector<RecordedCurves> read_all_curves(const SurrogateOptions& options) {
+  std::vector<RecordedCurves> all;
+  for (const std::string& path : options.curves) {
+    std::vector<RecordedCurves> curves = read_curves(path);
+    std::move(curves.begin(), curves.end(), std::back_inserter(all));
+  }
+  std::set<std::string> known;
+  for (const RecordedCurves& curves : all) known.insert(curves.task);
+  const std::vector<std::string> names(known.begin(), known.end());
+  for (const std::string& task : task_list(options.leave_out)) {
+    if (!known.contains(task)) {
+      fail(fmt::format("{}: --leave-out: there is no task '{}'{}",
+                       options.action, task, did_you_mean(task, names)));
+    }
+  }
+  return all;
+}
+
+unsigned thread_count(const SurrogateOptions& options) {
+  const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const uint64_t threads = options.threads.value_or(cores);
+  if (threads < 1 || threads > 1024) {
+    fail(fmt::format("{}: --threads must be from 1 to 1024", options.action));
+  }
+  return static_cast<unsigned>(threads);
+}
+
+Action declare_surrogate(Arguments& arguments) {
+  auto options = std::make_shared<SurrogateOptions>();
+  SurrogateOptions& o = *options;
+  arguments.describe(
+      "Makes the learnt prior and the weights of the ConvLSTM from recorded "
+      "curves and from synthetic ones (train), or says how well they predict "
+      "recorded studies (eval). The same curves, seed and number of samples "
+      "make the same weights, whatever the number of threads.");
+  arguments.positional("ACTION", o.action, "train or eval.", Complete::words,
+                       true, {"train", "eval"});
+  arguments.positionals("CURVES", o.curves,
+                        "NPZ files of recorded curves (dtune record).",
+                        Complete::file);
+  arguments.option("--output-prior", o.output_prior, "FILE",
+                   "train: write the prior here (safetensors).",
+                   Complete::file);
+  arguments.option("--output-network", o.output_network, "FILE",
+                   "train: write the weights here (safetensors).",
+                   Complete::file);
+  arguments.flag("--prior-only", o.prior_only, "train: no network.");
+  arguments.option("--minutes", o.minutes, "N",
+                   "train: about so long (default: 30); says how many samples "
+                   "that were.");
+  arguments.option("--samples", o.samples, "N",
+                   "train: on so many lifted studies instead.");
+  arguments.option("--hidden", o.hidden, "N",
+                   "train: channels of the network (default: 16).");
+  arguments.option("--leave-out", o.leave_out, "TASK",
+                   "Tasks (several with commas) to hold out: train learns "
+                   "nothing from them, eval judges only them.");
+  arguments.option("--prior", o.prior, "FILE",
+                   "eval: this prior (default: the shipped one).",
+                   Complete::model);
+  arguments.option("--network", o.network, "FILE",
+                   "eval: these weights (default: the shipped ones).",
+                   Complete::model);
+  arguments.flag("--leave-out-own", o.leave_out_own,
+                 "eval: each task is left out of the prior that predicts it.");
+  arguments.option("--studies", o.studies, "N",
+                   "eval: partial studies to judge on (default: 102).");
+  arguments.option("--threads", o.threads, "N", "Default: all cores.");
+  arguments.option("--seed", o.seed, "N", "Default: 1.");
+  arguments.flag("--json", o.json, "eval: the table as JSON.");
+  arguments.example(
+      "dtune surrogate train curves.npz --output-prior p.safetensors "
+      "--output-network n.safetensors --minutes 25",
+      "learn from all tasks of a file");
+  arguments.example("dtune surrogate eval curves.npz --leave-out-own",
+                    "how well the shipped weights predict them");
+  return [options](const Console& console) {
+    return run_surrogate(console, *options);
+  };
+}
+
+}  // namespace dtune

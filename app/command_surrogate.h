@@ -1,0 +1,42 @@
+// What `dtune surrogate train` and `dtune surrogate eval` have in common.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/console.h"
+
+#include "dtune/curves/recorded_curves.h"
+
+namespace dtune {
+
+struct SurrogateOptions {
+  std::string action;
+  std::vector<std::string> curves;
+  std::string output_prior;
+  std::string output_network;
+  std::string prior;
+  std::string network;
+  std::vector<std::string> leave_out;
+  std::optional<uint64_t> minutes;
+  std::optional<uint64_t> samples;
+  std::optional<uint64_t> studies;
+  std::optional<uint64_t> threads;
+  std::optional<uint64_t> seed;
+  std::optional<uint64_t> hidden;
+  bool prior_only = false;
+  bool leave_out_own = false;
+  bool json = false;
+};
+
+// "a,b" "c" -> a b c.
+std::vector<std::string> task_list(const std::vector<std::string>& texts);
+// Of all files. Throws Error(data), or Error(config) for tasks in `leave_out`
+// that no file has.
+std::vector<RecordedCurves> read_all_curves(const SurrogateOptions& options);
+unsigned thread_count(const SurrogateOptions& options);
+
+int eval_surrogate(const Console& console, const SurrogateOptions& options);
+
+}  // namespace dtune

@@ -1,0 +1,99 @@
+#include "surrogate/tiny_cubes.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+#include "dtune/base/safetensors.h"
+#include "dtune/surrogate/correction.h"
+#include "dtune/surrogate/shipped.h"
+
+using namespace dtune;
+
+namespace {
+
+std::string problem(const std::filesystem::path& path) {
+  try {
+    LearntPrior::load(path);
+    return "";
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::data);
+    return error.what();
+  }
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a prior is read as it was written, up to the halves of its basis") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "prior.safetensors";
+  const LearntPrior prior = tiny_prior(3);
+  prior.save(path, "a test");
+  const LearntPrior again = LearntPrior::load(path);
+  CHECK(again.tasks() == prior.tasks());
+  CHECK(again.axes().time == prior.axes().time);
+  const std::string left_out[] = {"task1"};
+  const CubePrior a = prior.condition({64, 128, 0.9, 2}, left_out);
+  const CubePrior b = again.condition({64, 128, 0.9, 2}, left_out);
+  std::vector<double> phi(a.components());
+  std::vector<double> other(b.components());
+  for (double lr = -4; lr < -1; lr += 0.4) {
+    for (const double time : prior.axes().time) {
+      const CubePoint point = {lr, -2.5, 0.3};
+      CHECK(b.evaluate(point, time, other) ==
+            doctest::Approx(a.evaluate(point, time, phi)).epsilon(2e-3));
+      // Components may turn; what counts is the covariance.
+      double variance = 0;
+      double variance_again = 0;
+      for (size_t k = 0; k < phi.size(); ++k) {
+        variance += phi[k] * phi[k];
+        variance_again += other[k] * other[k];
+      }
+      CHECK(std::abs(variance - variance_again) < 1e-3);
+    }
+  }
+}
+
+TEST_CASE("a damaged prior is refused wherever the damage is") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "prior.safetensors";
+  tiny_prior(2).save(path, "a test");
+  const std::string whole = read_file(path);
+  for (size_t length = 0; length < whole.size(); length += 97) {
+    write_file_atomic(path, whole.substr(0, length), false);
+    CHECK(has(problem(path), path.string()));
+  }
+  // Behind the header every byte counts for the checksum.
+  for (size_t at = 1500; at < whole.size(); at += 111) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
+    write_file_atomic(path, bytes, false);
+    CHECK(has(problem(path), path.string()));
+  }
+}
+
+TEST_CASE("a foreign file is no prior") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "other.safetensors";
+  CHECK(has(problem(path), path.string()));
+  write_safetensors(path, std::span<const FloatTensor>(), {{"format", "pt"}},
+                    false);
+  CHECK(has(problem(path), "is not a learnt prior of dtune"));
+  write_file_atomic(path, "not at all", false);
+  CHECK(has(problem(path), path.string()));
+}
+
+TEST_CASE("the shipped weights are read and fit each other") {
+  const LearntPrior& prior = shipped_prior();
+  CHECK(prior.axes().time.size() == size_t{kGridFrames});
+  CHECK(prior.tasks().size() > 100);
+  const CubePrior one = prior.condition({64, 256, 0.9, 3});
+  const CubePoint best = one.best_point();
+  CHECK(best.log10_lr > -4);
+  CHECK(best.log10_lr < -0.5);
+  CHECK(shipped_network().parameter_count() > 1000);
+  CHECK(&shipped_network() == &shipped_network());
+}

@@ -1,0 +1,72 @@
+#include "dtune/surrogate/partial_study.h"
+
+#include <map>
+
+#include "surrogate/tiny_cubes.h"
+#include <doctest/doctest.h>
+
+using namespace dtune;
+
+namespace {
+
+StudyCube tiny_cube() {
+  return {prior_axes(tiny_curves(1)), tiny_cubes(1).front().values};
+}
+
+}  // namespace
+
+TEST_CASE("curves of a partial study are observed from their first frame on") {
+  const StudyCube cube = tiny_cube();
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Rng rng(seed);
+    const auto study = partial_study(cube, {-2, -3, 0}, 60, 0, rng);
+    REQUIRE(study.size() == 60);
+    std::map<std::vector<double>, size_t> frames;
+    for (const ProcessObservation& o : study) {
+      const size_t frame = frames[o.input.unit]++;
+      REQUIRE(frame < cube.axes().time.size());
+      CHECK(o.input.time == cube.axes().time[frame]);
+      CHECK(o.value == cube.value(o.input.cube, o.input.time));
+      for (const double u : o.input.unit) CHECK((u >= 0 && u <= 1));
+    }
+  }
+}
+
+TEST_CASE("the same seed makes the same study") {
+  const StudyCube cube = tiny_cube();
+  Rng a(5);
+  Rng b(5);
+  const auto one = partial_study(cube, {-2, -3, 0}, 30, 0.01, a);
+  const auto two = partial_study(cube, {-2, -3, 0}, 30, 0.01, b);
+  for (size_t i = 0; i < one.size(); ++i) {
+    CHECK(one[i].value == two[i].value);
+    CHECK(one[i].input.unit == two[i].input.unit);
+  }
+}
+
+TEST_CASE("a reversed axis turns the cube round") {
+  const StudyCube cube = tiny_cube();
+  const StudyCube turned = cube.bent(0, 1, true);
+  CHECK(turned.value({-4, -3, 0.5}, 1) ==
+        doctest::Approx(cube.value({-1, -3, 0.5}, 1)));
+  CHECK(turned.value({-1, -5, 0}, 0.25) ==
+        doctest::Approx(cube.value({-4, -5, 0}, 0.25)).epsilon(1e-3));
+  const StudyCube bent = cube.bent(2, 2.0, false);
+  CHECK(bent.value({-2, -3, 1}, 1) ==
+        doctest::Approx(cube.value({-2, -3, 1}, 1)));
+  CHECK(bent.value({-2, -3, 0.5}, 1) ==
+        doctest::Approx(cube.value({-2, -3, 0.25}, 1)));
+  CHECK(cube.scaled(0.1, 0.5).value({-2, -3, 0}, 1) ==
+        doctest::Approx(0.1 + 0.5 * cube.value({-2, -3, 0}, 1)));
+}
+
+TEST_CASE("what slots would be training is one step a point") {
+  const StudyCube cube = tiny_cube();
+  Rng rng(2);
+  const auto study = partial_study(cube, {-2, -3, 0}, 40, 0, rng);
+  const auto pending = pending_after(study, 20, 4);
+  CHECK(pending.size() <= 4);
+  CHECK(!pending.empty());
+  CHECK(pending.front().unit == study[20].input.unit);
+  CHECK(pending_after(study, 40, 4).empty());
+}
