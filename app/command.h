@@ -35,6 +35,7 @@ Action declare_status(Arguments& arguments);
 Action declare_best(Arguments& arguments);
 Action declare_show(Arguments& arguments);
 Action declare_explain(Arguments& arguments);
+Action declare_explain(Arguments& arguments);
 Action declare_replay(Arguments& arguments);
 Action declare_ls(Arguments& arguments);
 Action declare_export(Arguments& arguments);

@@ -1,6 +1,5 @@
 // dtune status, best, show: what is known of a study, for people and programs.
 
-#include <charconv>
 #include <memory>
 #include <thread>
 
@@ -8,10 +7,12 @@
 #include "app/screen.h"
 #include "app/signals.h"
 #include "app/study_loader.h"
+#include "app/study_tuner.h"
 #include <fmt/format.h>
 
 #include "dtune/report/json.h"
 #include "dtune/report/summary.h"
+#include "dtune/review/explain.h"
 
 namespace dtune {
 namespace {
@@ -85,6 +86,9 @@ int status(const Console& console, const StatusOptions& options) {
   if (console.json) {
     console.print(status_json(loaded.study, loaded.facts));
   } else {
+    const std::string trust = trusted(
+        loaded.study, tuner_of(loaded.study.recipe, loaded.study.horizon));
+    if (!trust.empty()) console.line("trusts   " + printable(trust));
     console.print(status_text(loaded.study, shown_facts(loaded),
                               style_of(console),
                               options.all ? 0 : trials_that_fit(console)));
@@ -106,22 +110,6 @@ int best(const Console& console, const BestOptions& options) {
                              : best_text(loaded.study, shown_facts(loaded),
                                          style_of(console)));
   return kExitOk;
-}
-
-const Trial& find_trial(const LoadedStudy& loaded, const std::string& text) {
-  TrialId id = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, id);
-  const size_t count = loaded.study.trials.size();
-  if (error != std::errc() || stop != end || id < 1 ||
-      id > static_cast<TrialId>(count)) {
-    throw Error(
-        ErrorKind::config,
-        fmt::format("{}: has no trial '{}' ({})", loaded.facts.database, text,
-                    count == 0 ? "it has none yet"
-                               : fmt::format("it has 1 to {}", count)));
-  }
-  return loaded.study.trial(id);
 }
 
 int show(const Console& console, const ShowOptions& options) {

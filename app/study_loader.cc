@@ -1,5 +1,6 @@
 #include "app/study_loader.h"
 
+#include <charconv>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -65,6 +66,22 @@ LoadedStudy load_study(const fs::path& database, StoreMode mode,
           .recipe = std::move(recipe),
           .study = std::move(study),
           .facts = std::move(facts)};
+}
+
+const Trial& find_trial(const LoadedStudy& loaded, const std::string& text) {
+  TrialId id = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, id);
+  const size_t count = loaded.study.trials.size();
+  if (error != std::errc() || stop != end || id < 1 ||
+      id > static_cast<TrialId>(count)) {
+    throw Error(
+        ErrorKind::config,
+        fmt::format("{}: has no trial '{}' ({})", loaded.facts.database, text,
+                    count == 0 ? "it has none yet"
+                               : fmt::format("it has 1 to {}", count)));
+  }
+  return loaded.study.trial(id);
 }
 
 void refresh_facts(LoadedStudy& loaded) {

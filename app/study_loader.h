@@ -29,6 +29,9 @@ struct LoadedStudy {
 LoadedStudy load_study(const std::filesystem::path& database, StoreMode mode,
                        CurvePart part = CurvePart::whole);
 
+// The trial that a user means by its number. Throws Error(config).
+const Trial& find_trial(const LoadedStudy& loaded, const std::string& text);
+
 // Reads row and facts again (after a run).
 void refresh_facts(LoadedStudy& loaded);
 

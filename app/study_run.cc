@@ -73,8 +73,7 @@ CoordinatorOptions coordinator_options(const LoadedStudy& loaded,
 StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                         const RunView& view) {
   const Recipe& recipe = loaded.study.recipe;
-  const auto sampler = make_sampler(recipe);
-  const auto scheduler = make_scheduler(recipe, loaded.study.horizon);
+  const Tuner tuner = make_tuner(recipe, loaded.study.horizon);
   const std::string hint = fmt::format(
       "stopping after saving the trials (Ctrl-C again: at once); "
       "resume with: dtune resume {}",
@@ -94,8 +93,9 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   CoordinatorOptions options = coordinator_options(loaded, endpoint, data);
   options.ensure_local_agent = [&agent] { agent.ensure(); };
   const auto progress = make_progress(console, view, signals.stop(), hint);
-  Coordinator coordinator(loaded.study, *loaded.store, *sampler, *scheduler,
-                          *progress, system_clock(), std::move(options));
+  Coordinator coordinator(loaded.study, *loaded.store, *tuner.sampler,
+                          *tuner.scheduler, *progress, system_clock(),
+                          std::move(options));
   return coordinator.run(signals.stop());
 }
 

@@ -1,0 +1,76 @@
+// Why a study went as it did: of the study as a whole, and of one trial.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtune/report/facts.h"
+#include "dtune/report/text.h"
+#include "dtune/review/importance.h"
+#include "dtune/review/replay.h"
+
+namespace dtune {
+
+// The best trial at some moment; 0: none had a value.
+struct BestSoFar {
+  TrialId trial = 0;
+  double value = 0;  // of the recipe's metric
+};
+
+struct ExplainedDecision {
+  Decision decision;
+  BestSoFar best;  // before it; trial 0 as well where nobody knows
+};
+
+struct StudyExplanation {
+  std::vector<std::string> tuner;  // what the tuner says of itself
+  std::vector<TrialId> best;       // up to five, the best first
+  std::optional<Importance> importance;
+  std::vector<ExplainedDecision> cuts;  // by the scheduler, in order
+  int64_t paused = 0;                   // left at a pause, never taken up again
+};
+
+struct TrialExplanation {
+  TrialId trial = 0;
+  std::vector<ExplainedDecision> decisions;  // on it, in order
+  std::vector<std::string> tuner;            // what is expected of it
+  std::vector<Prediction> predicted;         // by step; empty: nobody can say
+};
+
+// Whom the tuner trusts: the first sentence that it says of itself, or "".
+std::string trusted(const Study& study, const ReplayTuner& tuner);
+
+// `study` with whole curves. Cost: a forest (a second at most), and what the
+// tuner needs to see the study once.
+StudyExplanation explain_study(const Study& study, const StudyRecords& records,
+                               const ReplayTuner& tuner);
+// REQUIRES: the study has the trial.
+TrialExplanation explain_trial(const Study& study, TrialId trial,
+                               const StudyRecords& records,
+                               const ReplayTuner& tuner);
+
+// For people. `most` bounds the list of cuts, the latest being kept; 0: all.
+std::string study_explanation_text(const Study& study,
+                                   const StudyExplanation& explanation,
+                                   const TextStyle& style, size_t most);
+std::string trial_explanation_text(const Study& study,
+                                   const TrialExplanation& explanation,
+                                   const TextStyle& style);
+
+// JSON documents, indented by two, with a line end. Numbers that JSON has no
+// word for are null. DECISION is {"decision", "action", "maker", "trial",
+// "step", "target_step", "after_report" (null: not known), "why", "best":
+// {"trial", "value"} | null}.
+// {"study", "id", "tuner": [...], "best": [{"trial", "value", "step",
+//  "params"}], "importance": {"trials", "together", "parameters": [{"name",
+//  "share", "best"}]} | null, "cuts": [DECISION], "paused"}
+std::string study_explanation_json(const Study& study,
+                                   const StudyExplanation& explanation);
+// {"study", "id", "trial", "state", "reason", "detail", "params", "proposed":
+//  "why" | null, "decisions": [DECISION], "tuner": [...], "curve": [{"step",
+//  "value"}], "predicted": [{"step", "mean", "low", "high"}]}
+std::string trial_explanation_json(const Study& study,
+                                   const TrialExplanation& explanation);
+
+}  // namespace dtune
