@@ -115,6 +115,10 @@ void train_weights(const Console& console, const SurrogateOptions& options,
     train.minutes =
         static_cast<double>(options.minutes.value_or(kDefaultMinutes));
   }
+  // A short training shuffles fewer draws; a batch needs two of them.
+  const uint64_t wanted = options.samples.value_or(UINT64_MAX);
+  train.draws =
+      std::clamp<uint64_t>(wanted / sampler.samples_of_draw(), 2, train.draws);
   train.threads = threads;
   train.seed = options.seed.value_or(1);
   if (options.hidden) {

@@ -1,7 +1,9 @@
 #include "dtune/surrogate/judge.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -53,6 +55,28 @@ struct Moment {
   std::array<Tallies, kPredictorCount> predictors;
 };
 
+// The mean of the metric, cut to [0, 1], which all recorded metrics are in:
+// Gauss and Hermite's rule with five nodes for each part (Abramowitz and
+// Stegun 1964, table 25.10, for a normal of variance 1).
+double expected_metric(const Correction& c, const Warp& map, double mean,
+                       double deviation) {
+  constexpr double kNodes[] = {-2.856970013872806, -1.355626179974266, 0,
+                               1.355626179974266, 2.856970013872806};
+  constexpr double kShares[] = {0.011257411327721, 0.222075922005613,
+                                0.533333333333333, 0.222075922005613,
+                                0.011257411327721};
+  double sum = 0;
+  for (size_t part = 0; part < c.weight.size(); ++part) {
+    if (c.weight[part] <= 0) continue;
+    for (size_t i = 0; i < std::size(kNodes); ++i) {
+      const double z =
+          mean + deviation * (c.shift[part] + c.scale[part] * kNodes[i]);
+      sum += c.weight[part] * kShares[i] * std::clamp(map.inverse(z), 0.0, 1.0);
+    }
+  }
+  return sum;
+}
+
 Tally tally_value(const Correction& c, const Warp& map, const TrainingSample& s,
                   size_t i) {
   const double deviation = double{s.study.deviation[i]};
@@ -61,7 +85,7 @@ Tally tally_value(const Correction& c, const Warp& map, const TrainingSample& s,
   const double z = (target - mean) / deviation;
   const double y = map.inverse(target);
   const double above = std::exp(log_upper_tail(c, z));
-  const double miss = map.inverse(mean + deviation * mean_of(c)) - y;
+  const double miss = expected_metric(c, map, mean, deviation) - y;
   return {1, log_density(c, z) - std::log(deviation) + map.log_slope(y),
           miss * miss, above > 0.05 && above < 0.95 ? 1.0 : 0.0};
 }

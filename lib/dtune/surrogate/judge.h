@@ -19,7 +19,7 @@ struct JudgeRow {
   size_t studies = 0;
   double log_score_final = 0;  // nats
   double log_score_all = 0;
-  double rmse_final = 0;  // of the median-like centre
+  double rmse_final = 0;  // of the expected metric
   double rmse_all = 0;
   double coverage_final = 0;  // share of values inside the 90% band
   double coverage_all = 0;
