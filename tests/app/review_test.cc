@@ -1,4 +1,4 @@
-// Looking back at studies of a shell command: replay, explain.
+// Looking back at studies of a shell command: replay, explain, record.
 #include <csignal>
 
 #include "app/program.h"
@@ -29,6 +29,10 @@ nlohmann::json replayed(const Workplace& place, int code = 0) {
   const Outcome outcome = place.run({"replay", "shell.db", "--json"});
   CHECK_MESSAGE(outcome.code == code, outcome.err);
   return nlohmann::json::parse(outcome.out);
+}
+
+bool replay_is_same(const Workplace& place, const std::string& study) {
+  return place.run({"replay", study}).code == 0;
 }
 
 }  // namespace
@@ -179,4 +183,84 @@ TEST_CASE("trials that crash, diverge or say no are replayed as they went") {
   CHECK(number(place, "SELECT count(*) FROM event WHERE state = 'lost'") > 0);
   CHECK(number(place, "SELECT count(*) FROM event WHERE state = 'failed'") > 0);
   CHECK(replayed(place)["same"] == true);
+}
+
+TEST_CASE("a study and its trials are explained") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(12, 4, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const Outcome study = place.run({"explain", "shell.yaml"});
+  CHECK_MESSAGE(study.code == 0, study.err);
+  CHECK(contains(study.out, "importance lr"));
+  CHECK(contains(study.out, "best       trial "));
+  const auto document =
+      nlohmann::json::parse(place.run({"explain", "shell", "--json"}).out);
+  CHECK(document["best"].size() == 5);
+  CHECK(document["importance"]["parameters"][0]["name"] == "lr");
+  const Outcome trial = place.run({"explain", "shell.db", "1"});
+  CHECK(trial.code == 0);
+  CHECK(contains(trial.out, "#1 start"));
+  CHECK(contains(trial.out, "Sobol point 1"));
+  CHECK(contains(trial.out, "val_accuracy\n"));
+  const auto one =
+      nlohmann::json::parse(place.run({"explain", "shell", "1", "--json"}).out);
+  CHECK(one["proposed"] == "Sobol point 1");
+  CHECK(one["decisions"][0]["maker"] == "next");
+  CHECK(contains(place.run({"explain", "shell.db", "99"}).err, "it has 1 to"));
+}
+
+TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
+  Workplace place;
+  const std::string recipe =
+      "study: cube\n"
+      "command:\n"
+      "  run: >-\n"
+      "    awk -v lr={lr} -v l2={l2} -v d={dropout}\n"
+      "    'BEGIN { if (lr > 0.5) { print \"step=1 val_accuracy=nan\"; exit "
+      "};\n"
+      "    for (s = 1; s <= 3; ++s) {\n"
+      "    print \"step=\" s \" val_accuracy=\" 0.5 + 0.1 * lr - l2 - 0.1 / "
+      "s;\n"
+      "    fflush(); system(\"sleep 0.05\") } }'\n"
+      "  steps: 3\n"
+      "space:\n"
+      "  lr: { log: [0.01, 1.0] }\n"
+      "  l2: { log: [1.0e-5, 1.0e-3] }\n"
+      "  dropout: { linear: [0, 0.5] }\n"
+      "slots: 2\n";
+  place.write("cube.yaml", recipe);
+  const std::vector<std::string> words = {"record",   "cube.yaml", "--output",
+                                          "cube.npz", "--points",  "3,2,2"};
+  {
+    RunningProgram program = place.start(words);
+    REQUIRE(program.wait_for("step 2/3"));
+    program.send(SIGINT);
+    const Outcome stopped = program.wait();
+    CHECK(stopped.code == 130);
+    CHECK(contains(stopped.err, "the same command goes on with it"));
+    CHECK_FALSE(place.has("cube.npz"));
+  }
+  const Outcome outcome = place.run(words);
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK(contains(outcome.out,
+                 "wrote cube.npz: 3 x 2 x 2 = 12 curves of 3 epochs, best "
+                 "0.47"));
+  CHECK(contains(outcome.out, "4 have no value at all"));
+  CHECK(place.has("cube.npz"));
+  // From its database, other epochs.
+  const Outcome again = place.run(
+      {"record", "cube.db", "--output", "b.npz", "--epochs", "1,3", "--json"});
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(nlohmann::json::parse(again.out)["epochs"].size() == 2);
+  CHECK(replay_is_same(place, "cube.db"));
+  // Other grids, other spaces.
+  std::vector<std::string> finer = words;
+  finer.back() = "4";
+  CHECK(contains(place.run(finer).err, "cube.db: holds another grid"));
+  finer.back() = "4,x";
+  CHECK(contains(place.run(finer).err, "--points: '4,x' is no list"));
+  place.write("shell.yaml", shell_recipe(2, 2, "0"));
+  CHECK(contains(place.run({"record", "shell.yaml", "--output", "c.npz"}).err,
+                 "the space is made of lr (write space:"));
+  CHECK(place.orphans().empty());
 }

@@ -29,10 +29,9 @@ Assign assignment() {
   assign.trial = 7;
   assign.attempt = 2;
   assign.kind = TrialKind::final;
-  assign.point = {{"lr", 0.1},
-                  {"batch", int64_t{-64}},
-                  {"nesterov", true},
-                  {"optimizer", std::string("adam")}};
+  assign.point = {{"lr", 0.1},        {"whole", 1.0},  // stays a real
+                  {"none", -0.0},     {"batch", int64_t{-64}},
+                  {"nesterov", true}, {"optimizer", std::string("adam")}};
   assign.seed = std::numeric_limits<uint64_t>::max();
   assign.target = 4;
   assign.checkpoint = "/a/b";

@@ -1,6 +1,7 @@
 #include "dtune/cluster/protocol.h"
 
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstring>
 #include <limits>
@@ -138,6 +139,7 @@ struct Counter {
 };
 
 struct Writer {
+  msgpack::sbuffer& buffer;
   Packer& packer;
 
   template <class T>
@@ -150,7 +152,21 @@ struct Writer {
   requires std::is_arithmetic_v<T> || std::same_as<T, std::string>
   void put(const T& value) { packer.pack(value); }
   void put(const Value& value) {
-    std::visit([this](const auto& v) { packer.pack(v); }, value);
+    if (const double* real = std::get_if<double>(&value)) {
+      put_real(*real);
+    } else {
+      std::visit([this](const auto& v) { packer.pack(v); }, value);
+    }
+  }
+  // As float 64. The packer would make whole reals integers, and 1 is none of
+  // the choices 0.5 and 1.0.
+  void put_real(double real) {
+    const auto bits = std::bit_cast<uint64_t>(real);
+    char bytes[9] = {'\xcb'};
+    for (int i = 0; i < 8; ++i) {
+      bytes[1 + i] = static_cast<char>(bits >> (56 - 8 * i) & 0xff);
+    }
+    buffer.write(bytes, sizeof bytes);
   }
   void put(TrialKind kind) { packer.pack(kind == TrialKind::final); }
   void put(Reason reason) { packer.pack(to_string(reason)); }
@@ -321,11 +337,11 @@ std::string encode(const Message& message) {
   packer.pack(kProtocolVersion);
   packer.pack(type_name(message));
   std::visit(
-      [&packer](const auto& m) {
+      [&](const auto& m) {
         Counter counter;
         fields(counter, m);
         packer.pack_map(counter.count);
-        Writer writer{packer};
+        Writer writer{buffer, packer};
         fields(writer, m);
       },
       message);
