@@ -47,11 +47,11 @@ TEST_CASE("an unknown kind is named with the nearest one and all others") {
   CHECK_THROWS_WITH_AS(
       make_sampler(with_sampler("sobal", {})),
       "sampler.kind: unknown sampler 'sobal', did you mean 'sobol'? (one of "
-      "sobol, halton, random, gp, tpe, grid)",
+      "convlstm, learnt-gp, plain-gp, sobol, halton, random, gp, tpe, grid)",
       Error);
   CHECK_THROWS_WITH_AS(make_scheduler(with_scheduler("hyperband", {}), 5),
                        "scheduler.kind: unknown scheduler 'hyperband' (one of "
-                       "asha, median, fifo)",
+                       "freeze-thaw, asha, median, fifo)",
                        Error);
 }
 
