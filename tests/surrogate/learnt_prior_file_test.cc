@@ -86,6 +86,19 @@ TEST_CASE("a foreign file is no prior") {
   CHECK(has(problem(path), path.string()));
 }
 
+TEST_CASE("a prior of other times than the network's frames is refused") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "prior.safetensors";
+  CubeAxes axes = prior_axes(tiny_curves(2));
+  axes.time = {0.25, 1};
+  std::vector<RecordedCube> cubes;
+  for (const RecordedCurves& curves : tiny_curves(2)) {
+    cubes.push_back(recorded_cube(curves, axes));
+  }
+  LearntPrior::learn(axes, cubes, 3).save(path, "a test");
+  CHECK(has(problem(path), "its times are not 8 shares"));
+}
+
 TEST_CASE("the shipped weights are read and fit each other") {
   const LearntPrior& prior = shipped_prior();
   CHECK(prior.axes().time.size() == size_t{kGridFrames});

@@ -18,6 +18,7 @@
 #include "dtune/base/half.h"
 #include "dtune/base/random.h"
 #include "dtune/base/safetensors.h"
+#include "dtune/surrogate/correction.h"
 #include "dtune/surrogate/learnt_prior.h"
 #include "dtune/surrogate/warp.h"
 
@@ -70,8 +71,10 @@ std::vector<double> read_axis(const SafetensorsFile& file,
   std::vector<double> axis(values.begin(), values.end());
   const bool ascends = std::adjacent_find(axis.begin(), axis.end(),
                                           std::greater_equal<>()) == axis.end();
-  if (axis.empty() || !all_finite(axis) || !ascends) {
-    fail(file.name(), fmt::format("its axis '{}' does not ascend", name));
+  if (axis.size() < 2 || !all_finite(axis) || !ascends) {
+    fail(file.name(),
+         fmt::format("its axis '{}' is not two numbers or more that ascend",
+                     name));
   }
   return axis;
 }
@@ -79,8 +82,10 @@ std::vector<double> read_axis(const SafetensorsFile& file,
 CubeAxes read_axes(const SafetensorsFile& file) {
   CubeAxes axes = {read_axis(file, "log10_lr"), read_axis(file, "log10_l2"),
                    read_axis(file, "dropout"), read_axis(file, "time")};
-  if (axes.time.front() <= 0 || axes.time.back() != 1) {
-    fail(file.name(), "its times are not shares of a training");
+  const bool shares = axes.time.front() > 0 && axes.time.back() == 1;
+  if (!shares || axes.time.size() != size_t{kGridFrames}) {
+    fail(file.name(),
+         fmt::format("its times are not {} shares of a training", kGridFrames));
   }
   return axes;
 }
