@@ -129,8 +129,11 @@ void train_weights(const Console& console, const SurrogateOptions& options,
   console.notice(
       "log-scores in nats of z; in brackets the process with heavy tails");
   const TrainedNetwork trained = train_network(sampler, validation, train);
-  trained.network.save(options.output_network,
-                       {{"provenance", provenance(options, trained.samples)}});
+  trained.network.save(
+      options.output_network,
+      {{"provenance", provenance(options, trained.samples)},
+       {kLeftOutKey,
+        fmt::format("{}", fmt::join(task_list(options.leave_out), ","))}});
   console.notice(fmt::format("wrote {}: {} samples", options.output_network,
                              trained.samples));
 }

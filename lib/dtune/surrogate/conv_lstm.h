@@ -39,6 +39,10 @@ struct ConvLstmShape {
   bool operator==(const ConvLstmShape&) const = default;
 };
 
+// Metadata of a network's file: the recorded data sets that it was not trained
+// on, with commas.
+inline constexpr const char* kLeftOutKey = "left_out";
+
 // Thread-safe as long as nobody writes to parameters(): every call has scratch
 // memory of its own (about 4 MB with 16 channels, kept for later calls until
 // the network and its copies are gone).
