@@ -40,8 +40,8 @@ struct TrainOptions {
   uint64_t seed = 1;
   ConvLstmShape shape;
   size_t batch = 16;
-  size_t draws = 16;  // of the sampler that are shuffled together
-  double rate = 2e-3;
+  size_t draws = 16;       // of the sampler that are shuffled together
+  double rate = 5e-3;      // of Adam; short trainings learn less with 2e-3
   double average = 0.998;  // what the moving average keeps at each step
   int reports = 12;        // in all
   std::function<void(const TrainProgress&)> progress;
