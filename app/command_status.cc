@@ -51,6 +51,16 @@ int trials_that_fit(const Console& console) {
                               : kFewTrials;
 }
 
+// Whom the tuner trusts; a status is worth showing without it, too.
+void ask_tuner(LoadedStudy& loaded) {
+  const Study& study = loaded.study;
+  try {
+    loaded.facts.tuner = trusted(study, tuner_of(study.recipe, study.horizon));
+  } catch (const Error&) {
+    loaded.facts.tuner.clear();
+  }
+}
+
 // Draws the status every second until the study ends or the user has seen
 // enough; without a terminal, prints it whenever it has changed.
 int watch_status(const Console& console, const std::string& name) {
@@ -60,7 +70,8 @@ int watch_status(const Console& console, const std::string& name) {
   if (console.out_terminal) screen.emplace();
   std::string shown;
   while (signals.stop() == 0) {
-    const LoadedStudy loaded = load_study(database, StoreMode::read_only);
+    LoadedStudy loaded = load_study(database, StoreMode::read_only);
+    ask_tuner(loaded);
     const std::string text =
         status_text(loaded.study, shown_facts(loaded), style_of(console),
                     trials_that_fit(console));
@@ -81,14 +92,12 @@ int status(const Console& console, const StatusOptions& options) {
   if (options.watch && !console.json) {
     return watch_status(console, options.study);
   }
-  const LoadedStudy loaded =
+  LoadedStudy loaded =
       load_study(find_database(options.study), StoreMode::read_only);
+  ask_tuner(loaded);
   if (console.json) {
     console.print(status_json(loaded.study, loaded.facts));
   } else {
-    const std::string trust = trusted(
-        loaded.study, tuner_of(loaded.study.recipe, loaded.study.horizon));
-    if (!trust.empty()) console.line("trusts   " + printable(trust));
     console.print(status_text(loaded.study, shown_facts(loaded),
                               style_of(console),
                               options.all ? 0 : trials_that_fit(console)));

@@ -21,6 +21,7 @@ struct StudyFacts {
   double budget_seconds = 0;
   int64_t budget_steps = 0;
   std::optional<FinalResult> result;  // once finished
+  std::string tuner;  // what the tuner says of itself, one line; may be ""
 };
 
 // Throws Error(store) where row.final_json cannot be read.

@@ -190,6 +190,7 @@ std::string best_json(const Study& study, const StudyFacts& facts) {
 
 std::string status_json(const Study& study, const StudyFacts& facts) {
   Json json = status_object(study, facts);
+  json["tuner"] = facts.tuner.empty() ? Json() : Json(facts.tuner);
   json["list"] = Json::array();
   for (const Trial& trial : study.trials) {
     json["list"].push_back(trial_object(study, trial));

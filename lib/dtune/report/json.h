@@ -31,7 +31,7 @@ std::string best_json(const Study& study, const StudyFacts& facts);
 //  limit), "steps", "trials": {"total", "waiting", ..., "invalid"}, "reasons":
 //  {"cut": {"rung": 5}, ...}, "best": TRIAL | null, "final": TRIAL | null,
 //  "model": "path" | null, "why": "...", "failures": [TRIAL, ...],
-//  "list": [TRIAL, ...]}
+//  "tuner": "..." | null (what it says of itself), "list": [TRIAL, ...]}
 std::string status_json(const Study& study, const StudyFacts& facts);
 
 // [{"database", "problem": "..." | null, "study", "id", "state", "running":

@@ -199,6 +199,8 @@ std::string status_text(const Study& study, const StudyFacts& facts,
       labelled(style, "spent", budget_text(study, facts)) +
       best_lines(study, style) + result_lines(facts, style) +
       labelled(style, "search", describe_states(study)) +
+      (facts.tuner.empty() ? ""
+                           : labelled(style, "tuner", printable(facts.tuner))) +
       failure_lines(study, style) + '\n';
   std::vector<const Trial*> trials = order_for_display(study);
   const size_t all = trials.size();
