@@ -22,10 +22,11 @@ struct ExplainOptions {
 constexpr size_t kFewCuts = 15;
 
 int explain(const Console& console, const ExplainOptions& options) {
-  const LoadedStudy loaded =
+  LoadedStudy loaded =
       load_study(find_database(options.study), StoreMode::read_only);
-  const Study& study = loaded.study;
   const StudyRecords records = loaded.store->load_records();
+  loaded.study.decisions = static_cast<int64_t>(records.decisions.size());
+  const Study& study = loaded.study;
   const ReplayTuner tuner = tuner_of(study.recipe, study.horizon);
   if (options.trial.empty()) {
     const StudyExplanation explanation = explain_study(study, records, tuner);

@@ -209,6 +209,22 @@ TEST_CASE("a study and its trials are explained") {
   CHECK(contains(place.run({"explain", "shell.db", "99"}).err, "it has 1 to"));
 }
 
+TEST_CASE("a study that trusts a surrogate says so, and is replayed") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(6, 4, "0") +
+                                "sampler: convlstm\nscheduler: freeze-thaw\n");
+  const Outcome run = place.run({"run", "shell.yaml", "--quiet"});
+  REQUIRE_MESSAGE(run.code == 0, run.err);
+  CHECK(replayed(place)["same"] == true);
+  CHECK(contains(place.run({"status", "shell"}).out, "\ntuner "));
+  const auto status =
+      nlohmann::json::parse(place.run({"status", "shell", "--json"}).out);
+  CHECK(status["tuner"].is_string());
+  const auto one =
+      nlohmann::json::parse(place.run({"explain", "shell", "1", "--json"}).out);
+  CHECK(one["predicted"].size() == 4);
+}
+
 TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
   Workplace place;
   const std::string recipe =

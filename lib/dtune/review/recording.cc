@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -123,6 +125,81 @@ void check_objective(const ObjectiveSpec& objective) {
       objective.metric));
 }
 
+// Puts curves into their places of the cube.
+class Recorder {
+ public:
+  Recorder(const Study& study, const CubeAxes& axes,
+           const RecordingOptions& options)
+      : objective_(study.recipe.objective),
+        names_(cube_names(study.recipe.space)),
+        axes_(axes),
+        epochs_(options.epochs),
+        lengths_(axes.size(), 0) {
+    curves_.task = options.task;
+    curves_.context = options.context;
+    curves_.log10_lr = logarithms(axes.lr);
+    curves_.log10_l2 = logarithms(axes.l2);
+    curves_.dropout = axes.dropout;
+    curves_.epochs = options.epochs;
+    curves_.values.assign(axes.size() * epochs_.size(), float(options.chance));
+  }
+
+  void add(const Trial& trial) {
+    const auto cell = cell_of(trial);
+    if (!cell) return;
+    for (size_t e = 0; e < epochs_.size(); ++e) {
+      const auto value = value_at(objective_, trial, epochs_[e]);
+      if (!value) break;  // from here on it is at chance
+      if (*value < 0 || *value > 1) {
+        refuse(
+            fmt::format("trial {}: {} is {:g} at step {}, but curves are "
+                        "recorded of a metric between 0 and 1",
+                        trial.id, objective_.metric, *value, epochs_[e]));
+      }
+      curves_.values[*cell * epochs_.size() + e] = float(*value);
+      lengths_[*cell] = std::max(lengths_[*cell], e + 1);
+    }
+  }
+
+  Recording finish() {
+    Recording recording;
+    for (const size_t length : lengths_) {
+      if (length == 0) ++recording.missing;
+      if (length > 0 && length < epochs_.size()) ++recording.incomplete;
+    }
+    if (recording.missing == lengths_.size()) {
+      throw Error(ErrorKind::study,
+                  fmt::format("no trial has a finite {} at step {}: there is "
+                              "nothing to record",
+                              objective_.metric, epochs_.front()));
+    }
+    recording.curves = std::move(curves_);
+    return recording;
+  }
+
+ private:
+  // Empty for a point beside the grid.
+  std::optional<size_t> cell_of(const Trial& trial) const {
+    const double lr = coordinate(trial, names_.lr);
+    const double l2 = coordinate(trial, names_.l2);
+    const double dropout = coordinate(trial, names_.dropout);
+    if (!holds(axes_.lr, lr) || !holds(axes_.l2, l2) ||
+        !holds(axes_.dropout, dropout)) {
+      return std::nullopt;
+    }
+    const size_t row =
+        place_of(axes_.lr, lr) * axes_.l2.size() + place_of(axes_.l2, l2);
+    return row * axes_.dropout.size() + place_of(axes_.dropout, dropout);
+  }
+
+  const ObjectiveSpec& objective_;
+  const CubeNames names_;
+  const CubeAxes& axes_;
+  const std::vector<int>& epochs_;
+  std::vector<size_t> lengths_;  // of each cell's curve, in epochs
+  RecordedCurves curves_;
+};
+
 }  // namespace
 
 CubeNames cube_names(const SearchSpace& space) {
@@ -181,58 +258,14 @@ CubeAxes axes_of_trials(const Study& study) {
 
 Recording record_curves(const Study& study, const CubeAxes& axes,
                         const RecordingOptions& options) {
-  const CubeNames names = cube_names(study.recipe.space);
-  const ObjectiveSpec& objective = study.recipe.objective;
-  check_objective(objective);
-  Recording recording;
-  RecordedCurves& curves = recording.curves;
-  curves.task = options.task;
-  curves.context = options.context;
-  curves.log10_lr = logarithms(axes.lr);
-  curves.log10_l2 = logarithms(axes.l2);
-  curves.dropout = axes.dropout;
-  curves.epochs = options.epochs;
-  const size_t steps = options.epochs.size();
-  curves.values.assign(axes.size() * steps, float(options.chance));
-  std::vector<size_t> lengths(axes.size(), 0);
-
+  check_objective(study.recipe.objective);
+  Recorder recorder(study, axes, options);
   for (const Trial& trial : study.trials) {
-    if (trial.kind != TrialKind::search || trial.point.size() != 3) continue;
-    const double lr = coordinate(trial, names.lr);
-    const double l2 = coordinate(trial, names.l2);
-    const double dropout = coordinate(trial, names.dropout);
-    if (!holds(axes.lr, lr) || !holds(axes.l2, l2) ||
-        !holds(axes.dropout, dropout)) {
-      continue;
-    }
-    const size_t cell =
-        (place_of(axes.lr, lr) * axes.l2.size() + place_of(axes.l2, l2)) *
-            axes.dropout.size() +
-        place_of(axes.dropout, dropout);
-    for (size_t e = 0; e < steps; ++e) {
-      const auto value = value_at(objective, trial, options.epochs[e]);
-      if (!value) break;  // from here on it is at chance
-      if (*value < 0 || *value > 1) {
-        refuse(
-            fmt::format("trial {}: {} is {:g} at step {}, but curves are "
-                        "recorded of a metric between 0 and 1",
-                        trial.id, objective.metric, *value, options.epochs[e]));
-      }
-      curves.values[cell * steps + e] = float(*value);
-      lengths[cell] = std::max(lengths[cell], e + 1);
+    if (trial.kind == TrialKind::search && trial.point.size() == 3) {
+      recorder.add(trial);
     }
   }
-  for (const size_t length : lengths) {
-    if (length == 0) ++recording.missing;
-    if (length > 0 && length < steps) ++recording.incomplete;
-  }
-  if (recording.missing == axes.size()) {
-    throw Error(ErrorKind::study,
-                fmt::format("no trial has a finite {} at step {}: there is "
-                            "nothing to record",
-                            objective.metric, options.epochs.front()));
-  }
-  return recording;
+  return recorder.finish();
 }
 
 std::vector<int> default_epochs(int horizon, size_t most) {
