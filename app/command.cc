@@ -18,8 +18,6 @@ const std::vector<Command>& commands() {
       {"show", "Look", "Show one trial and why it ended", declare_show},
       {"explain", "Look", "Say why a study, or a trial, went as it did",
        declare_explain},
-      {"explain", "Look", "Say why a study, or a trial, went as it did",
-       declare_explain},
       {"replay", "Look", "Take every decision of a study again, and compare",
        declare_replay},
       {"ls", "Look", "List the studies below a folder", declare_ls},

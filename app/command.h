@@ -35,7 +35,6 @@ Action declare_status(Arguments& arguments);
 Action declare_best(Arguments& arguments);
 Action declare_show(Arguments& arguments);
 Action declare_explain(Arguments& arguments);
-Action declare_explain(Arguments& arguments);
 Action declare_replay(Arguments& arguments);
 Action declare_ls(Arguments& arguments);
 Action declare_export(Arguments& arguments);
