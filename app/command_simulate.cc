@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/command.h"
+#include "app/simulation_networks.h"
 #include "app/simulation_table.h"
 #include "app/simulation_worlds.h"
 #include <fmt/format.h>
@@ -35,6 +36,8 @@ struct SimulateOptions {
   std::optional<uint64_t> seed;
   std::string noise;
   std::string spread;
+  std::vector<std::string> networks;
+  std::string epsilon;
   bool calibration = false;
   std::string json_file;
   std::string plot_file;
@@ -162,6 +165,14 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
   out.simulation.budgets = common_budgets(options, worlds);
   out.seeds = count("--seeds", options.seeds, 5, 100'000);
   out.calibration = options.calibration;
+  std::optional<double> epsilon;
+  if (!options.epsilon.empty()) {
+    epsilon = parse<double>(options.epsilon);
+    if (!epsilon) {
+      fail(fmt::format("--epsilon: '{}' is no number", options.epsilon));
+    }
+  }
+  out.make_tuner = tuners_with_networks(split_list(options.networks), epsilon);
   const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
   out.threads = count("--threads", options.threads, cores, 1000);
   if (console.err_terminal && !console.quiet) {
@@ -233,6 +244,11 @@ Action declare_simulate(Arguments& arguments) {
   arguments.option("--context", options->context, "K=V,..",
                    "What the curves' file does not say of them: batch_size, "
                    "width, momentum, depth.");
+  arguments.option("--network", options->networks, "FILE,..",
+                   "Weights of the ConvLSTM in place of the shipped ones; each "
+                   "task gets the file that was trained without it.");
+  arguments.option("--epsilon", options->epsilon, "P",
+                   "freeze-thaw: cut trials with less than this chance.");
   arguments.option("--threads", options->threads, "N",
                    "Studies at a time (default: the cores); changes nothing.");
   arguments.option("--seed", options->seed, "N",

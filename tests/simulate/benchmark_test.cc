@@ -101,8 +101,7 @@ TEST_CASE("predictions are compared with what is observed later") {
   options.simulation.budgets = {20};
   options.make_tuner = [](const Recipe& recipe, const TrialWorld& world) {
     return SimulatedTuner{std::make_unique<HopefulSampler>(),
-                          make_scheduler(recipe, world.steps()),
-                          {}};
+                          make_scheduler(recipe, world.steps())};
   };
   const auto runs = run_benchmark(worlds, {{"random", "fifo"}}, options);
   // Ten trials of two steps, each asked about step 2 after step 1. The rates

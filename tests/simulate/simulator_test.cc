@@ -143,10 +143,40 @@ TEST_CASE("with noise the truth at the luckiest observation counts") {
   CHECK(regrets.size() > 2);
 }
 
+// Holds the first step of the first trial for the best, whatever comes.
+class LoyalScheduler final : public Scheduler {
+ public:
+  LoyalScheduler() : inner_(make_scheduler(fifo_recipe(), 1)) {}
+  Directive next(const Study& study, Sampler& sampler, int64_t decision,
+                 bool may_start) override {
+    Directive d = inner_->next(study, sampler, decision, may_start);
+    if (d.kind == Directive::Kind::start) d.target_step = study.horizon;
+    return d;
+  }
+  Verdict judge(const Study& study, const Trial& trial, bool reached) override {
+    return inner_->judge(study, trial, reached);
+  }
+  std::vector<std::string> describe_plan(const Recipe& recipe,
+                                         int horizon) const override {
+    return inner_->describe_plan(recipe, horizon);
+  }
+  std::optional<Leader> leader(const Study& /*study*/) const override {
+    return Leader{1, 1};
+  }
+
+ private:
+  static Recipe fifo_recipe() {
+    Recipe recipe;
+    recipe.scheduler.kind = "fifo";
+    return recipe;
+  }
+  std::unique_ptr<Scheduler> inner_;
+};
+
 TEST_CASE("a tuner that says what it holds for the best is believed") {
   const auto world = make_cube_world(three_rates());
   SimulatedTuner tuner = listed_tuner(*world, {0.001, 0.01});
-  tuner.holds_best = [](const Study&) { return Held{1, 1}; };
+  tuner.scheduler = std::make_unique<LoyalScheduler>();
   CHECK(run(*world, tuner, with_budgets({4})).regret[0] == doctest::Approx(3));
 }
 

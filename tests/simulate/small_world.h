@@ -45,8 +45,7 @@ inline SimulatedTuner listed_tuner(const TrialWorld& world,
   Recipe recipe = world.recipe();
   recipe.scheduler.kind = scheduler;
   return {std::make_unique<ListSampler>(std::move(rates)),
-          make_scheduler(recipe, world.steps()),
-          {}};
+          make_scheduler(recipe, world.steps())};
 }
 
 }  // namespace dtune::testing

@@ -13,6 +13,9 @@ namespace dtune {
 
 void Conductor::end_search() {
   const Trial* best = incumbent(study_);
+  if (const auto leader = scheduler_.leader(study_)) {
+    best = &study_.trial(leader->trial);
+  }
   best_ = best == nullptr ? 0 : best->id;
   if (best == nullptr) {
     end(StudyState::failed, causes_of_failure());

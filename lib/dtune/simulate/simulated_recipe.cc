@@ -36,7 +36,7 @@ SimulatedTuner make_named_tuner(const Recipe& recipe, const TrialWorld& world) {
   TunerOptions options;
   options.leave_out = {world.task()};
   Tuner tuner = make_tuner(recipe, world.steps(), options);
-  return {std::move(tuner.sampler), std::move(tuner.scheduler), {}};
+  return {std::move(tuner.sampler), std::move(tuner.scheduler)};
 }
 
 }  // namespace dtune

@@ -47,8 +47,8 @@ class Simulation {
   void settle(Slot& slot, Trial& trial, bool finite);
   void judge(Slot& slot, Trial& trial);
   void release(Slot& slot, Trial& trial, TrialState state, Reason reason);
-  std::optional<Held> held() const;
-  double true_value(const Held& held) const;
+  std::optional<Leader> held() const;
+  double true_value(const Leader& held) const;
   void note_regret();
   bool would_have_won(const Trial& trial, double found) const;
   void count_cuts();
@@ -61,7 +61,7 @@ class Simulation {
   Study study_;
   std::vector<Slot> slots_;
   double now_ = 0;
-  std::optional<Held> luckiest_;
+  std::optional<Leader> luckiest_;
   double best_observed_ = 0;
   bool exhausted_ = false;  // the world has no further trial
   SimulationResult result_;
@@ -141,7 +141,7 @@ void Simulation::finish_step(Slot& slot) {
   study_.searched_seconds = now_;
   const bool finite = std::isfinite(observed);
   if (finite && (!luckiest_ || observed > best_observed_)) {
-    luckiest_ = Held{trial.id, report.step};
+    luckiest_ = Leader{trial.id, report.step};
     best_observed_ = observed;
   }
   observer_.on_report(study_, trial);
@@ -185,11 +185,12 @@ void Simulation::judge(Slot& slot, Trial& trial) {
   }
 }
 
-std::optional<Held> Simulation::held() const {
-  return tuner_.holds_best ? tuner_.holds_best(study_) : luckiest_;
+std::optional<Leader> Simulation::held() const {
+  const auto leader = tuner_.scheduler->leader(study_);
+  return leader ? leader : luckiest_;
 }
 
-double Simulation::true_value(const Held& held) const {
+double Simulation::true_value(const Leader& held) const {
   return world_.value(study_.trial(held.trial).point, held.step);
 }
 

@@ -25,19 +25,10 @@ struct SimulationOptions {
   std::vector<int64_t> budgets;
 };
 
-// A step of a trial that a study holds for the best.
-struct Held {
-  TrialId trial = 0;
-  int step = 0;
-};
-
 // What tunes a simulated study.
 struct SimulatedTuner {
   std::unique_ptr<Sampler> sampler;
   std::unique_ptr<Scheduler> scheduler;
-  // What it holds for the best so far; where this is not given: the step with
-  // the best observation (the earlier one of equals).
-  std::function<std::optional<Held>(const Study&)> holds_best;
 };
 
 // Makes the tuner of one study. Called on several threads at once. The world
@@ -64,7 +55,8 @@ class SimulationObserver {
 
 struct SimulationResult {
   // (best - found) / (best - median of final) at each budget; found: the true
-  // value of the trial and step that the study holds for the best, 1 where
+  // value of the trial and step that the scheduler's leader() names, else of the
+  // best observation, 1 where
   // nothing was found. Where the median is the best, a miss counts in
   // millionths of the metric.
   std::vector<double> regret;

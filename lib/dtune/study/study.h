@@ -75,6 +75,12 @@ std::optional<double> last_value(const ObjectiveSpec& objective,
 std::optional<double> value_at(const ObjectiveSpec& objective,
                                const Trial& trial, int step);
 
+// A trial's step that is held for the best.
+struct Leader {
+  TrialId trial = 0;
+  int step = 0;
+};
+
 // The search trial with the best value over its steps; ties go to the earlier
 // trial. Null where no trial has a finite value.
 const Trial* incumbent(const Study& study);

@@ -109,6 +109,12 @@ class Scheduler : public Explainer {
   virtual Verdict judge(const Study& study, const Trial& trial,
                         bool reached) = 0;
 
+  // What is to be kept of the search, where the scheduler knows better than
+  // the largest value reported: under noise that is the luckiest.
+  virtual std::optional<Leader> leader(const Study& /*study*/) const {
+    return std::nullopt;
+  }
+
   // The plan that `dtune plan` prints: "rung 1: 27 trials to step 1", ...
   virtual std::vector<std::string> describe_plan(const Recipe& recipe,
                                                  int horizon) const = 0;

@@ -16,6 +16,10 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
+// Of a prediction: few observations can fit a process that is sure of itself
+// beyond all reason.
+constexpr double kLeastVariance = 1e-6;
+
 // Median (of the logarithm, save for the map's top) and deviation.
 struct HyperPrior {
   double median;
@@ -261,7 +265,7 @@ std::vector<Gaussian> FreezeThawProcess::predict(
   std::vector<Gaussian> result(queries.size());
   for (size_t j = 0; j < queries.size(); ++j) {
     const auto i = static_cast<Index>(j);
-    result[j] = {means[i], std::max(variances[i], 1e-10)};
+    result[j] = {means[i], std::max(variances[i], kLeastVariance)};
   }
   return result;
 }

@@ -120,7 +120,8 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
         prior.condition(context_of(recipe), options.leave_out));
     parts.plain = kind != "learnt-gp";
     if (kind != "learnt-gp" && !options.without_network) {
-      parts.network = options.network;
+      parts.network =
+          options.network != nullptr ? options.network : &shipped_network();
     }
   }
   return std::make_shared<SurrogateModel>(recipe, horizon, std::move(parts));

@@ -13,6 +13,9 @@
 namespace dtune {
 namespace {
 
+// Cutting saves nothing here but files, since nobody trains a hopeless trial
+// anyway; a winner lost is dear.
+constexpr double kDefaultEpsilon = 0.005;
 // A trial is not cut before it was seen so often.
 constexpr int kLooksBeforeCut = 3;
 
@@ -24,6 +27,7 @@ class FreezeThawScheduler final : public Scheduler {
   Directive next(const Study& study, Sampler& sampler, int64_t decision,
                  bool may_start) override;
   Verdict judge(const Study& study, const Trial& trial, bool reached) override;
+  std::optional<Leader> leader(const Study& study) const override;
   std::vector<std::string> describe_plan(const Recipe& recipe,
                                          int horizon) const override;
   std::vector<std::string> explain(const Study& study) const override;
@@ -190,6 +194,12 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   return verdict;
 }
 
+std::optional<Leader> FreezeThawScheduler::leader(const Study& study) const {
+  model_->update(study);
+  if (model_->empty()) return std::nullopt;
+  return model_->leader();
+}
+
 std::vector<std::string> FreezeThawScheduler::describe_plan(
     const Recipe& /*recipe*/, int /*horizon*/) const {
   return {
@@ -231,7 +241,7 @@ std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
   const OptionReader options("scheduler", "freeze-thaw",
                              recipe.scheduler.options, {"epsilon"});
   return std::make_unique<FreezeThawScheduler>(
-      std::move(model), options.real("epsilon", 0, 0.5).value_or(0.02));
+      std::move(model), options.number("epsilon", 0, 0.5).value_or(kDefaultEpsilon));
 }
 
 }  // namespace dtune

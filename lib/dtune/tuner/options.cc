@@ -64,22 +64,6 @@ std::optional<double> OptionReader::number(const std::string& name, double low,
   return value;
 }
 
-std::optional<double> OptionReader::real(const std::string& name, double low,
-                                         double high) const {
-  const auto found = options_.find(name);
-  if (found == options_.end()) return std::nullopt;
-  const bool number = std::holds_alternative<double>(found->second) ||
-                      std::holds_alternative<int64_t>(found->second);
-  const double value = number ? *as_number(found->second) : 0;
-  if (!number || !(value >= low && value <= high)) {
-    throw Error(ErrorKind::config,
-                fmt::format("{}.{}: '{}' does not fit (write a number from {} "
-                            "to {})",
-                            where_, name, to_string(found->second), low, high));
-  }
-  return value;
-}
-
 std::string OptionReader::word(const std::string& name,
                                std::initializer_list<const char*> words) const {
   const auto found = options_.find(name);

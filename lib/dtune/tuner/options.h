@@ -25,8 +25,6 @@ class OptionReader {
   // A number, bounds included.
   std::optional<double> number(const std::string& name, double low,
                                double high) const;
-  std::optional<double> real(const std::string& name, double low,
-                             double high) const;
   // One of `words`, the first where the option is not given.
   std::string word(const std::string& name,
                    std::initializer_list<const char*> words) const;

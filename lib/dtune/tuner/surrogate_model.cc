@@ -5,6 +5,7 @@
 #include <map>
 
 #include "dtune/base/error.h"
+#include "dtune/surrogate/correction_field.h"
 #include "dtune/tuner/surrogate_state.h"
 
 namespace dtune {
@@ -74,15 +75,17 @@ void SurrogateModel::fresh_members() {
   };
   if (parts_.prior) {
     processes_.emplace_back(parts_.prior, dimensions_);
-    if (parts_.network != nullptr) add("convlstm", 0, true, 0.5);
-    if (parts_.learnt) add("learnt", 0, false, 0.35);
+    const char* X=getenv("DTX"); const double wc=X?atof(X):.5;
+    if (parts_.network != nullptr) add("convlstm", 0, true, wc);
+    if (parts_.learnt) add("learnt", 0, false, getenv("DTL")?atof(getenv("DTL")):0.35);
   }
   if (parts_.plain) {
     processes_.emplace_back(nullptr, dimensions_);
-    add("plain", processes_.size() - 1, false, 0.15);
+    add("plain", processes_.size() - 1, false, getenv("DTP")?atof(getenv("DTP")):0.15);
   }
   since_fit_.assign(processes_.size(), 0);
   observed_.clear();
+  answer_.reset();
   view_.reset();
 }
 
@@ -127,7 +130,6 @@ void SurrogateModel::update(const Study& study) {
                    });
   for (const SurrogateReport& report : fresh) take(report);
   note_unfinished(study);
-  view_.reset();
 }
 
 // Reports on the ladder that were not taken in; everything where a trial was
@@ -184,8 +186,8 @@ void SurrogateModel::take(const SurrogateReport& report) {
 void SurrogateModel::observe(const SurrogateReport& report) {
   const ProcessObservation observation = {report.input,
                                           scale_.to_model(report.value)};
-  view_.reset();
   if (!observed_.empty()) score(observation);
+  answer_.reset();
   observed_.push_back({observation, report.trial, report.step});
   for (size_t k = 0; k < processes_.size(); ++k) {
     processes_[k].observe(observation);
@@ -236,7 +238,12 @@ void SurrogateModel::score(const ProcessObservation& observation) {
     const Gaussian g = process.predict({&observation.input, 1}).front();
     const double noise = process.noise();
     const double deviation = std::sqrt(g.variance + noise * noise);
-    const Correction c = correction(member, observation.input);
+    Correction c = kHeavyTails;
+    if (member.corrected) {
+      const NetworkAnswer& answer = seen_answer();
+      c = interpolate(answer.grid, answer.corrections, observation.input.cube,
+                      observation.input.time);
+    }
     const double z = process.warp()(observation.value);
     const double density = log_density(c, (z - g.mean) / deviation) -
                            std::log(deviation) +
@@ -262,17 +269,20 @@ std::vector<MemberTrust> SurrogateModel::trust() const {
 
 // Points that slots work on, and points that broke.
 void SurrogateModel::note_unfinished(const Study& study) {
-  pending_.clear();
-  broken_.clear();
+  std::vector<ModelQuery> pending;
+  std::vector<ModelQuery> broken;
   for (const Trial& trial : study.trials) {
     if (trial.kind != TrialKind::search) continue;
     const ModelQuery next = {trial.unit, next_step(trial.steps())};
     if (trial.state == TrialState::running ||
         trial.state == TrialState::waiting) {
-      pending_.push_back(next);
+      pending.push_back(next);
     }
-    if (trial.state == TrialState::failed) broken_.push_back(next);
+    if (trial.state == TrialState::failed) broken.push_back(next);
   }
+  if (pending != pending_ || broken != broken_) view_.reset();
+  pending_ = std::move(pending);
+  broken_ = std::move(broken);
 }
 
 std::optional<std::vector<double>> SurrogateModel::prior_best() const {

@@ -33,6 +33,8 @@ struct SurrogateParts {
 struct ModelQuery {
   std::vector<double> unit;
   int step = 1;
+
+  bool operator==(const ModelQuery&) const = default;
 };
 
 // One way of predicting, and the trust that it has earned.
@@ -106,8 +108,11 @@ class SurrogateModel {
 
   // surrogate_view.cc
   SurrogateView& view();
-  const std::vector<Correction>& corrections();
-  Correction correction(const SurrogateMember& member, const ProcessInput& at);
+  std::shared_ptr<const NetworkAnswer> ask_network(
+      const FreezeThawProcess& process,
+      std::span<const ModelQuery> pending) const;
+  const NetworkAnswer& seen_answer();
+  const NetworkAnswer& view_answer();
   double cumulative_at(const ProcessInput& at, double y);
 
   const SearchSpace space_;
@@ -128,6 +133,8 @@ class SurrogateModel {
   std::vector<uint64_t> seeds_seen_;  // by trial
   std::vector<ModelQuery> pending_;
   std::vector<ModelQuery> broken_;
+  // Of what was observed, nothing imagined; once asked for.
+  std::shared_ptr<const NetworkAnswer> answer_;
   std::unique_ptr<SurrogateView> view_;  // of the present state, once asked for
 };
 

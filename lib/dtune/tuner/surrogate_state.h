@@ -34,19 +34,18 @@ struct Observed {
   int step = 0;
 };
 
-// A trial's step that is held for the best.
-struct Leader {
-  TrialId trial = 0;
-  int step = 0;
+// The network's corrections, [frame][voxel] of the grid.
+struct NetworkAnswer {
+  LiftGrid grid;
+  std::vector<Correction> corrections;
 };
 
 // The state after the last update, with what is still to come imagined.
 struct SurrogateView {
   std::vector<FreezeThawProcess> processes;
-  std::vector<double> best;  // expected z of the leader, by process
-  // The network's answer, [frame][voxel] of the grid, once asked for.
-  std::unique_ptr<LiftGrid> grid;
-  std::vector<Correction> corrections;
+  std::vector<double> best;     // expected z of the leader, by process
+  std::vector<Leader> leaders;  // by process
+  std::shared_ptr<const NetworkAnswer> answer;  // once asked for
 };
 
 }  // namespace dtune

@@ -18,6 +18,10 @@ double log_sum_exp(double a, double b) {
   return top + std::log(std::exp(a - top) + std::exp(b - top));
 }
 
+Correction interpolate(const NetworkAnswer& answer, const ProcessInput& at) {
+  return interpolate(answer.grid, answer.corrections, at.cube, at.time);
+}
+
 // Members below this share change nothing.
 constexpr double kNegligible = 1e-3;
 
@@ -38,10 +42,15 @@ SurrogateView& SurrogateModel::view() {
     for (const ProcessInput& at : inputs(broken_)) copy.observe({at, worst});
     copy.imagine(inputs(pending_));
     double best = -HUGE_VAL;
-    for (const Gaussian& g : process.predict(seen)) {
-      best = std::max(best, g.mean);
+    size_t leader = 0;
+    const std::vector<Gaussian> at_seen = process.predict(seen);
+    for (size_t i = 0; i < at_seen.size(); ++i) {
+      if (at_seen[i].mean <= best) continue;
+      best = at_seen[i].mean;
+      leader = i;
     }
     view->best.push_back(best);
+    view->leaders.push_back({observed_[leader].trial, observed_[leader].step});
   }
   view_ = std::move(view);
   return *view_;
@@ -53,42 +62,41 @@ Leader SurrogateModel::leader() {
   const SurrogateMember& member = *std::max_element(
       members_.begin(), members_.end(),
       [](const auto& a, const auto& b) { return a.log_weight < b.log_weight; });
-  std::vector<ProcessInput> seen;
-  for (const Observed& o : observed_) seen.push_back(o.observation.input);
-  const std::vector<Gaussian> g = processes_[member.process].predict(seen);
-  size_t best = 0;
-  for (size_t i = 1; i < g.size(); ++i) {
-    if (g[i].mean > g[best].mean) best = i;
-  }
-  return {observed_[best].trial, observed_[best].step};
+  return view().leaders[member.process];
 }
 
-const std::vector<Correction>& SurrogateModel::corrections() {
-  SurrogateView& now = view();
-  if (!now.corrections.empty()) return now.corrections;
+std::shared_ptr<const NetworkAnswer> SurrogateModel::ask_network(
+    const FreezeThawProcess& process,
+    std::span<const ModelQuery> pending) const {
   // Coordinates that the cube does not know are the best trial's.
   const auto best = std::max_element(
       observed_.begin(), observed_.end(), [](const auto& a, const auto& b) {
         return a.observation.value < b.observation.value;
       });
   const std::vector<double> rest = best->observation.input.unit;
-  now.grid = std::make_unique<LiftGrid>(
-      parts_.prior->axes(),
-      [&](const CubePoint& point) { return cube_map_.unit(point, rest); });
+  LiftGrid grid(parts_.prior->axes(), [&](const CubePoint& point) {
+    return cube_map_.unit(point, rest);
+  });
   std::vector<ProcessObservation> observations;
   for (const Observed& o : observed_) observations.push_back(o.observation);
-  now.corrections = parts_.network->correct(
-      lift(now.processes.front(), *now.grid, observations, inputs(pending_)));
-  return now.corrections;
+  std::vector<Correction> corrections = parts_.network->correct(
+      lift(process, grid, observations, inputs(pending)));
+  return std::make_shared<const NetworkAnswer>(
+      NetworkAnswer{std::move(grid), std::move(corrections)});
 }
 
-// The network's answer between voxels and frames: interpolated, scales in the
-// logarithm.
-Correction SurrogateModel::correction(const SurrogateMember& member,
-                                      const ProcessInput& at) {
-  if (!member.corrected) return kHeavyTails;
-  const std::vector<Correction>& field = corrections();
-  return interpolate(*view().grid, field, at.cube, at.time);
+const NetworkAnswer& SurrogateModel::seen_answer() {
+  if (!answer_) answer_ = ask_network(processes_.front(), {});
+  return *answer_;
+}
+
+const NetworkAnswer& SurrogateModel::view_answer() {
+  SurrogateView& now = view();
+  if (pending_.empty() && broken_.empty()) return seen_answer();
+  if (!now.answer) {
+    now.answer = ask_network(now.processes.front(), pending_);
+  }
+  return *now.answer;
 }
 
 std::vector<double> SurrogateModel::log_chance(
@@ -112,7 +120,11 @@ std::vector<double> SurrogateModel::log_chance(
       const double z = (threshold - g.mean) / std::sqrt(g.variance);
       result[j] = log_sum_exp(
           result[j],
-          log_weight + log_upper_tail(correction(members_[k], at[j]), z));
+          log_weight + log_upper_tail(
+                           members_[k].corrected
+                               ? interpolate(view_answer(), at[j])
+                               : kHeavyTails,
+                           z));
     }
   }
   return result;
@@ -130,7 +142,10 @@ double SurrogateModel::cumulative_at(const ProcessInput& at, double y) {
         std::sqrt(g.variance + process.noise() * process.noise());
     const double z = (process.warp()(y) - g.mean) / deviation;
     sum += weights[k].weight *
-           (1 - std::exp(log_upper_tail(correction(members_[k], at), z)));
+           (1 - std::exp(log_upper_tail(members_[k].corrected
+                                            ? interpolate(view_answer(), at)
+                                            : kHeavyTails,
+                                        z)));
   }
   return std::clamp(sum, 0.0, 1.0);
 }
