@@ -103,12 +103,12 @@ struct ObjectiveSpec {
 };
 
 struct SamplerSpec {
-  std::string kind = "sobol";
+  std::string kind = "convlstm";
   std::map<std::string, Value> options;  // checked by the sampler's factory
 };
 
 struct SchedulerSpec {
-  std::string kind = "asha";
+  std::string kind = "freeze-thaw";
   std::map<std::string, Value> options;
 };
 

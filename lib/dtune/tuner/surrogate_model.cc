@@ -75,13 +75,12 @@ void SurrogateModel::fresh_members() {
   };
   if (parts_.prior) {
     processes_.emplace_back(parts_.prior, dimensions_);
-    const char* X=getenv("DTX"); const double wc=X?atof(X):.5;
-    if (parts_.network != nullptr) add("convlstm", 0, true, wc);
-    if (parts_.learnt) add("learnt", 0, false, getenv("DTL")?atof(getenv("DTL")):0.35);
+    if (parts_.network != nullptr) add("convlstm", 0, true, 0.5);
+    if (parts_.learnt) add("learnt", 0, false, 0.35);
   }
   if (parts_.plain) {
     processes_.emplace_back(nullptr, dimensions_);
-    add("plain", processes_.size() - 1, false, getenv("DTP")?atof(getenv("DTP")):0.15);
+    add("plain", processes_.size() - 1, false, 0.15);
   }
   since_fit_.assign(processes_.size(), 0);
   observed_.clear();
