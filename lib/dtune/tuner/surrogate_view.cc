@@ -120,11 +120,10 @@ std::vector<double> SurrogateModel::log_chance(
       const double z = (threshold - g.mean) / std::sqrt(g.variance);
       result[j] = log_sum_exp(
           result[j],
-          log_weight + log_upper_tail(
-                           members_[k].corrected
-                               ? interpolate(view_answer(), at[j])
-                               : kHeavyTails,
-                           z));
+          log_weight + log_upper_tail(members_[k].corrected
+                                          ? interpolate(view_answer(), at[j])
+                                          : kHeavyTails,
+                                      z));
     }
   }
   return result;
