@@ -1,0 +1,321 @@
+#include "dtune/surrogate/process.h"
+
+#include <cmath>
+
+#include "surrogate/tiny_cubes.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/random.h"
+#include "dtune/surrogate/process_kernel.h"
+
+using namespace dtune;
+
+namespace {
+
+std::shared_ptr<const CubePrior> tiny_cube_prior() {
+  static const auto prior =
+      std::make_shared<const CubePrior>(tiny_prior(3).condition({}));
+  return prior;
+}
+
+// A point whose first coordinates are those of the tiny cube.
+ProcessInput input_at(std::vector<double> unit, double time = 1) {
+  CubePoint cube;
+  cube.log10_lr = -4 + 3 * unit[0];
+  if (unit.size() > 1) cube.log10_l2 = -5 + 4 * unit[1];
+  return {std::move(unit), cube, time};
+}
+
+double curve(const std::vector<double>& unit, double time) {
+  const double off = unit[0] - 0.4;
+  return 0.1 + (0.8 - 0.5 * off * off - 0.2 * std::abs(unit[1] - 0.6)) *
+                   (1 - std::exp(-6 * time));
+}
+
+std::vector<ProcessObservation> observations(int count, uint64_t seed = 1) {
+  Rng rng(seed);
+  std::vector<ProcessObservation> all;
+  for (int i = 0; i < count; ++i) {
+    const std::vector<double> unit = {rng.uniform(), rng.uniform()};
+    const double time = 0.1 + 0.9 * rng.uniform();
+    all.push_back({input_at(unit, time), curve(unit, time)});
+  }
+  return all;
+}
+
+std::vector<ProcessInput> queries() {
+  std::vector<ProcessInput> all;
+  for (const double u : {0.0, 0.35, 0.8, 1.0}) {
+    for (const double time : {0.02, 0.4, 1.0}) {
+      all.push_back(input_at({u, 1 - u * u}, time));
+    }
+  }
+  return all;
+}
+
+FreezeThawProcess process_with(const std::vector<ProcessObservation>& seen,
+                               bool learnt = true) {
+  FreezeThawProcess process(learnt ? tiny_cube_prior() : nullptr, size_t{2});
+  for (const ProcessObservation& o : seen) process.observe(o);
+  return process;
+}
+
+void check_same(const FreezeThawProcess& a, const FreezeThawProcess& b) {
+  const std::vector<Gaussian> of_a = a.predict(queries());
+  const std::vector<Gaussian> of_b = b.predict(queries());
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    CHECK(of_a[i].mean == doctest::Approx(of_b[i].mean).epsilon(1e-9));
+    CHECK(of_a[i].variance == doctest::Approx(of_b[i].variance).epsilon(1e-9));
+  }
+}
+
+void check_finite(const FreezeThawProcess& process) {
+  for (const Gaussian& g : process.predict(queries())) {
+    CHECK(std::isfinite(g.mean));
+    CHECK(std::isfinite(g.variance));
+    CHECK(g.variance > 0);
+  }
+  CHECK(std::isfinite(process.warp().top));
+  CHECK(process.warp().scale > 0);
+  CHECK(process.noise() > 0);
+}
+
+double variance_at(const FreezeThawProcess& process,
+                   const std::vector<double>& unit, double time = 1) {
+  const ProcessInput at = input_at(unit, time);
+  return process.predict({&at, 1}).front().variance;
+}
+
+}  // namespace
+
+TEST_CASE("a fitted process reproduces what it has seen without noise") {
+  for (const bool learnt : {false, true}) {
+    CAPTURE(learnt);
+    const auto seen = observations(20);
+    FreezeThawProcess process = process_with(seen, learnt);
+    process.fit(40);
+    for (const ProcessObservation& o : seen) {
+      const Gaussian g = process.predict({&o.input, 1}).front();
+      CHECK(std::abs(process.warp().inverse(g.mean) - o.value) < 0.01);
+    }
+    // And says something between them that is better than their mean.
+    double squares = 0;
+    double spread = 0;
+    for (const ProcessObservation& o : observations(50, 2)) {
+      const Gaussian g = process.predict({&o.input, 1}).front();
+      squares += std::pow(process.warp().inverse(g.mean) - o.value, 2);
+      spread += std::pow(0.68 - o.value, 2);
+    }
+    CHECK(squares < 0.3 * spread);
+  }
+}
+
+TEST_CASE("a process is surer near what it has seen, in space and in time") {
+  const FreezeThawProcess process =
+      process_with({{input_at({0.3, 0.3}, 0.5), 0.7}}, false);
+  const double here = variance_at(process, {0.3, 0.3}, 0.5);
+  const double near = variance_at(process, {0.35, 0.3}, 0.5);
+  const double far = variance_at(process, {0.9, 0.3}, 0.5);
+  CHECK(here < 0.05 * far);
+  CHECK(here < near);
+  CHECK(near < far);
+  CHECK(variance_at(process, {0.3, 0.3}, 0.6) > here);
+  CHECK(variance_at(process, {0.3, 0.3}, 1) >
+        variance_at(process, {0.3, 0.3}, 0.6));
+}
+
+TEST_CASE("what was seen under another word or batch size counts less") {
+  for (const bool categorical : {true, false}) {
+    CAPTURE(categorical);
+    FreezeThawProcess process(
+        tiny_cube_prior(),
+        std::vector<ProcessDimension>{
+            {}, {.categorical = categorical, .recorded = false}});
+    const ProcessInput seen = input_at({0.5, 0.25});
+    ProcessInput other = seen;
+    other.unit[1] = 0.75;
+    const double expected = process.predict({&seen, 1}).front().mean;
+    process.observe({seen, 0.2});
+    const Gaussian here = process.predict({&seen, 1}).front();
+    const Gaussian there = process.predict({&other, 1}).front();
+    CHECK(here.variance < there.variance);
+    // Both learn from the bad value, the other one less.
+    CHECK(here.mean < there.mean);
+    CHECK(there.mean < expected);
+    CHECK(here.mean < expected - 0.5);
+  }
+}
+
+TEST_CASE("all other words of a dimension are equally far") {
+  FreezeThawProcess process(nullptr,
+                            std::vector<ProcessDimension>{
+                                {}, {.categorical = true, .recorded = false}});
+  process.observe({input_at({0.5, 0.1}), 0.6});
+  CHECK(variance_at(process, {0.5, 0.3}) ==
+        doctest::Approx(variance_at(process, {0.5, 0.9})));
+}
+
+TEST_CASE("replacing observations is the same as observing them") {
+  const auto seen = observations(9);
+  FreezeThawProcess replaced = process_with(observations(5, 7));
+  replaced.replace_observations(seen);
+  CHECK(replaced.size() == 9);
+  check_same(replaced, process_with(seen));
+  replaced.replace_observations({});
+  CHECK(replaced.size() == 0);
+  check_same(replaced, process_with({}));
+}
+
+TEST_CASE("a copy of a process goes its own way") {
+  const auto seen = observations(6);
+  const FreezeThawProcess process = process_with(seen);
+  FreezeThawProcess copy = process.copy();
+  check_same(copy, process);
+  copy.observe({input_at({0.5, 0.5}), 0.1});
+  copy.fit(5);
+  CHECK(process.size() == 6);
+  check_same(process, process_with(seen));
+}
+
+TEST_CASE("what is imagined narrows the band and leaves the means") {
+  const FreezeThawProcess process = process_with(observations(6));
+  FreezeThawProcess copy = process.copy();
+  const std::vector<ProcessInput> pending = {input_at({0.9, 0.9}, 0.5),
+                                             input_at({0.1, 0.2})};
+  copy.imagine(pending);
+  const std::vector<Gaussian> before = process.predict(queries());
+  const std::vector<Gaussian> after = copy.predict(queries());
+  for (size_t i = 0; i < before.size(); ++i) {
+    CHECK(std::abs(after[i].mean - before[i].mean) < 1e-6);
+    CHECK(after[i].variance <= before[i].variance + 1e-9);
+  }
+  CHECK(copy.predict(pending).front().variance <
+        0.5 * process.predict(pending).front().variance);
+}
+
+TEST_CASE("a fit depends on the observations alone") {
+  const auto seen = observations(15);
+  FreezeThawProcess a = process_with(seen);
+  FreezeThawProcess b = process_with(seen);
+  a.fit(12);
+  b.fit(12);
+  const auto of_a = a.predict(queries());
+  const auto of_b = b.predict(queries());
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    CHECK(of_a[i].mean == of_b[i].mean);
+    CHECK(of_a[i].variance == of_b[i].variance);
+  }
+}
+
+TEST_CASE("few, equal, repeated and extreme observations do no harm") {
+  const ProcessInput here = input_at({0.5, 0.5});
+  const std::vector<std::vector<ProcessObservation>> cases = {
+      {},
+      {{here, 0.7}},
+      {{here, 0.0}},
+      {{here, 0.5}, {here, 0.5}, {here, 0.5}, {here, 0.5}},
+      {{here, 0.0}, {here, 1.0}, {here, 0.0}, {here, 1.0}},
+      {{input_at({0, 0}), 0.1}, {input_at({1, 1}), 0.1}},
+      {{input_at({0, 0}, 1e-9), 0.1}, {input_at({0, 0}, 1), 0.9}}};
+  for (const bool learnt : {false, true}) {
+    for (const auto& seen : cases) {
+      FreezeThawProcess process = process_with(seen, learnt);
+      process.fit(20);
+      check_finite(process);
+    }
+  }
+}
+
+TEST_CASE("three hundred noisy observations with cliffs do no harm") {
+  auto seen = observations(300);
+  for (size_t i = 0; i < seen.size(); i += 7) {
+    seen[i].value = i % 2 == 0 ? 0 : 1;
+  }
+  FreezeThawProcess process(tiny_cube_prior(), size_t{2});
+  process.replace_observations(seen);
+  process.fit(4);
+  check_finite(process);
+  CHECK(process.learnt_share() > 0);
+  CHECK(process.learnt_share() < 1);
+}
+
+namespace {
+
+// Ten inputs, and a weighted sum of their covariances as a function of the
+// hyper-parameters.
+struct KernelSum {
+  std::vector<ProcessDimension> dimensions = {
+      {}, {.categorical = true, .recorded = false}, {.recorded = false}};
+  ProcessInputs inputs;
+  Eigen::MatrixXd products;
+  Eigen::MatrixXd weights;
+
+  KernelSum() {
+    const auto prior = tiny_cube_prior();
+    inputs.reserve_columns(3, static_cast<Eigen::Index>(prior->components()));
+    Rng rng(5);
+    for (int i = 0; i < 10; ++i) {
+      const double word = rng.below(2) == 0 ? 0.25 : 0.75;
+      inputs.append(input_at({rng.uniform(), word, rng.uniform()},
+                             0.05 + 0.9 * rng.uniform()),
+                    prior.get());
+    }
+    products = inputs.phi.transpose() * inputs.phi;
+    weights.resize(10, 10);
+    for (Eigen::Index i = 0; i < 10; ++i) {
+      for (Eigen::Index j = 0; j <= i; ++j) {
+        weights(i, j) = weights(j, i) = rng.normal();
+      }
+    }
+  }
+
+  double operator()(const Eigen::VectorXd& hyper) const {
+    const Eigen::MatrixXd lower =
+        ProcessKernel(dimensions, hyper).self(inputs, products);
+    const Eigen::MatrixXd k = lower.selfadjointView<Eigen::Lower>();
+    return k.cwiseProduct(weights).sum();
+  }
+};
+
+Eigen::VectorXd some_hyper() {
+  Eigen::VectorXd hyper(3 + kShared);
+  hyper << -0.5, 0.2, -0.9, -0.3, -1.5, -0.4, 0.1, -0.2, 0.8, -2;
+  return hyper;
+}
+
+}  // namespace
+
+TEST_CASE("the gradient of the covariance is that of differences") {
+  const KernelSum sum;
+  const Eigen::VectorXd hyper = some_hyper();
+  Eigen::VectorXd gradient = Eigen::VectorXd::Zero(hyper.size());
+  ProcessKernel(sum.dimensions, hyper)
+      .add_gradient(sum.inputs, sum.products, sum.weights, gradient);
+  for (Eigen::Index i = 0; i < hyper.size(); ++i) {
+    CAPTURE(i);
+    constexpr double kStep = 1e-5;
+    Eigen::VectorXd above = hyper;
+    Eigen::VectorXd below = hyper;
+    above[i] += kStep;
+    below[i] -= kStep;
+    const double slope = (sum(above) - sum(below)) / (2 * kStep);
+    CHECK(std::abs(gradient[i] - slope) < 1e-7 * (1 + std::abs(slope)));
+  }
+}
+
+TEST_CASE("the covariance of a set with itself agrees with all its parts") {
+  const KernelSum sum;
+  const ProcessKernel kernel(sum.dimensions, some_hyper());
+  const Eigen::MatrixXd cross = kernel.cross(sum.inputs, sum.inputs);
+  const Eigen::MatrixXd self = kernel.self(sum.inputs, sum.products);
+  const Eigen::VectorXd variance = kernel.variance(sum.inputs);
+  const double noise = std::exp(2 * (0.1 - 1.5));  // scale and noise
+  for (Eigen::Index j = 0; j < 10; ++j) {
+    CHECK(cross(j, j) == doctest::Approx(variance[j]));
+    CHECK(self(j, j) == doctest::Approx(variance[j] + noise));
+    for (Eigen::Index i = j + 1; i < 10; ++i) {
+      CHECK(self(i, j) == doctest::Approx(cross(i, j)));
+      CHECK(cross(i, j) == doctest::Approx(cross(j, i)));
+    }
+  }
+}
