@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace dtune {
@@ -10,6 +11,7 @@ namespace {
 constexpr double kTop = 0.87;
 constexpr double kSpread = 0.12;
 constexpr double kLowest = -30;  // spreads below the best
+constexpr double kHighest = 10;  // and above it: the scale knew nothing yet
 
 bool within_unit(double value) { return value >= 0 && value <= 1; }
 
@@ -27,16 +29,19 @@ MetricScale::MetricScale(const ObjectiveSpec& objective,
   best_ = *std::max_element(sorted.begin(), sorted.end());
   // One value, or equal ones: a tenth of its size is as good a guess as any.
   const double size = std::max(std::abs(best_), 1e-12);
-  spread_ = std::max(best_ - *middle, (values.size() < 3 ? 0.1 : 1e-9) * size);
+  spread_ = std::clamp(best_ - *middle, (values.size() < 3 ? 0.1 : 1e-9) * size,
+                       std::numeric_limits<double>::max());
 }
 
 bool MetricScale::covers(double value) const {
-  return !identity_ || within_unit(value);
+  if (identity_) return within_unit(value);
+  return (value - best_) / spread_ <= kHighest;
 }
 
 double MetricScale::to_model(double value) const {
   if (identity_) return value;
-  return kTop + kSpread * std::max((value - best_) / spread_, kLowest);
+  return kTop +
+         kSpread * std::clamp((value - best_) / spread_, kLowest, kHighest);
 }
 
 double MetricScale::to_metric(double y) const {

@@ -14,7 +14,8 @@ namespace dtune {
 // Metrics that are maximized and stay within [0, 1] (accuracy, AUC, F1) are
 // taken as they are. Anything else (losses, rewards) is moved and scaled by the
 // best and the median of the values, and cut a long way below the median, so
-// that a diverged loss does not set the scale.
+// that a diverged loss does not set the scale. A value far above the best asks
+// for another scale.
 class MetricScale {
  public:
   MetricScale() = default;

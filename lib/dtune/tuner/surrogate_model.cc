@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "dtune/base/error.h"
 #include "dtune/surrogate/correction_field.h"
@@ -20,6 +21,10 @@ size_t fit_interval(size_t observations) {
 // The cost grows with the cube of the observations.
 constexpr size_t kMostObservations = 400;
 constexpr size_t kKeptObservations = 300;
+
+// How far studies of old are from this one, in the units of the cube. A
+// residual's length is a half before any fit, so they begin well correlated.
+constexpr double kStudyStep = 0.25;
 
 // Trust: what a report counts, and how fast it is forgotten.
 constexpr double kFade = 0.98;
@@ -61,10 +66,26 @@ SurrogateModel::SurrogateModel(const Recipe& recipe, int horizon,
       ladder_(make_ladder(horizon)),
       dimensions_(dimensions_of(space_)) {
   DTUNE_CHECK(parts_.plain || parts_.prior != nullptr);
+  add_warm(parts_.warm);
   start_over();
 }
 
 SurrogateModel::~SurrogateModel() = default;
+
+void SurrogateModel::add_warm(
+    const std::vector<std::vector<WarmObservation>>& warm) {
+  const size_t before = dimensions_.size();
+  for (size_t i = 0; i < warm.size(); ++i) {
+    dimensions_.push_back({.categorical = false, .recorded = false});
+    for (const WarmObservation& o : warm[i]) {
+      ProcessInput at = {o.unit, o.cube, o.time};
+      at.unit.resize(before, 0.5);
+      at.unit.resize(before + warm.size(), 0);
+      at.unit[before + i] = kStudyStep;
+      warm_.push_back({std::move(at), o.value});
+    }
+  }
+}
 
 void SurrogateModel::fresh_members() {
   processes_.clear();
@@ -81,6 +102,12 @@ void SurrogateModel::fresh_members() {
   if (parts_.plain) {
     processes_.emplace_back(nullptr, dimensions_);
     add("plain", processes_.size() - 1, false, 0.15);
+  }
+  if (!warm_.empty()) {
+    for (FreezeThawProcess& process : processes_) {
+      process.replace_observations(warm_);
+      process.fit(kFitIterations);
+    }
   }
   since_fit_.assign(processes_.size(), 0);
   observed_.clear();
@@ -106,6 +133,7 @@ ProcessInput SurrogateModel::input(std::span<const double> unit,
   ProcessInput input;
   input.unit.assign(unit.begin(), unit.end());
   if (input.unit.empty()) input.unit.push_back(0.5);
+  input.unit.resize(dimensions_.size(), 0);  // beside studies of old
   input.cube = cube_map_.cube_point(unit);
   const double share = open_ ? 1.0 : double(step) / horizon();
   input.time = std::clamp(share, 1e-9, 1.0);
@@ -168,9 +196,10 @@ void SurrogateModel::take(const SurrogateReport& report) {
   taken_in_.push_back(report);
   const size_t n = taken_in_.size();
   // The scale of an unbounded metric is only known by and by: everything is
-  // seen anew at the powers of two, and where a metric leaves [0, 1].
-  const bool again = scale_.identity() ? !scale_.covers(report.value) || n == 1
-                                       : (n & (n - 1)) == 0;
+  // seen anew at the powers of two, where a metric leaves [0, 1] and where it
+  // rises far above all before.
+  const bool due = scale_.identity() ? n == 1 : (n & (n - 1)) == 0;
+  const bool again = due || !scale_.covers(report.value);
   if (!again) {
     observe(report);
     return;
@@ -220,7 +249,7 @@ void SurrogateModel::thin_out() {
   order.resize(kKeptObservations);
   std::sort(order.begin(), order.end());
   std::vector<Observed> kept;
-  std::vector<ProcessObservation> observations;
+  std::vector<ProcessObservation> observations = warm_;
   for (const size_t i : order) {
     kept.push_back(observed_[i]);
     observations.push_back(observed_[i].observation);
@@ -288,6 +317,28 @@ std::optional<std::vector<double>> SurrogateModel::prior_best() const {
   if (!parts_.prior) return std::nullopt;
   return cube_map_.unit(parts_.prior->best_point(),
                         std::vector<double>(space_.dimensions(), 0.5));
+}
+
+std::vector<std::vector<double>> SurrogateModel::warm_best() const {
+  std::vector<std::vector<double>> points;
+  std::vector<ModelQuery> queries;
+  for (const ProcessObservation& o : warm_) {
+    const auto end = o.input.unit.begin() + std::ptrdiff_t(space_.dimensions());
+    std::vector<double> unit(o.input.unit.begin(), end);
+    if (std::find(points.begin(), points.end(), unit) != points.end()) continue;
+    queries.push_back({unit, horizon()});
+    points.push_back(std::move(unit));
+  }
+  const std::vector<Gaussian> expected =
+      processes_.front().predict(inputs(queries));
+  std::vector<size_t> order(points.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return expected[a].mean > expected[b].mean;
+  });
+  std::vector<std::vector<double>> result;
+  for (const size_t i : order) result.push_back(std::move(points[i]));
+  return result;
 }
 
 }  // namespace dtune

@@ -1,0 +1,125 @@
+#include "dtune/tuner/cube_map.h"
+
+#include <cmath>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace dtune;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+Parameter real(const std::string& key, double low, double high, bool log) {
+  Parameter parameter;
+  parameter.name = key;
+  parameter.key = key;
+  parameter.low = low;
+  parameter.high = high;
+  parameter.log = log;
+  return parameter;
+}
+
+Parameter optimizer() {
+  Parameter parameter;
+  parameter.name = parameter.key = "train.optimizer";
+  parameter.kind = ParameterKind::categorical;
+  parameter.choices = {std::string("sgd"), std::string("adam")};
+  return parameter;
+}
+
+Recipe recipe_with(std::vector<Parameter> parameters) {
+  Recipe recipe;
+  recipe.train.lr = 0.03;
+  recipe.train.l2 = 0;
+  recipe.model.dropout = 0.25;
+  recipe.space = SearchSpace(std::move(parameters));
+  return recipe;
+}
+
+}  // namespace
+
+TEST_CASE("points of the unit cube have their values in physical units") {
+  // In another order than the cube's, with a stranger among them.
+  const CubeMap map(
+      recipe_with({real("model.dropout", 0.1, 0.5, false), optimizer(),
+                   real("train.l2", 1e-6, 1e-2, true),
+                   real("train.lr", 1e-3, 1e-1, true)}));
+  const std::vector<double> unit = {0.25, 0.75, 0.5, 1};
+  const CubePoint point = map.cube_point(unit);
+  CHECK(point.dropout == doctest::Approx(0.2));
+  CHECK(point.log10_l2 == doctest::Approx(-4));
+  CHECK(point.log10_lr == doctest::Approx(-1));
+}
+
+TEST_CASE("a linear learning rate and a logarithmic dropout are read rightly") {
+  const CubeMap map(recipe_with(
+      {real("train.lr", 0, 0.2, false), real("model.dropout", 0.01, 1, true)}));
+  const std::vector<double> middle = {0.5, 0.5};
+  CHECK(map.cube_point(middle).log10_lr == doctest::Approx(-1));
+  CHECK(map.cube_point(middle).dropout == doctest::Approx(0.1));
+  const std::vector<double> low = {0, 0};
+  CHECK(std::isfinite(map.cube_point(low).log10_lr));
+}
+
+TEST_CASE("what is not tuned is as the recipe fixes it") {
+  const CubeMap map(recipe_with({optimizer()}));
+  const std::vector<double> unit = {0.25};
+  const CubePoint point = map.cube_point(unit);
+  CHECK(point.log10_lr == doctest::Approx(std::log10(0.03)));
+  CHECK(point.log10_l2 <= -6);  // none at all is the least there is
+  CHECK(std::isfinite(point.log10_l2));
+  CHECK(point.dropout == 0.25);
+  CHECK(map.unit(point, unit) == unit);
+}
+
+TEST_CASE("points of the cube and of the study are found from each other") {
+  for (const bool log : {true, false}) {
+    const CubeMap map(
+        recipe_with({real("train.lr", 1e-4, 0.5, log), optimizer(),
+                     real("model.dropout", 0, 0.6, false)}));
+    const std::vector<double> unit = {0.37, 0.25, 0.9};
+    const std::vector<double> back =
+        map.unit(map.cube_point(unit), {0.5, 0.25, 0.5});
+    for (size_t i = 0; i < unit.size(); ++i) {
+      CHECK(back[i] == doctest::Approx(unit[i]));
+    }
+  }
+}
+
+TEST_CASE("points outside of a study's ranges become their ends") {
+  const CubeMap map(recipe_with({real("train.lr", 1e-3, 1e-1, true),
+                                 real("model.dropout", 0, 0.6, false)}));
+  CHECK(map.unit({-9, -4, 2}, {0.5, 0.5}) == std::vector<double>{0, 1});
+  const auto high = map.unit({3, -4, -1}, {0.5, 0.5});
+  CHECK(high[0] == doctest::Approx(1));
+  CHECK(high[1] == 0);
+}
+
+TEST_CASE("the context has what the recipe says and nothing else") {
+  Recipe recipe = recipe_with({});
+  recipe.train.batch_size = 64;
+  recipe.train.momentum = 0.8;
+  CHECK(context_of(recipe).batch_size == 64.0);
+  CHECK(context_of(recipe).momentum == 0.8);
+  CHECK_FALSE(context_of(recipe).width);
+  LayerSpec wide;
+  wide.kind = LayerKind::linear;
+  wide.channels = 300;
+  LayerSpec relu;
+  relu.kind = LayerKind::relu;
+  recipe.model.layers = {wide, relu, wide};
+  CHECK(context_of(recipe).width == 300.0);
+  CHECK(context_of(recipe).depth == 2.0);
+  recipe.train.optimizer = OptimizerKind::adam;
+  CHECK_FALSE(context_of(recipe).momentum);
+  recipe.command = CommandSpec{};
+  CHECK_FALSE(context_of(recipe).batch_size);
+}
+
+TEST_CASE("three keys of a recipe belong to the cube") {
+  CHECK(is_cube_key("train.lr"));
+  CHECK(is_cube_key("train.l2"));
+  CHECK(is_cube_key("model.dropout"));
+  CHECK_FALSE(is_cube_key("train.momentum"));
+  CHECK_FALSE(is_cube_key("lr"));
+}
