@@ -8,6 +8,7 @@
 #include "app/patience.h"
 #include "app/progress.h"
 #include "app/signals.h"
+#include "app/study_tuner.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -73,7 +74,8 @@ CoordinatorOptions coordinator_options(const LoadedStudy& loaded,
 StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                         const RunView& view) {
   const Recipe& recipe = loaded.study.recipe;
-  const Tuner tuner = make_tuner(recipe, loaded.study.horizon);
+  const Tuner tuner =
+      make_tuner(recipe, loaded.study.horizon, tuner_options(recipe));
   const std::string hint = fmt::format(
       "stopping after saving the trials (Ctrl-C again: at once); "
       "resume with: dtune resume {}",

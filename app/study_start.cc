@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "app/study_run.h"
+#include "app/study_tuner.h"
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -65,6 +66,8 @@ void create_study(const Console& console, const fs::path& database,
   const Recipe& recipe = file.recipe();
   StudyRow row;
   row.horizon = horizon_steps(recipe, training_samples(console, recipe));
+  // A tuner that cannot be made must not leave a study behind.
+  tuner_of(recipe, row.horizon);
   row.id = new_study_id(recipe.study);
   row.name = recipe.study;
   row.recipe_yaml = file.resolved_yaml();

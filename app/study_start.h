@@ -12,7 +12,8 @@ namespace dtune {
 bool holds_study(const std::filesystem::path& database);
 
 // Makes the database of the study that `file`, read from `path`, describes.
-// Prepares the data, to know how many steps a full training has.
+// Prepares the data, to know how many steps a full training has. Throws as
+// tuner_of does, before anything is written.
 void create_study(const Console& console, const std::filesystem::path& database,
                   const std::filesystem::path& path, const RecipeFile& file);
 

@@ -78,6 +78,20 @@ TEST_CASE("wrong types name what is wanted and what is there") {
         "but is 'much'");
 }
 
+TEST_CASE("a warm start is a list of files, each once") {
+  CHECK(problem("warm_start: old.db") ==
+        "r.yaml:1:13: 'warm_start' must be a list of words, but is 'old.db'");
+  CHECK(problem("warm_start: [old.db, [a]]") ==
+        "r.yaml:1:22: 'warm_start' must be a list of words, but is a list");
+  CHECK(problem("warm_start: [a.db, ./a.db]") ==
+        "r.yaml:1:20: 'warm_start' names /recipes/a.db twice");
+  CHECK(problem("warm_start: ['']") ==
+        "r.yaml:1:14: 'warm_start' has an empty name (name the .db file of a "
+        "study)");
+  CHECK(problem("warmstart: [a.db]") ==
+        "r.yaml:1:1: unknown key 'warmstart', did you mean 'warm_start'?");
+}
+
 TEST_CASE("numbers that cannot be are refused") {
   CHECK(problem("train: { lr: .nan }") ==
         "r.yaml:1:14: 'train.lr' must be a finite number, but is '.nan'");

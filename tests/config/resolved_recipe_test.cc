@@ -37,6 +37,7 @@ std::string random_recipe(Rng& rng) {
               "space: { l2: { float: [0, 0.1], step: 0.05 } }\n"
               "constraints: [l2 < 0.09]\n"}) +
          pick({"", "objective: val_loss\n"}) +
+         pick({"", "warm_start: [old.db, '../b c.db', /abs/d.db]\n"}) +
          pick({"", "scheduler: { kind: asha, eta: 4, mode: standard }\n",
                "sampler: { kind: grid, points: 3 }\nscheduler: fifo\n"}) +
          pick({"", "budget: { time: 0.25, trials: 0 }\n"}) +
@@ -62,7 +63,21 @@ TEST_CASE("a resolved recipe reads back as the same recipe anywhere") {
     CHECK(again.recipe().model.layers.size() ==
           file.recipe().model.layers.size());
     CHECK(again.recipe().train.lr == file.recipe().train.lr);
+    CHECK(again.recipe().warm_start == file.recipe().warm_start);
   }
+}
+
+TEST_CASE("a warm start's files are found from the recipe's folder") {
+  const RecipeFile file = RecipeFile::parse(
+      "warm_start: [old.db, ../b.db, /abs/d.db]", "r.yaml", "/here/there");
+  CHECK(file.recipe().warm_start ==
+        std::vector<std::string>{"/here/there/old.db", "/here/b.db",
+                                 "/abs/d.db"});
+  const RecipeFile cold = RecipeFile::parse("seed: 0", "r.yaml", "/here");
+  CHECK(cold.resolved_yaml().find("warm_start") == std::string::npos);
+  CHECK(cold.search_hash() != file.search_hash());
+  CHECK(file.with_point({{"lr", 0.1}, {"l2", 1e-4}, {"dropout", 0.1}})
+            .recipe.warm_start.empty());
 }
 
 TEST_CASE("every point of a space gives a recipe that reads alone") {

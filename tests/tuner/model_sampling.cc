@@ -37,6 +37,7 @@ void run_trials(Study& study, Sampler& sampler, const Function& function,
     Trial trial;
     trial.id = std::ssize(study.trials) + 1;
     trial.point = proposal->point;
+    trial.unit = study.recipe.space.encode(trial.point);
     trial.state = TrialState::complete;
     StepReport report;
     report.step = 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@ class Checker {
   void check_all() {
     check_study_name();
     check_limits();
+    check_warm_start();
     if (recipe_.command) {
       check_command();
       return;
@@ -60,6 +62,25 @@ class Checker {
       complain("limits.lease",
                "'limits.lease' must be at least two heartbeats, or a slot is "
                "lost by one late message");
+    }
+  }
+
+  void check_warm_start() {
+    const YamlNode* list = tree_.find("warm_start");
+    if (list == nullptr) return;
+    std::set<std::string> paths;
+    for (size_t i = 0; i < recipe_.warm_start.size(); ++i) {
+      const std::string& path = recipe_.warm_start[i];
+      const Mark mark =
+          i < list->items.size() ? list->items[i].mark : list->mark;
+      if (path.empty()) {
+        diagnostics_.add(mark,
+                         "'warm_start' has an empty name (name the .db file "
+                         "of a study)");
+      } else if (!paths.insert(path).second) {
+        diagnostics_.add(mark,
+                         fmt::format("'warm_start' names {} twice", path));
+      }
     }
   }
 

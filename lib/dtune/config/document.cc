@@ -96,6 +96,9 @@ Recipe read_sections(const YamlNode& tree, const Document& document,
       recipe.command ? std::vector<std::string>() : all_metrics(), diagnostics);
   reader.finish();
   recipe.data.path = absolute_path(recipe.data.path, document.directory);
+  for (std::string& path : recipe.warm_start) {
+    path = absolute_path(path, document.directory);
+  }
   if (recipe.command) {
     CommandSpec& command = *recipe.command;
     command.directory =
@@ -185,6 +188,7 @@ Recipe read_point(const Document& document, const SearchSpace& space,
   }
   tree.erase("space");
   tree.erase("constraints");
+  tree.erase("warm_start");
   Recipe recipe = read_sections(tree, document, diagnostics);
   if (recipe.command) recipe.space = space;
   check_recipe(tree, recipe, diagnostics);

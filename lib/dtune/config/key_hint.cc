@@ -54,6 +54,8 @@ constexpr std::pair<const char*, const char*> kElsewhere[] = {
     {"parallelism", "resources.slots"},
     {"threads", "resources.threads_per_slot"},
     {"assert", "expect"},
+    {"transfer", "warm_start"},
+    {"previous_studies", "warm_start"},
 };
 
 std::string last_part(const std::string& dotted) {

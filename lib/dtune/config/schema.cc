@@ -160,6 +160,10 @@ void describe_recipe(Fields& f, Recipe& recipe) {
     in.text("kind", recipe.scheduler.kind);
     in.options(recipe.scheduler.options);
   });
+  // Not written where empty: the hashes of older studies stay what they were.
+  if (f.reading() || !recipe.warm_start.empty()) {
+    f.texts("warm_start", recipe.warm_start);
+  }
   // Without a word on the budget a study still ends.
   constexpr int kDefaultTrials = 40;
   if (f.reading() && !f.has("budget")) recipe.budget.trials = kDefaultTrials;
@@ -182,7 +186,7 @@ const std::vector<std::string>& recipe_keys() {
     describe_recipe(writer, recipe);
     std::vector<std::string> all = leaf_keys(tree);
     for (const char* more : {"model.layers", "command.environment", "space",
-                             "constraints", "expect"}) {
+                             "constraints", "expect", "warm_start"}) {
       all.emplace_back(more);
     }
     return all;

@@ -166,6 +166,7 @@ struct Recipe {
   ObjectiveSpec objective;
   SamplerSpec sampler;
   SchedulerSpec scheduler;
+  std::vector<std::string> warm_start;  // databases of other studies
   BudgetSpec budget;
   LimitsSpec limits;
   ResourcesSpec resources;

@@ -103,6 +103,21 @@ const Entry& find_entry(const std::vector<Entry>& table, const char* what,
                   did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
+// Of the warm start, of all its studies together: a fit's time is the cube.
+constexpr size_t kMostWarm = 200;
+constexpr size_t kMostWarmOfOne = 100;
+
+void add_warm(const Recipe& recipe, const std::vector<WarmStudy>& studies,
+              SurrogateParts& parts) {
+  for (const WarmStudy& old : studies) {
+    check_warm_study(recipe, old);
+    const size_t most = std::min(kMostWarmOfOne, kMostWarm / studies.size());
+    auto observations =
+        warm_observations(recipe, old, std::max<size_t>(most, 1));
+    if (!observations.empty()) parts.warm.push_back(std::move(observations));
+  }
+}
+
 // The members of the model that a sampler's kind names; others get all.
 std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
                                            const TunerOptions& options) {
@@ -124,6 +139,7 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
           options.network != nullptr ? options.network : &shipped_network();
     }
   }
+  add_warm(recipe, options.warm, parts);
   return std::make_shared<SurrogateModel>(recipe, horizon, std::move(parts));
 }
 
@@ -163,6 +179,13 @@ Tuner make_tuner(const Recipe& recipe, int horizon,
   std::shared_ptr<SurrogateModel> model;
   if (sampler.make == nullptr || scheduler.make == nullptr) {
     model = make_model(recipe, horizon, options);
+  }
+  if (model == nullptr && !recipe.warm_start.empty()) {
+    throw Error(ErrorKind::config,
+                fmt::format("warm_start: has no effect with sampler {} and "
+                            "scheduler {} (remove it, or take sampler "
+                            "convlstm)",
+                            sampler.kind.name, scheduler.kind.name));
   }
   return {make(sampler, recipe, model),
           make(scheduler, recipe, horizon, model)};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dtune/study/tuner.h"
+#include "dtune/tuner/warm_start.h"
 
 namespace dtune {
 
@@ -28,6 +29,8 @@ struct TunerOptions {
   bool without_network = false;
   // Recorded data sets that the prior is not to know.
   std::vector<std::string> leave_out;
+  // What Recipe::warm_start names, read by the caller.
+  std::vector<WarmStudy> warm;
 };
 
 struct Tuner {
@@ -38,7 +41,8 @@ struct Tuner {
 // What the recipe names; a sampler and a scheduler that decide by the surrogate
 // share one. Throws Error(config): unknown kind or option (with "did you
 // mean"), an option out of range, a sampler that does not fit the space (grid
-// over reals without `points`).
+// over reals without `points`), a warm start for a pair that models nothing or
+// from a study of another objective.
 Tuner make_tuner(const Recipe& recipe, int horizon,
                  const TunerOptions& options = {});
 

@@ -15,6 +15,7 @@
 #include "dtune/tuner/cube_map.h"
 #include "dtune/tuner/metric_scale.h"
 #include "dtune/tuner/surrogate_state.h"
+#include "dtune/tuner/warm_start.h"
 
 namespace dtune {
 
@@ -27,6 +28,8 @@ struct SurrogateParts {
   const ConvLstm* network = nullptr;  // null: no correction; must outlive it
   bool learnt = true;                 // the learnt process uncorrected
   bool plain = true;                  // the process without a prior
+  // By study of old: what its trials reported.
+  std::vector<std::vector<WarmObservation>> warm;
 };
 
 // A point after `step` steps.
@@ -57,6 +60,11 @@ std::vector<int> make_ladder(int horizon);
 //   w_k ~ prior_k exp(sum ln p_k),
 // older reports fading (Herbster and Warmuth 1998, doi 10.1023/A:1007424614876,
 // call this a fixed share), so a study unlike the recorded ones loses little.
+//
+// Studies of old (`warm_start:`) are seen by every process before any report, a
+// step away along a dimension of their own each, whose length the fit finds:
+// what they say counts as much as it proves right. They earn no trust, never
+// lead, and the network sees them through the process alone.
 class SurrogateModel {
  public:
   SurrogateModel(const Recipe& recipe, int horizon, SurrogateParts parts);
@@ -70,7 +78,7 @@ class SurrogateModel {
   int next_step(int step) const;
   int horizon() const { return ladder_.back(); }
 
-  // Nothing was observed yet.
+  // Nothing of this study was observed yet.
   bool empty() const { return taken_in_.empty(); }
 
   // ln P(metric at the query > best + ambition (1 - best)), by all members;
@@ -94,9 +102,14 @@ class SurrogateModel {
   // are 1/2. Empty without a prior.
   std::optional<std::vector<double>> prior_best() const;
 
+  // The best points of studies of old, those with the largest mean for this
+  // study's horizon first: its first points, before log_chance can say more.
+  std::vector<std::vector<double>> warm_best() const;
+
  private:
   void start_over();
   void fresh_members();
+  void add_warm(const std::vector<std::vector<WarmObservation>>& warm);
   void collect(const Study& study, std::vector<SurrogateReport>& fresh);
   void take(const SurrogateReport& report);
   void observe(const SurrogateReport& report);
@@ -122,6 +135,7 @@ class SurrogateModel {
   const SurrogateParts parts_;
   std::vector<int> ladder_;
   std::vector<ProcessDimension> dimensions_;
+  std::vector<ProcessObservation> warm_;
 
   std::vector<FreezeThawProcess> processes_;
   std::vector<int> since_fit_;  // by process

@@ -94,20 +94,27 @@ std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
   return result;
 }
 
-// Before anything was seen: where the user, or what was recorded, expects the
-// best; further slots get points around it.
+// Before anything was seen: where the user, a warm start, or what was recorded
+// expects the best; further slots get points around it, and the next of the
+// warm start's.
 std::optional<Sampler::Proposal> SurrogateSampler::first(
     const Study& study) const {
+  Units old = model_->warm_best();
+  for (std::vector<double>& unit : old) prior_.move_to_mode(unit);
   std::vector<double> best = model_->prior_best().value_or(
       std::vector<double>(study.recipe.space.dimensions(), 0.5));
   prior_.move_to_mode(best);
-  const std::string why = prior_.empty() && model_->prior_best()
-                              ? "the best point of recorded studies"
-                              : "where the best is expected";
+  if (!old.empty()) best = old.front();
+  const std::string why =
+      !prior_.empty()        ? "where the best is expected"
+      : !old.empty()         ? "among the best points of the warm start"
+      : model_->prior_best() ? "the best point of recorded studies"
+                             : "where the best is expected";
   auto point = first_free_point(
       study,
       [&](int64_t i) {
         if (i == 0) return best;
+        if (i % 2 == 0 && size_t(i / 2) < old.size()) return old[size_t(i / 2)];
         Rng rng(mix_seed({study.recipe.seed, hash_text("first"), uint64_t(i)}));
         if (i % 2 == 1) return neighbour(best, rng);
         std::vector<double> unit(best.size());
