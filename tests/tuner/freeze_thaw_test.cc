@@ -1,0 +1,189 @@
+// The freeze-thaw scheduler with its own and with other samplers.
+#include <algorithm>
+#include <cmath>
+
+#include "surrogate/tiny_cubes.h"
+#include "tuner/model_sampling.h"
+#include "tuner/simulation.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/error.h"
+#include "dtune/tuner/factory.h"
+
+using namespace dtune;           // NOLINT(google-build-using-namespace)
+using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr int kHorizon = 20;
+
+Recipe learnt_recipe(const std::string& sampler, uint64_t seed, int trials) {
+  Recipe recipe = cube_recipe(sampler, "freeze-thaw", seed, trials);
+  std::vector<Parameter> parameters = cube();
+  parameters[0].key = "train.lr";
+  parameters[1].key = "train.l2";
+  parameters[2].key = "model.dropout";
+  recipe.space = SearchSpace(std::move(parameters));
+  return recipe;
+}
+
+struct Run {
+  Study study;
+  std::vector<std::string> log;
+};
+
+Run run(const Recipe& recipe, const Options& options, int horizon = kHorizon) {
+  static const LearntPrior prior = tiny_prior(3);
+  Run result{make_study(recipe, horizon), {}};
+  const Tuner tuner =
+      make_tuner(recipe, horizon, {.prior = &prior, .without_network = true});
+  result.log =
+      simulate(result.study, *tuner.sampler, *tuner.scheduler, options);
+  return result;
+}
+
+Options slots(int count, Curve curve = smooth_curve) {
+  Options options;
+  options.slots = count;
+  options.curve = std::move(curve);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("eight slots never train two trials at one point") {
+  for (const std::string sampler : {"convlstm", "plain-gp"}) {
+    const Run result = run(learnt_recipe(sampler, 3, 16), slots(8));
+    CHECK(result.study.trials.size() == 16);
+    CHECK(duplicate_points(result.study) == 0);
+  }
+}
+
+TEST_CASE("the same study gets the same decisions") {
+  const Recipe recipe = learnt_recipe("convlstm", 5, 12);
+  CHECK(run(recipe, slots(3)).log == run(recipe, slots(3)).log);
+}
+
+TEST_CASE("the leader is trained to its end once nothing may be started") {
+  for (const std::string sampler :
+       {"convlstm", "plain-gp", "random", "tpe", "gp", "grid"}) {
+    CAPTURE(sampler);
+    const Run result = run(learnt_recipe(sampler, 2, 8), slots(2));
+    CHECK(result.study.trials.size() == 8);
+    const auto ended = std::count_if(
+        result.study.trials.begin(), result.study.trials.end(),
+        [](const Trial& t) { return t.state == TrialState::complete; });
+    CHECK(ended >= 1);
+    CHECK(incumbent(result.study)->state == TrialState::complete);
+  }
+}
+
+TEST_CASE("trials that were stopped on the way go on first") {
+  const Recipe recipe = learnt_recipe("plain-gp", 2, 10);
+  const Tuner tuner = make_tuner(recipe, kHorizon);
+  Study study = make_study(recipe, kHorizon);
+  Options options = slots(3);
+  options.stop_after_reports = 25;
+  simulate(study, *tuner.sampler, *tuner.scheduler, options);
+  const auto stopped = std::find_if(
+      study.trials.begin(), study.trials.end(), [](const Trial& t) {
+        return t.state == TrialState::paused && t.steps() < t.target_step;
+      });
+  REQUIRE(stopped != study.trials.end());
+  const Directive d = tuner.scheduler->next(study, *tuner.sampler, 999, true);
+  CHECK(d.kind == Directive::Kind::resume);
+  CHECK(d.trial == stopped->id);
+  CHECK(d.target_step >= stopped->target_step);
+}
+
+TEST_CASE("a hopeless trial is cut for a probability that is named") {
+  Recipe recipe = learnt_recipe("random", 4, 6);
+  recipe.scheduler.options["epsilon"] = 0.2;
+  const Tuner tuner = make_tuner(recipe, kHorizon);
+  Study study = make_study(recipe, kHorizon);
+  simulate(study, *tuner.sampler, *tuner.scheduler, slots(1));
+  // Whoever is far behind after many looks has no chance left.
+  Trial& last = study.trials.front();
+  const Trial* best = incumbent(study);
+  Trial& victim = best->id == last.id ? study.trials.back() : last;
+  victim.curve.clear();
+  for (int step = 1; step <= 9; ++step) {
+    victim.curve.push_back({step, {{"val_accuracy", 0.05}}});
+  }
+  victim.state = TrialState::running;
+  const Verdict verdict = tuner.scheduler->judge(study, victim, true);
+  CHECK(verdict.kind == Verdict::Kind::cut);
+  CHECK(verdict.reason == Reason::hopeless);
+  CHECK(verdict.why.find("P(beats the leader") != std::string::npos);
+}
+
+TEST_CASE("recorded studies that mislead cost little") {
+  // Best where the recorded ones are worst.
+  const Curve reversed = [](const Trial& trial, int step) {
+    const double off = std::log10(*as_number(trial.point.at("lr"))) + 4;
+    return (0.9 - 0.05 * off * off) * (1 - std::exp(-0.3 * step));
+  };
+  const auto mean_best_of = [&](const std::string& sampler) {
+    double sum = 0;
+    for (uint64_t seed = 0; seed < 2; ++seed) {
+      const Run result =
+          run(learnt_recipe(sampler, seed, 14), slots(1, reversed));
+      sum += *best_value({}, *incumbent(result.study)) / 2;
+    }
+    return sum;
+  };
+  CHECK(mean_best_of("convlstm") > mean_best_of("plain-gp") - 0.05);
+}
+
+TEST_CASE("studies with words, conditions and constraints are tuned") {
+  Recipe recipe = learnt_recipe("convlstm", 1, 12);
+  recipe.space = mixed_space();
+  const Run result = run(recipe, slots(3, [](const Trial& trial, int step) {
+                           return mixed_function(trial.point) - 1.0 / step;
+                         }));
+  CHECK(result.study.trials.size() == 12);
+  CHECK(duplicate_points(result.study) == 0);
+}
+
+TEST_CASE("the search of a small space ends when it has no point left") {
+  Recipe recipe = learnt_recipe("plain-gp", 1, 100);
+  Parameter width;
+  width.name = "width";
+  width.kind = ParameterKind::integer;
+  width.low = 1;
+  width.high = 4;
+  recipe.space = SearchSpace({width});
+  CHECK(run(recipe, slots(3)).study.trials.size() == 4);
+}
+
+TEST_CASE("commands without a horizon are tuned by where they end") {
+  const Recipe recipe = learnt_recipe("plain-gp", 1, 5);
+  const Tuner tuner = make_tuner(recipe, kOpenHorizon);
+  Study study = make_study(recipe, kOpenHorizon);
+  for (int i = 1; i <= 5; ++i) {
+    const Directive d = tuner.scheduler->next(study, *tuner.sampler, i, true);
+    REQUIRE(d.kind == Directive::Kind::start);
+    Trial trial;
+    trial.id = i;
+    trial.point = d.point;
+    trial.unit = recipe.space.encode(d.point);
+    trial.state = TrialState::complete;
+    for (int step = 1; step <= i; ++step) {
+      trial.curve.push_back({step, {{"val_accuracy", 0.1 * i}}});
+    }
+    trial.curve.back().last = true;
+    study.trials.push_back(trial);
+  }
+  CHECK(duplicate_points(study) == 0);
+  CHECK(tuner.scheduler->leader(study)->trial > 1);
+  CHECK(tuner.scheduler->next(study, *tuner.sampler, 6, false).kind ==
+        Directive::Kind::finish);
+}
+
+TEST_CASE("an epsilon that is no small probability is refused") {
+  for (const double epsilon : {-0.1, 0.6, 2.0}) {
+    Recipe recipe = learnt_recipe("plain-gp", 1, 5);
+    recipe.scheduler.options["epsilon"] = epsilon;
+    CHECK_THROWS_AS(make_tuner(recipe, kHorizon), Error);
+  }
+}

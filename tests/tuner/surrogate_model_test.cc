@@ -1,0 +1,237 @@
+#include "dtune/tuner/surrogate_model.h"
+
+#include <cmath>
+#include <limits>
+
+#include "surrogate/tiny_cubes.h"
+#include "tuner/simulation.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/random.h"
+
+using namespace dtune;           // NOLINT(google-build-using-namespace)
+using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr int kHorizon = 20;
+
+Recipe rates_recipe() {
+  Recipe recipe = cube_recipe("plain-gp", "freeze-thaw", 1, 0);
+  std::vector<Parameter> parameters = cube();
+  parameters[0].key = "train.lr";
+  parameters[1].key = "train.l2";
+  parameters[2].key = "model.dropout";
+  recipe.space = SearchSpace(std::move(parameters));
+  return recipe;
+}
+
+SurrogateModel plain_model(const Recipe& recipe) {
+  return {recipe, kHorizon, {}};
+}
+
+TrialId add_trial(Study& study, std::vector<double> unit) {
+  Trial trial;
+  trial.id = std::ssize(study.trials) + 1;
+  trial.point = study.recipe.space.decode(unit);
+  trial.unit = study.recipe.space.encode(trial.point);
+  trial.seed = uint64_t(trial.id);
+  trial.state = TrialState::paused;
+  study.trials.push_back(trial);
+  return trial.id;
+}
+
+void report(Study& study, TrialId id, double value) {
+  StepReport report;
+  report.step = study.trial(id).steps() + 1;
+  report.sequence = ++study.reports;
+  report.metrics[study.recipe.objective.metric] = value;
+  study.trial(id).curve.push_back(report);
+}
+
+double rising(const std::vector<double>& unit, int step) {
+  const double off = unit[0] - 0.6;
+  return (0.9 - off * off) * (1 - std::exp(-0.3 * step));
+}
+
+// Trials that take turns, a few steps each.
+Study rising_study(const Recipe& recipe, int trials, int steps) {
+  Study study = make_study(recipe, kHorizon);
+  Rng rng(3);
+  for (int i = 0; i < trials; ++i) {
+    add_trial(study, {rng.uniform(), rng.uniform(), rng.uniform()});
+  }
+  for (int step = 1; step <= steps; ++step) {
+    for (TrialId id = 1; id <= trials; ++id) {
+      report(study, id, rising(study.trial(id).unit, step));
+    }
+  }
+  return study;
+}
+
+std::vector<ModelQuery> queries() {
+  return {{{0.6, 0.5, 0.5}, 20}, {{0.1, 0.2, 0.9}, 7}, {{1, 1, 0}, 1}};
+}
+
+double learnt_trust(const SurrogateModel& model) {
+  for (const MemberTrust& m : model.trust()) {
+    if (m.name == "learnt") return m.weight;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("what a model predicts does not depend on when it was asked") {
+  const Recipe recipe = rates_recipe();
+  const Study whole = rising_study(recipe, 6, 5);
+  SurrogateModel at_once = plain_model(recipe);
+  at_once.update(whole);
+  SurrogateModel bit_by_bit = plain_model(recipe);
+  Study part = whole;
+  for (int64_t seen = 0; seen <= whole.reports; ++seen) {
+    for (Trial& trial : part.trials) {
+      trial.curve.clear();
+      for (const StepReport& r : whole.trial(trial.id).curve) {
+        if (r.sequence <= seen) trial.curve.push_back(r);
+      }
+    }
+    bit_by_bit.update(part);
+    if (seen > 0) bit_by_bit.log_chance(queries(), 0.01);
+  }
+  CHECK(at_once.log_chance(queries(), 0.01) ==
+        bit_by_bit.log_chance(queries(), 0.01));
+  CHECK(at_once.leader().trial == bit_by_bit.leader().trial);
+}
+
+TEST_CASE("metrics that are no numbers are left out of a model") {
+  const Recipe recipe = rates_recipe();
+  Study study = make_study(recipe, kHorizon);
+  SurrogateModel model = plain_model(recipe);
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double bad : {double{NAN}, inf, -inf}) {
+    report(study, add_trial(study, {0.2, 0.2, 0.2}), bad);
+  }
+  model.update(study);
+  CHECK(model.empty());
+  report(study, add_trial(study, {0.6, 0.5, 0.5}), 0.5);
+  model.update(study);
+  CHECK_FALSE(model.empty());
+  CHECK(model.leader().trial == 4);
+  for (const double chance : model.log_chance(queries(), 0.01)) {
+    CHECK(std::isfinite(chance));
+  }
+}
+
+TEST_CASE(
+    "values at the ends of doubles and jumps beyond all scale do no harm") {
+  const Recipe recipe = rates_recipe();
+  for (const std::vector<double>& values :
+       {std::vector<double>{1e308, -1e308, -1e308, 0, 1e308},
+        {-5, -5, -5, -5, -5, 0, 1e9, 1e300},
+        {0, 0, 0, 0, 0, 0, 1e300}}) {
+    Study study = make_study(recipe, kHorizon);
+    SurrogateModel model = plain_model(recipe);
+    for (const double value : values) {
+      const double u = 0.1 * double(study.trials.size());
+      report(study, add_trial(study, {u, u, u}), value);
+      model.update(study);
+    }
+    for (const double chance : model.log_chance(queries(), 0.01)) {
+      CHECK(std::isfinite(chance));
+    }
+  }
+}
+
+TEST_CASE("a failed trial lowers the chance near its point") {
+  const Recipe recipe = rates_recipe();
+  Study study = rising_study(recipe, 6, 7);
+  const ModelQuery near = {study.trial(2).unit, kHorizon};
+  SurrogateModel model = plain_model(recipe);
+  model.update(study);
+  const double before = model.log_chance({&near, 1}, 0.01).front();
+  study.trial(2).state = TrialState::failed;
+  model.update(study);
+  CHECK(model.log_chance({&near, 1}, 0.01).front() < before);
+}
+
+TEST_CASE("a trial that was begun anew is learnt anew") {
+  const Recipe recipe = rates_recipe();
+  Study study = rising_study(recipe, 4, 4);
+  SurrogateModel model = plain_model(recipe);
+  model.update(study);
+  study.trial(2).curve.resize(1);
+  SurrogateModel fresh = plain_model(recipe);
+  model.update(study);
+  fresh.update(study);
+  CHECK(model.log_chance(queries(), 0.01) == fresh.log_chance(queries(), 0.01));
+}
+
+TEST_CASE("a loss is predicted in its own units, smaller being better") {
+  Recipe recipe = rates_recipe();
+  recipe.objective = {"val_loss", Goal::minimize};
+  Study study = make_study(recipe, kHorizon);
+  for (const double u : {0.1, 0.3, 0.5, 0.7, 0.9}) {
+    const TrialId id = add_trial(study, {u, 0.5, 0.5});
+    for (int step = 1; step <= 4; ++step) {
+      report(study, id, 40 * (1.5 - rising({u}, step)));
+    }
+  }
+  SurrogateModel model = plain_model(recipe);
+  model.update(study);
+  CHECK(model.leader().trial != 1);
+  const Prediction p = model.predict({study.trial(3).unit, 4});
+  CHECK(p.low <= p.mean);
+  CHECK(p.mean <= p.high);
+  CHECK(p.mean == doctest::Approx(40 * (1.5 - rising({0.5}, 4))).epsilon(0.1));
+}
+
+TEST_CASE("ten thousand reports are thinned out, and the leader is kept") {
+  Recipe recipe = rates_recipe();
+  recipe.space = SearchSpace({cube()[0]});
+  Study study = make_study(recipe, 200);
+  for (TrialId id = 1; id <= 51; ++id) {
+    add_trial(study, {0.02 * double(id - 1)});
+    for (int step = 1; step <= 200; ++step) {
+      report(study, id, rising(study.trial(id).unit, step));
+    }
+  }
+  REQUIRE(study.reports == 10'200);
+  SurrogateModel model(recipe, 200, {});
+  model.update(study);
+  CHECK(std::abs(study.trial(model.leader().trial).unit[0] - 0.6) < 0.1);
+  const std::vector<ModelQuery> asked = {{{0.6}, 200}, {{0.1}, 3}};
+  for (const double chance : model.log_chance(asked, 0.01)) {
+    CHECK(std::isfinite(chance));
+  }
+}
+
+TEST_CASE("trust leaves what was recorded where a study is its opposite") {
+  const Recipe recipe = rates_recipe();
+  const auto prior =
+      std::make_shared<const CubePrior>(tiny_prior(3).condition({}));
+  const auto trust_in = [&](double sign) {
+    Study study = make_study(recipe, kHorizon);
+    Rng rng(7);
+    const CubeMap map(recipe);
+    SurrogateModel model(recipe, kHorizon, {.prior = prior});
+    for (int i = 0; i < 12; ++i) {
+      const TrialId id =
+          add_trial(study, {rng.uniform(), rng.uniform(), rng.uniform()});
+      const double off = map.cube_point(study.trial(id).unit).log10_lr + 2.0;
+      for (int step = 1; step <= 4; ++step) {
+        const double learnt = 1 - std::exp(-step * 2.55 / 8);
+        report(study, id,
+               0.1 + (sign > 0 ? 0.7 - 0.1 * off * off : 0.1 * off * off) *
+                         learnt);
+      }
+    }
+    model.update(study);
+    return learnt_trust(model);
+  };
+  const double alike = trust_in(1);
+  const double opposite = trust_in(-1);
+  CAPTURE(alike);
+  CHECK(opposite < 0.5);
+  CHECK(opposite < alike);
+}
