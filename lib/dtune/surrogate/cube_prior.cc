@@ -35,9 +35,9 @@ double CubePrior::evaluate(const CubePoint& point, double time,
                            std::span<double> phi) const {
   DTUNE_CHECK(phi.size() == components_);
   const AxisPlace places[] = {place_on(axes_.log10_lr, point.log10_lr),
-                          place_on(axes_.log10_l2, point.log10_l2),
-                          place_on(axes_.dropout, point.dropout),
-                          place_in_time(axes_.time, time)};
+                              place_on(axes_.log10_l2, point.log10_l2),
+                              place_on(axes_.dropout, point.dropout),
+                              place_in_time(axes_.time, time)};
   const size_t sizes[] = {axes_.log10_lr.size(), axes_.log10_l2.size(),
                           axes_.dropout.size(), axes_.time.size()};
   std::fill(phi.begin(), phi.end(), 0.0);

@@ -7,10 +7,10 @@
 #include <map>
 #include <string>
 
+#include "dtune/base/safetensors.h"
 #include "dtune/nn/network.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/batch_source.h"
-#include "dtune/base/safetensors.h"
 
 namespace dtune {
 

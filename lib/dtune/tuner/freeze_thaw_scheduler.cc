@@ -241,7 +241,8 @@ std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
   const OptionReader options("scheduler", "freeze-thaw",
                              recipe.scheduler.options, {"epsilon"});
   return std::make_unique<FreezeThawScheduler>(
-      std::move(model), options.number("epsilon", 0, 0.5).value_or(kDefaultEpsilon));
+      std::move(model),
+      options.number("epsilon", 0, 0.5).value_or(kDefaultEpsilon));
 }
 
 }  // namespace dtune

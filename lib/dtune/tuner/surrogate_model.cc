@@ -301,12 +301,14 @@ void SurrogateModel::note_unfinished(const Study& study) {
   std::vector<ModelQuery> broken;
   for (const Trial& trial : study.trials) {
     if (trial.kind != TrialKind::search) continue;
-    const ModelQuery next = {trial.unit, next_step(trial.steps())};
     if (trial.state == TrialState::running ||
         trial.state == TrialState::waiting) {
-      pending.push_back(next);
+      pending.push_back({trial.unit, next_step(trial.steps())});
     }
-    if (trial.state == TrialState::failed) broken.push_back(next);
+    // Wherever it broke, it will not get to the end.
+    if (trial.state == TrialState::failed) {
+      broken.push_back({trial.unit, horizon()});
+    }
   }
   if (pending != pending_ || broken != broken_) view_.reset();
   pending_ = std::move(pending);
