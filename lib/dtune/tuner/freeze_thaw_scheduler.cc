@@ -48,6 +48,7 @@ class FreezeThawScheduler final : public Scheduler {
   Directive idle(const Study& study, const char* why) const;
   Directive finish_off(const Study& study, const Choice& paused) const;
   double chance_at_horizon(const Trial& trial) const;
+  double chance_of_gain(const Study& study, const Trial& trial) const;
 
   double epsilon_;
   std::shared_ptr<SurrogateModel> model_;
@@ -129,6 +130,14 @@ double FreezeThawScheduler::chance_at_horizon(const Trial& trial) const {
   return std::exp(model_->log_chance({&query, 1}, 0).front());
 }
 
+// That it passes its own best by the horizon.
+double FreezeThawScheduler::chance_of_gain(const Study& study,
+                                           const Trial& trial) const {
+  const auto best = best_value(study.recipe.objective, trial);
+  if (!best) return 1;
+  return 1 - model_->cumulative({trial.unit, model_->horizon()}, *best);
+}
+
 Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
                                     int64_t decision, bool may_start) {
   if (const Trial* trial = interrupted_trial(study)) {
@@ -187,10 +196,14 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   const double chance = chance_at_horizon(trial);
   if (chance >= epsilon_) return verdict;
   verdict.kind = Verdict::Kind::cut;
-  verdict.reason = Reason::hopeless;
   verdict.why =
       fmt::format("P(beats the leader by step {}) = {:.2g}, below {:.2g}",
                   model_->horizon(), chance, epsilon_);
+  const double gain = chance_of_gain(study, trial);
+  verdict.reason = gain < epsilon_ ? Reason::stalled : Reason::hopeless;
+  if (gain < epsilon_) {
+    verdict.why += fmt::format("; P(gets better at all) = {:.2g}", gain);
+  }
   return verdict;
 }
 

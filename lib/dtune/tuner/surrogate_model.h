@@ -93,7 +93,7 @@ class SurrogateModel {
   // Mean and 90% band of the metric as it would be reported, in its own units.
   // REQUIRES: !empty().
   Prediction predict(const ModelQuery& query);
-  // The probability that a report is below `value`.
+  // The probability that a report is below `value`, larger being better.
   double cumulative(const ModelQuery& query, double value);
 
   std::vector<MemberTrust> trust() const;
