@@ -26,6 +26,12 @@ constexpr size_t kKeptObservations = 300;
 // residual's length is a half before any fit, so they begin well correlated.
 constexpr double kStudyStep = 0.25;
 
+// The network's part: later, choices are finer than its grid, and the learnt
+// process alone finds better points (mean regret on 17 tasks after 4, 8, 12, 20
+// trainings .086 .022 .013 .009 against .096 .030 .022 .011 with the network to
+// the end), however much better the network predicts at large.
+constexpr size_t kNetworkObservations = 30;
+
 // Trust: what a report counts, and how fast it is forgotten.
 constexpr double kFade = 0.98;
 // Of a density that is flat over the metric: one surprise must not end trust.
@@ -262,6 +268,7 @@ void SurrogateModel::thin_out() {
 
 void SurrogateModel::score(const ProcessObservation& observation) {
   for (SurrogateMember& member : members_) {
+    if (!takes_part(member)) continue;
     const FreezeThawProcess& process = processes_[member.process];
     const Gaussian g = process.predict({&observation.input, 1}).front();
     const double noise = process.noise();
@@ -282,13 +289,22 @@ void SurrogateModel::score(const ProcessObservation& observation) {
   }
 }
 
+// Without another member the network has nobody to leave the study to.
+bool SurrogateModel::takes_part(const SurrogateMember& member) const {
+  return !member.corrected || !parts_.learnt ||
+         observed_.size() <= kNetworkObservations;
+}
+
 std::vector<MemberTrust> SurrogateModel::trust() const {
   double top = -HUGE_VAL;
-  for (const SurrogateMember& m : members_) top = std::max(top, m.log_weight);
+  for (const SurrogateMember& m : members_) {
+    if (takes_part(m)) top = std::max(top, m.log_weight);
+  }
   double sum = 0;
   std::vector<MemberTrust> result;
   for (const SurrogateMember& m : members_) {
-    result.push_back({m.name, std::exp(m.log_weight - top)});
+    result.push_back(
+        {m.name, takes_part(m) ? std::exp(m.log_weight - top) : 0.0});
     sum += result.back().weight;
   }
   for (MemberTrust& m : result) m.weight /= sum;

@@ -115,6 +115,7 @@ class SurrogateModel {
   void observe(const SurrogateReport& report);
   void thin_out();
   void score(const ProcessObservation& observation);
+  bool takes_part(const SurrogateMember& member) const;
   void note_unfinished(const Study& study);
   ProcessInput input(std::span<const double> unit, int step) const;
   std::vector<ProcessInput> inputs(std::span<const ModelQuery> queries) const;

@@ -59,10 +59,12 @@ SurrogateView& SurrogateModel::view() {
 // By the process that the most trusted member is built on.
 Leader SurrogateModel::leader() {
   DTUNE_CHECK(!empty());
-  const SurrogateMember& member = *std::max_element(
-      members_.begin(), members_.end(),
-      [](const auto& a, const auto& b) { return a.log_weight < b.log_weight; });
-  return view().leaders[member.process];
+  const std::vector<MemberTrust> weights = trust();
+  const auto most = std::max_element(
+      weights.begin(), weights.end(),
+      [](const auto& a, const auto& b) { return a.weight < b.weight; });
+  const auto member = static_cast<size_t>(most - weights.begin());
+  return view().leaders[members_[member].process];
 }
 
 std::shared_ptr<const NetworkAnswer> SurrogateModel::ask_network(
