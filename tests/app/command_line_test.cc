@@ -143,8 +143,9 @@ TEST_CASE("plan shows data, model, space, schedule and budget") {
   place.write("tiny.yaml", kSynthetic);
   const Outcome outcome = place.run({"plan", "tiny.yaml"});
   CHECK(outcome.code == 0);
-  for (const char* part : {"180 training, 20 validation", "3x8x8", "cnn-small",
-                           "conv1", "lr", "asha", "3 trials", "tiny.db"}) {
+  for (const char* part :
+       {"180 training, 20 validation", "3x8x8", "cnn-small", "conv1", "lr",
+        "freeze-thaw", "3 trials", "tiny.db"}) {
     CAPTURE(part);
     const bool there =
         contains(outcome.out, part) ||

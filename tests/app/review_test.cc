@@ -31,6 +31,9 @@ nlohmann::json replayed(const Workplace& place, int code = 0) {
   return nlohmann::json::parse(outcome.out);
 }
 
+// A tuner whose decisions can be told beforehand.
+constexpr const char* kSobolAsha = "sampler: sobol\nscheduler: asha\n";
+
 bool replay_is_same(const Workplace& place, const std::string& study) {
   return place.run({"replay", study}).code == 0;
 }
@@ -56,7 +59,7 @@ TEST_CASE("a study of two slots is replayed: every decision is the same") {
 
 TEST_CASE("a replay names the first decision that differs") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(9, 4, "0"));
+  place.write("shell.yaml", shell_recipe(9, 4, "0") + kSobolAsha);
   REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
   int64_t changed = 0;
   std::string words;
@@ -187,7 +190,7 @@ TEST_CASE("trials that crash, diverge or say no are replayed as they went") {
 
 TEST_CASE("a study and its trials are explained") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(12, 4, "0"));
+  place.write("shell.yaml", shell_recipe(12, 4, "0") + kSobolAsha);
   REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
   const Outcome study = place.run({"explain", "shell.yaml"});
   CHECK_MESSAGE(study.code == 0, study.err);
