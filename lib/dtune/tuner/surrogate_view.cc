@@ -22,6 +22,12 @@ Correction interpolate(const NetworkAnswer& answer, const ProcessInput& at) {
   return interpolate(answer.grid, answer.corrections, at.cube, at.time);
 }
 
+// Of the bands that people see: trials that look promising are the ones that
+// are asked about, and disappoint. Measured on 17 tasks: 90% bands hold 59% of
+// what follows without it, 81% with 2.5, 86 to 88% with 3.5. Decisions compare
+// chances and need none.
+constexpr double kBandWidening = 3.5;
+
 // Members below this share change nothing.
 constexpr double kNegligible = 1e-3;
 
@@ -140,6 +146,7 @@ double SurrogateModel::cumulative_at(const ProcessInput& at, double y) {
     const FreezeThawProcess& process = now.processes[members_[k].process];
     const Gaussian g = process.predict({&at, 1}).front();
     const double deviation =
+        kBandWidening *
         std::sqrt(g.variance + process.noise() * process.noise());
     const double z = (process.warp()(y) - g.mean) / deviation;
     sum += weights[k].weight *
