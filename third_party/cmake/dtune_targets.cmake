@@ -9,6 +9,13 @@ target_compile_options(dtune_warnings INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 
+# Of files that are compiled for one instruction set; lib/dtune/base/cpu.h says
+# whether they may run.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(DTUNE_AVX2_FLAGS -mavx2 -mfma)
+  set(DTUNE_AVX512_FLAGS -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma)
+endif()
+
 find_program(DTUNE_CCACHE ccache)
 if(DTUNE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # The sloppiness lets ccache work with the precompiled header.

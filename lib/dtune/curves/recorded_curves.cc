@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dtune/base/error.h"
+#include "dtune/curves/interpolation.h"
 
 namespace dtune {
 namespace {
@@ -30,22 +31,12 @@ AxisPlace place_on(const std::vector<double>& axis, double value) {
 
 double RecordedCurves::value(const CubePoint& point, int step) const {
   DTUNE_CHECK(step >= 1);
-  const AxisPlace places[] = {
-      place_on(log10_lr, point.log10_lr), place_on(log10_l2, point.log10_l2),
-      place_on(dropout, point.dropout), place_in_time(epochs, step)};
-  const size_t sizes[] = {log10_lr.size(), log10_l2.size(), dropout.size(),
-                          epochs.size()};
   double sum = 0;
-  for (unsigned corner = 0; corner < 16; ++corner) {
-    double weight = 1;
-    size_t at = 0;
-    for (unsigned axis = 0; axis < 4; ++axis) {
-      const bool upper = ((corner >> axis) & 1U) != 0;
-      weight *= upper ? places[axis].weight : 1 - places[axis].weight;
-      at = at * sizes[axis] + places[axis].index + (upper ? 1 : 0);
-    }
-    if (weight > 0) sum += weight * double{values[at]};
-  }
+  for_each_corner<4>(
+      {place_on(log10_lr, point.log10_lr), place_on(log10_l2, point.log10_l2),
+       place_on(dropout, point.dropout), place_in_time(epochs, step)},
+      {log10_lr.size(), log10_l2.size(), dropout.size(), epochs.size()},
+      [&](size_t at, double weight) { sum += weight * double{values[at]}; });
   return sum;
 }
 

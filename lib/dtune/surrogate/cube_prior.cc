@@ -2,24 +2,24 @@
 #include <cmath>
 
 #include "dtune/base/error.h"
+#include "dtune/curves/interpolation.h"
 #include "dtune/curves/recorded_curves.h"
 #include "dtune/surrogate/learnt_prior.h"
 
 namespace dtune {
-namespace {
 
-// Training time is interpolated in its logarithm: curves are straighter there.
-AxisPlace place_in_time(const std::vector<double>& axis, double time) {
-  AxisPlace place = place_on(axis, time);
-  if (place.weight > 0 && place.weight < 1) {
-    const double low = std::log(axis[place.index]);
-    const double high = std::log(axis[place.index + 1]);
-    place.weight = (std::log(time) - low) / (high - low);
+std::array<AxisPlace, 4> CubeAxes::places(const CubePoint& point,
+                                          double share) const {
+  AxisPlace in_time = place_on(time, share);
+  if (in_time.weight > 0 && in_time.weight < 1) {
+    const double low = std::log(time[in_time.index]);
+    const double high = std::log(time[in_time.index + 1]);
+    in_time.weight = (std::log(share) - low) / (high - low);
   }
-  return place;
+  return {place_on(log10_lr, point.log10_lr),
+          place_on(log10_l2, point.log10_l2), place_on(dropout, point.dropout),
+          in_time};
 }
-
-}  // namespace
 
 CubePrior::CubePrior(CubeAxes axes, size_t components, std::vector<float> mean,
                      std::vector<float> loadings)
@@ -34,27 +34,16 @@ CubePrior::CubePrior(CubeAxes axes, size_t components, std::vector<float> mean,
 double CubePrior::evaluate(const CubePoint& point, double time,
                            std::span<double> phi) const {
   DTUNE_CHECK(phi.size() == components_);
-  const AxisPlace places[] = {place_on(axes_.log10_lr, point.log10_lr),
-                              place_on(axes_.log10_l2, point.log10_l2),
-                              place_on(axes_.dropout, point.dropout),
-                              place_in_time(axes_.time, time)};
-  const size_t sizes[] = {axes_.log10_lr.size(), axes_.log10_l2.size(),
-                          axes_.dropout.size(), axes_.time.size()};
   std::fill(phi.begin(), phi.end(), 0.0);
   double mean = 0;
-  for (unsigned corner = 0; corner < 16; ++corner) {
-    double weight = 1;
-    size_t at = 0;
-    for (unsigned axis = 0; axis < 4; ++axis) {
-      const bool upper = ((corner >> axis) & 1U) != 0;
-      weight *= upper ? places[axis].weight : 1 - places[axis].weight;
-      at = at * sizes[axis] + places[axis].index + (upper ? 1 : 0);
-    }
-    if (weight == 0) continue;
-    mean += weight * double{mean_[at]};
-    const float* row = &loadings_[at * components_];
-    for (size_t k = 0; k < components_; ++k) phi[k] += weight * double{row[k]};
-  }
+  for_each_corner(axes_.places(point, time), axes_.sizes(),
+                  [&](size_t at, double weight) {
+                    mean += weight * double{mean_[at]};
+                    const float* row = &loadings_[at * components_];
+                    for (size_t k = 0; k < components_; ++k) {
+                      phi[k] += weight * double{row[k]};
+                    }
+                  });
   return mean;
 }
 

@@ -49,6 +49,13 @@ struct CubeAxes {
     return log10_lr.size() * log10_l2.size() * dropout.size();
   }
   size_t size() const { return voxels() * time.size(); }
+
+  // For for_each_corner() over [lr][l2][dropout][time]. Training time is
+  // interpolated in its logarithm: curves are straighter there.
+  std::array<AxisPlace, 4> places(const CubePoint& point, double share) const;
+  std::array<size_t, 4> sizes() const {
+    return {log10_lr.size(), log10_l2.size(), dropout.size(), time.size()};
+  }
 };
 
 // A prior as one study uses it. Immutable; thread-safe.

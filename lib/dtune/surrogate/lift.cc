@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dtune/base/error.h"
+#include "dtune/curves/interpolation.h"
 #include "dtune/curves/recorded_curves.h"
 
 namespace dtune {
@@ -76,21 +77,13 @@ LiftGrid::LiftGrid(const CubeAxes& axes, const UnitOf& unit_of)
 }
 
 std::vector<LiftGrid::Share> LiftGrid::shares(const CubePoint& point) const {
-  const AxisPlace places[] = {place_on(log10_lr_, point.log10_lr),
-                              place_on(log10_l2_, point.log10_l2),
-                              place_on(dropout_, point.dropout)};
-  const size_t sizes[] = {kGridLr, kGridL2, kGridDropout};
   std::vector<Share> result;
-  for (unsigned corner = 0; corner < 8; ++corner) {
-    Share share = {0, 1};
-    for (unsigned axis = 0; axis < 3; ++axis) {
-      const bool upper = ((corner >> axis) & 1U) != 0;
-      share.weight *= upper ? places[axis].weight : 1 - places[axis].weight;
-      share.voxel =
-          share.voxel * sizes[axis] + places[axis].index + (upper ? 1 : 0);
-    }
-    if (share.weight > 0) result.push_back(share);
-  }
+  for_each_corner<3>(
+      {place_on(log10_lr_, point.log10_lr), place_on(log10_l2_, point.log10_l2),
+       place_on(dropout_, point.dropout)},
+      {kGridLr, kGridL2, kGridDropout}, [&](size_t voxel, double weight) {
+        result.push_back({voxel, weight});
+      });
   return result;
 }
 

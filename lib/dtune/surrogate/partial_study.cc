@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "dtune/base/error.h"
+#include "dtune/curves/interpolation.h"
 #include "dtune/curves/recorded_curves.h"
 #include "dtune/surrogate/lift.h"
 
@@ -164,28 +165,10 @@ StudyCube::StudyCube(CubeAxes axes, std::vector<float> values)
 }
 
 double StudyCube::value(const CubePoint& point, double time) const {
-  AxisPlace in_time = place_on(axes_.time, time);
-  if (in_time.weight > 0 && in_time.weight < 1) {
-    const double low = std::log(axes_.time[in_time.index]);
-    const double high = std::log(axes_.time[in_time.index + 1]);
-    in_time.weight = (std::log(time) - low) / (high - low);
-  }
-  const AxisPlace places[] = {place_on(axes_.log10_lr, point.log10_lr),
-                              place_on(axes_.log10_l2, point.log10_l2),
-                              place_on(axes_.dropout, point.dropout), in_time};
-  const size_t sizes[] = {axes_.log10_lr.size(), axes_.log10_l2.size(),
-                          axes_.dropout.size(), axes_.time.size()};
   double sum = 0;
-  for (unsigned corner = 0; corner < 16; ++corner) {
-    double weight = 1;
-    size_t at = 0;
-    for (unsigned axis = 0; axis < 4; ++axis) {
-      const bool upper = ((corner >> axis) & 1U) != 0;
-      weight *= upper ? places[axis].weight : 1 - places[axis].weight;
-      at = at * sizes[axis] + places[axis].index + (upper ? 1 : 0);
-    }
-    if (weight > 0) sum += weight * double{values_[at]};
-  }
+  for_each_corner(
+      axes_.places(point, time), axes_.sizes(),
+      [&](size_t at, double weight) { sum += weight * double{values_[at]}; });
   return sum;
 }
 

@@ -42,9 +42,10 @@ class FreezeThawScheduler final : public Scheduler {
     double score = -HUGE_VAL;
     double chance = 0;
   };
-  Choice best_paused(const Study& study, const Ambition& ambition) const;
+  Choice best_paused(const Study& study, const Ambition& ambition,
+                     const StepCosts& costs) const;
   Directive resume(const Trial& trial, std::string why) const;
-  Directive start(const Study& study, Sampler::Proposal proposal) const;
+  Directive start(Sampler::Proposal proposal) const;
   Directive idle(const Study& study, const char* why) const;
   Directive finish_off(const Study& study, const Choice& paused) const;
   double chance_at_horizon(const Trial& trial) const;
@@ -64,8 +65,7 @@ Directive FreezeThawScheduler::resume(const Trial& trial,
   return d;
 }
 
-Directive FreezeThawScheduler::start(const Study& /*study*/,
-                                     Sampler::Proposal proposal) const {
+Directive FreezeThawScheduler::start(Sampler::Proposal proposal) const {
   Directive d;
   d.kind = Directive::Kind::start;
   d.point = std::move(proposal.point);
@@ -82,7 +82,8 @@ Directive FreezeThawScheduler::idle(const Study& study, const char* why) const {
 }
 
 FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
-    const Study& study, const Ambition& ambition) const {
+    const Study& study, const Ambition& ambition,
+    const StepCosts& costs) const {
   std::vector<const Trial*> trials;
   std::vector<ModelQuery> queries;
   for (const Trial& trial : study.trials) {
@@ -90,17 +91,14 @@ FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
         trial.steps() >= model_->horizon()) {
       continue;
     }
-    const int until =
-        std::min(model_->horizon(), trial.steps() + ambition.horizon);
     trials.push_back(&trial);
-    queries.push_back({trial.unit, std::max(model_->next_step(trial.steps()),
-                                            model_->next_step(until - 1))});
+    queries.push_back(
+        {trial.unit, model_->step_within(trial.steps(), ambition.horizon)});
   }
   Choice choice;
   if (trials.empty()) return choice;
   const std::vector<double> chances =
       model_->log_chance(queries, ambition.share);
-  const StepCosts costs(study);
   for (size_t i = 0; i < trials.size(); ++i) {
     const double score = chances[i] - costs.log_relative(trials[i]->unit);
     if (score > choice.score) {
@@ -149,25 +147,24 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
   if (model_->empty()) {
     if (may_start) {
       if (auto proposal = sampler.propose(study, decision)) {
-        return start(study, *std::move(proposal));
+        return start(*std::move(proposal));
       }
     }
     return idle(study, "nothing was seen yet");
   }
   const Ambition ambition =
       draw_ambition(study.recipe.seed, decision, model_->horizon());
-  const Choice paused = best_paused(study, ambition);
+  const StepCosts costs(study);
+  const Choice paused = best_paused(study, ambition, costs);
   if (may_start) {
     if (auto proposal = sampler.propose(study, decision)) {
       const std::vector<double> unit =
           study.recipe.space.encode(proposal->point);
-      const int step =
-          model_->next_step(std::min(ambition.horizon, model_->horizon()) - 1);
-      const ModelQuery query = {unit, step};
+      const ModelQuery query = {unit, model_->step_within(0, ambition.horizon)};
       const double score =
           model_->log_chance({&query, 1}, ambition.share).front() -
-          StepCosts(study).log_relative(unit);
-      if (score > paused.score) return start(study, *std::move(proposal));
+          costs.log_relative(unit);
+      if (score > paused.score) return start(*std::move(proposal));
     }
   } else {
     return finish_off(study, paused);

@@ -4,6 +4,7 @@
 #include "dtune/tuner/candidates.h"
 #include "dtune/tuner/evidence.h"
 #include "dtune/tuner/gp_model.h"
+#include "dtune/tuner/model_sampler.h"
 #include "dtune/tuner/model_space.h"
 #include "dtune/tuner/options.h"
 #include "dtune/tuner/point_search.h"
@@ -20,33 +21,12 @@ constexpr int kStartup = 5;
 // acquisition itself.
 constexpr double kPriorStrength = 10;
 
-Recipe startup_recipe(const Recipe& recipe) {
-  Recipe copy = recipe;
-  copy.sampler = {"sobol", {}};
-  return copy;
-}
-
-class GpSampler final : public Sampler {
+class GpSampler final : public ModelSampler {
  public:
-  explicit GpSampler(const Recipe& recipe)
-      : startup_(make_sobol_sampler(startup_recipe(recipe))),
-        prior_(recipe.space) {
-    const OptionReader options("sampler", recipe.sampler.kind,
-                               recipe.sampler.options, {"startup"});
-    startup_trials_ = options.integer("startup", 1, 10'000).value_or(kStartup);
-  }
-
-  std::optional<Proposal> propose(const Study& study,
-                                  int64_t decision) override {
-    const int64_t proposals = proposals_so_far(study);
-    const Evidence evidence = gather_evidence(study);
-    if (proposals < startup_trials_ || !evidence.varied ||
-        study.recipe.space.dimensions() == 0) {
-      return startup_->propose(study, decision);
-    }
-    auto proposal = propose_by_model(study, evidence, uint64_t(proposals));
-    return proposal ? proposal : startup_->propose(study, decision);
-  }
+  GpSampler(const Recipe& recipe, const OptionReader& options)
+      : ModelSampler(recipe,
+                     options.integer("startup", 1, 10'000).value_or(kStartup)),
+        prior_(recipe.space) {}
 
   std::vector<std::string> explain(const Study& study) const override {
     const Evidence evidence = gather_evidence(study);
@@ -70,7 +50,7 @@ class GpSampler final : public Sampler {
  private:
   std::optional<Proposal> propose_by_model(const Study& study,
                                            const Evidence& evidence,
-                                           uint64_t proposals) const {
+                                           uint64_t proposals) const override {
     const ModelSpace space(study.recipe.space);
     const FittedStudy model(space, evidence);
     const double weight = kPriorStrength / double(evidence.outcomes.size());
@@ -116,15 +96,15 @@ class GpSampler final : public Sampler {
     return value;
   }
 
-  std::unique_ptr<Sampler> startup_;
   Prior prior_;
-  int startup_trials_ = kStartup;
 };
 
 }  // namespace
 
 std::unique_ptr<Sampler> make_gp_sampler(const Recipe& recipe) {
-  return std::make_unique<GpSampler>(recipe);
+  const OptionReader options("sampler", recipe.sampler.kind,
+                             recipe.sampler.options, {"startup"});
+  return std::make_unique<GpSampler>(recipe, options);
 }
 
 }  // namespace dtune

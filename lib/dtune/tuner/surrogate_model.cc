@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "dtune/base/error.h"
-#include "dtune/surrogate/correction_field.h"
 #include "dtune/tuner/surrogate_state.h"
 
 namespace dtune {
@@ -132,6 +131,10 @@ void SurrogateModel::start_over() {
 int SurrogateModel::next_step(int step) const {
   const auto next = std::upper_bound(ladder_.begin(), ladder_.end(), step);
   return next == ladder_.end() ? horizon() : *next;
+}
+
+int SurrogateModel::step_within(int step, int ahead) const {
+  return next_step(std::min(horizon(), step + ahead) - 1);
 }
 
 ProcessInput SurrogateModel::input(std::span<const double> unit,
@@ -273,12 +276,8 @@ void SurrogateModel::score(const ProcessObservation& observation) {
     const Gaussian g = process.predict({&observation.input, 1}).front();
     const double noise = process.noise();
     const double deviation = std::sqrt(g.variance + noise * noise);
-    Correction c = kHeavyTails;
-    if (member.corrected) {
-      const NetworkAnswer& answer = seen_answer();
-      c = interpolate(answer.grid, answer.corrections, observation.input.cube,
-                      observation.input.time);
-    }
+    const Correction c =
+        member.corrected ? seen_answer().at(observation.input) : kHeavyTails;
     const double z = process.warp()(observation.value);
     const double density = log_density(c, (z - g.mean) / deviation) -
                            std::log(deviation) +

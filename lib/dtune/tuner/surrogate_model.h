@@ -60,6 +60,8 @@ std::vector<int> make_ladder(int horizon);
 //   w_k ~ prior_k exp(sum ln p_k),
 // older reports fading (Herbster and Warmuth 1998, doi 10.1023/A:1007424614876,
 // call this a fixed share), so a study unlike the recorded ones loses little.
+// The network takes part for the first observations only (kNetworkObservations
+// in surrogate_model.cc says why).
 //
 // Studies of old (`warm_start:`) are seen by every process before any report, a
 // step away along a dimension of their own each, whose length the fit finds:
@@ -77,6 +79,9 @@ class SurrogateModel {
   // The first step of the ladder above `step`; the horizon at least.
   int next_step(int step) const;
   int horizon() const { return ladder_.back(); }
+  // The step of the ladder that a trial gets to which is to be judged `ahead`
+  // (1 or more) steps after `step`: that or the next one.
+  int step_within(int step, int ahead) const;
 
   // Nothing of this study was observed yet.
   bool empty() const { return taken_in_.empty(); }
@@ -107,6 +112,8 @@ class SurrogateModel {
   std::vector<std::vector<double>> warm_best() const;
 
  private:
+  struct Mixture;
+
   void start_over();
   void fresh_members();
   void add_warm(const std::vector<std::vector<WarmObservation>>& warm);
@@ -127,7 +134,7 @@ class SurrogateModel {
       std::span<const ModelQuery> pending) const;
   const NetworkAnswer& seen_answer();
   const NetworkAnswer& view_answer();
-  double cumulative_at(const ProcessInput& at, double y);
+  Mixture report_at(const ModelQuery& query);
 
   const SearchSpace space_;
   const ObjectiveSpec objective_;

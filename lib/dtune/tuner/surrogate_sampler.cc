@@ -136,8 +136,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   if (free.empty()) return std::nullopt;
   const Ambition ambition =
       draw_ambition(study.recipe.seed, decision, model_->horizon());
-  const int step =
-      model_->next_step(std::min(ambition.horizon, model_->horizon()) - 1);
+  const int step = model_->step_within(0, ambition.horizon);
   std::vector<ModelQuery> queries;
   for (const Candidate& c : free) queries.push_back({c.unit, step});
   std::vector<double> chances = model_->log_chance(queries, ambition.share);

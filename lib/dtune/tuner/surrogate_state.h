@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dtune/study/study.h"
-#include "dtune/surrogate/lift.h"
+#include "dtune/surrogate/correction_field.h"
 #include "dtune/surrogate/process.h"
 
 namespace dtune {
@@ -38,6 +38,10 @@ struct Observed {
 struct NetworkAnswer {
   LiftGrid grid;
   std::vector<Correction> corrections;
+
+  Correction at(const ProcessInput& input) const {
+    return interpolate(grid, corrections, input.cube, input.time);
+  }
 };
 
 // The state after the last update, with what is still to come imagined.

@@ -4,8 +4,6 @@
 
 #include "dtune/base/error.h"
 #include "dtune/surrogate/conv_lstm.h"
-#include "dtune/surrogate/correction_field.h"
-#include "dtune/surrogate/lift.h"
 #include "dtune/tuner/surrogate_model.h"
 #include "dtune/tuner/surrogate_state.h"
 
@@ -16,10 +14,6 @@ double log_sum_exp(double a, double b) {
   const double top = std::max(a, b);
   if (std::isinf(top)) return top;
   return top + std::log(std::exp(a - top) + std::exp(b - top));
-}
-
-Correction interpolate(const NetworkAnswer& answer, const ProcessInput& at) {
-  return interpolate(answer.grid, answer.corrections, at.cube, at.time);
 }
 
 // Of the bands that people see: trials that look promising are the ones that
@@ -127,20 +121,41 @@ std::vector<double> SurrogateModel::log_chance(
       const Gaussian& g = predicted[p][j];
       const double z = (threshold - g.mean) / std::sqrt(g.variance);
       result[j] = log_sum_exp(
-          result[j],
-          log_weight + log_upper_tail(members_[k].corrected
-                                          ? interpolate(view_answer(), at[j])
-                                          : kHeavyTails,
-                                      z));
+          result[j], log_weight + log_upper_tail(members_[k].corrected
+                                                     ? view_answer().at(at[j])
+                                                     : kHeavyTails,
+                                                 z));
     }
   }
   return result;
 }
 
-double SurrogateModel::cumulative_at(const ProcessInput& at, double y) {
+// A report's distribution, member by member.
+struct SurrogateModel::Mixture {
+  struct Part {
+    double weight;
+    Warp warp;
+    double mean;  // of z, noise included
+    double deviation;
+    Correction correction;
+  };
+  std::vector<Part> parts;
+
+  double cumulative(double y) const {
+    double sum = 0;
+    for (const Part& p : parts) {
+      const double z = (p.warp(y) - p.mean) / p.deviation;
+      sum += p.weight * (1 - std::exp(log_upper_tail(p.correction, z)));
+    }
+    return std::clamp(sum, 0.0, 1.0);
+  }
+};
+
+SurrogateModel::Mixture SurrogateModel::report_at(const ModelQuery& query) {
+  const ProcessInput at = input(query.unit, query.step);
   SurrogateView& now = view();
   const std::vector<MemberTrust> weights = trust();
-  double sum = 0;
+  Mixture mixture;
   for (size_t k = 0; k < members_.size(); ++k) {
     if (weights[k].weight < kNegligible) continue;
     const FreezeThawProcess& process = now.processes[members_[k].process];
@@ -148,30 +163,27 @@ double SurrogateModel::cumulative_at(const ProcessInput& at, double y) {
     const double deviation =
         kBandWidening *
         std::sqrt(g.variance + process.noise() * process.noise());
-    const double z = (process.warp()(y) - g.mean) / deviation;
-    sum += weights[k].weight *
-           (1 - std::exp(log_upper_tail(members_[k].corrected
-                                            ? interpolate(view_answer(), at)
-                                            : kHeavyTails,
-                                        z)));
+    mixture.parts.push_back(
+        {weights[k].weight, process.warp(), g.mean, deviation,
+         members_[k].corrected ? view_answer().at(at) : kHeavyTails});
   }
-  return std::clamp(sum, 0.0, 1.0);
+  return mixture;
 }
 
 double SurrogateModel::cumulative(const ModelQuery& query, double value) {
-  return cumulative_at(input(query.unit, query.step), scale_.to_model(value));
+  return report_at(query).cumulative(scale_.to_model(value));
 }
 
 Prediction SurrogateModel::predict(const ModelQuery& query) {
   DTUNE_CHECK(!empty());
-  const ProcessInput at = input(query.unit, query.step);
+  const Mixture mixture = report_at(query);
   const Warp& warp = view().processes.front().warp();
   const auto quantile = [&](double p) {
     double low = warp.top - 30 * warp.scale;
     double high = warp.top + 3 * warp.scale;
     for (int i = 0; i < 40; ++i) {
       const double middle = (low + high) / 2;
-      (cumulative_at(at, middle) < p ? low : high) = middle;
+      (mixture.cumulative(middle) < p ? low : high) = middle;
     }
     return scale_.to_metric((low + high) / 2);
   };

@@ -6,6 +6,7 @@
 #include "dtune/base/random.h"
 #include "dtune/tuner/candidates.h"
 #include "dtune/tuner/evidence.h"
+#include "dtune/tuner/model_sampler.h"
 #include "dtune/tuner/model_space.h"
 #include "dtune/tuner/options.h"
 #include "dtune/tuner/parzen.h"
@@ -88,32 +89,15 @@ std::vector<double> weights_by_age(size_t n) {
   return weights;
 }
 
-class TpeSampler final : public Sampler {
+class TpeSampler final : public ModelSampler {
  public:
-  explicit TpeSampler(const Recipe& recipe) : prior_(recipe.space) {
-    const OptionReader options("sampler", recipe.sampler.kind,
-                               recipe.sampler.options,
-                               {"startup", "candidates", "gamma"});
-    startup_trials_ = options.integer("startup", 1, 10'000).value_or(kStartup);
-    candidates_ =
-        options.integer("candidates", 1, 10'000).value_or(kCandidates);
-    gamma_ = options.number("gamma", 0.001, 0.9).value_or(kGamma);
-    Recipe plain = recipe;
-    plain.sampler = {"sobol", {}};
-    startup_ = make_sobol_sampler(plain);
-  }
-
-  std::optional<Proposal> propose(const Study& study,
-                                  int64_t decision) override {
-    const int64_t proposals = proposals_so_far(study);
-    const Evidence evidence = gather_evidence(study);
-    if (proposals < startup_trials_ || !evidence.varied ||
-        study.recipe.space.dimensions() == 0) {
-      return startup_->propose(study, decision);
-    }
-    auto proposal = propose_by_model(study, evidence, uint64_t(proposals));
-    return proposal ? proposal : startup_->propose(study, decision);
-  }
+  TpeSampler(const Recipe& recipe, const OptionReader& options)
+      : ModelSampler(recipe,
+                     options.integer("startup", 1, 10'000).value_or(kStartup)),
+        prior_(recipe.space),
+        candidates_(
+            options.integer("candidates", 1, 10'000).value_or(kCandidates)),
+        gamma_(options.number("gamma", 0.001, 0.9).value_or(kGamma)) {}
 
  private:
   ParzenEstimator estimate(const ModelSpace& space,
@@ -128,7 +112,7 @@ class TpeSampler final : public Sampler {
 
   std::optional<Proposal> propose_by_model(const Study& study,
                                            const Evidence& evidence,
-                                           uint64_t proposals) const {
+                                           uint64_t proposals) const override {
     const ModelSpace space(study.recipe.space);
     const Split parts = split(evidence, gamma_);
     if (parts.good.empty()) return std::nullopt;
@@ -159,17 +143,18 @@ class TpeSampler final : public Sampler {
                     parts.others.size(), found)};
   }
 
-  std::unique_ptr<Sampler> startup_;
   Prior prior_;
-  int startup_trials_ = kStartup;
-  int candidates_ = kCandidates;
-  double gamma_ = kGamma;
+  int candidates_;
+  double gamma_;
 };
 
 }  // namespace
 
 std::unique_ptr<Sampler> make_tpe_sampler(const Recipe& recipe) {
-  return std::make_unique<TpeSampler>(recipe);
+  const OptionReader options("sampler", recipe.sampler.kind,
+                             recipe.sampler.options,
+                             {"startup", "candidates", "gamma"});
+  return std::make_unique<TpeSampler>(recipe, options);
 }
 
 }  // namespace dtune

@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dtune/base/cpu.h"
 #include "dtune/nn/kernels/conv_block_isa.h"
 
 namespace dtune {
 namespace {
-
-#if defined(__x86_64__)
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") &&
-         __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq");
-}
-
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-#endif
 
 // G g G^T of one 3x3 filter.
 void transform_filter(const float* g, float* to, int64_t step) {
@@ -72,8 +60,8 @@ void copy_row_back(const float* from, float* to, const BlockShape& shape) {
 std::vector<const ConvKernels*> runnable_conv_kernels() {
   std::vector<const ConvKernels*> runnable;
 #if defined(__x86_64__)
-  if (has_avx512()) runnable.push_back(&kAvx512ConvKernels);
-  if (has_avx2()) runnable.push_back(&kAvx2ConvKernels);
+  if (cpu_has_avx512()) runnable.push_back(&kAvx512ConvKernels);
+  if (cpu_has_avx2()) runnable.push_back(&kAvx2ConvKernels);
 #endif
   runnable.push_back(&kPortableConvKernels);
   return runnable;

@@ -1,0 +1,32 @@
+#include "dtune/tuner/model_sampler.h"
+
+#include "dtune/tuner/candidates.h"
+#include "dtune/tuner/samplers.h"
+
+namespace dtune {
+namespace {
+
+Recipe sobol_recipe(const Recipe& recipe) {
+  Recipe copy = recipe;
+  copy.sampler = {"sobol", {}};
+  return copy;
+}
+
+}  // namespace
+
+ModelSampler::ModelSampler(const Recipe& recipe, int startup)
+    : sobol_(make_sobol_sampler(sobol_recipe(recipe))), startup_(startup) {}
+
+std::optional<Sampler::Proposal> ModelSampler::propose(const Study& study,
+                                                       int64_t decision) {
+  const int64_t proposals = proposals_so_far(study);
+  const Evidence evidence = gather_evidence(study);
+  if (proposals < startup_ || !evidence.varied ||
+      study.recipe.space.dimensions() == 0) {
+    return sobol_->propose(study, decision);
+  }
+  auto proposal = propose_by_model(study, evidence, uint64_t(proposals));
+  return proposal ? proposal : sobol_->propose(study, decision);
+}
+
+}  // namespace dtune
