@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/file.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 #include "dtune/data/prepared.h"
 #include "dtune/report/expectations.h"
 #include "dtune/report/json.h"

@@ -16,7 +16,7 @@
 #include "dtune/cluster/agent.h"
 #include "dtune/cluster/coordinator.h"
 #include "dtune/cluster/process.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 #include "dtune/cluster/worker.h"
 #include "dtune/tuner/factory.h"
 

@@ -7,7 +7,7 @@
 
 #include "dtune/base/file.h"
 #include "dtune/cluster/sidecar.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 
 using namespace dtune;  // NOLINT: a test
 

@@ -11,7 +11,7 @@
 
 #include "dtune/cluster/coordinator.h"
 #include "dtune/cluster/process.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 #include "dtune/store/trial_store.h"
 #include "dtune/tuner/factory.h"
 

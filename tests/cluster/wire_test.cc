@@ -9,7 +9,7 @@
 #include "dtune/base/file.h"
 #include "dtune/cluster/coordinator.h"
 #include "dtune/cluster/protocol.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 #include "dtune/store/trial_store.h"
 #include "dtune/tuner/factory.h"
 

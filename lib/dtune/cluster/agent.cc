@@ -12,7 +12,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/slot_process.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 
 namespace dtune {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/cluster/protocol.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 
 namespace dtune {
 

@@ -53,14 +53,14 @@
 #include <variant>
 
 #include "dtune/base/clock.h"
+#include "dtune/comm/socket.h"
 #include "dtune/space/value.h"
 #include "dtune/study/trial.h"
 
 namespace dtune {
 
 inline constexpr int kProtocolVersion = 1;
-// Of one message; the recipe in `welcome` is by far the largest.
-inline constexpr size_t kMaxMessageBytes = size_t{4} << 20;
+inline constexpr size_t kMaxMessageBytes = kControlMessageBytes;
 inline constexpr int kMaxSlots = 4096;  // of one agent
 
 namespace wire {

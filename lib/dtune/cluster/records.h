@@ -10,7 +10,7 @@
 #include "dtune/base/clock.h"
 #include "dtune/cluster/events.h"
 #include "dtune/cluster/protocol.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 #include "dtune/store/trial_store.h"
 
 namespace dtune {

@@ -8,7 +8,7 @@
 #include "dtune/cluster/compute.h"
 #include "dtune/cluster/process.h"
 #include "dtune/cluster/protocol.h"
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 
 namespace dtune {
 namespace {

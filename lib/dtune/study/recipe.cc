@@ -19,8 +19,30 @@ constexpr Words<2> kGoals = {"maximize", "minimize"};
 static_assert(size_t(Goal::minimize) + 1 == kGoals.size());
 constexpr Words<4> kComparisons = {"<", "<=", ">", ">="};
 static_assert(size_t(Comparison::greater_equal) + 1 == kComparisons.size());
+constexpr Words<4> kModes = {"none", "data", "model", "hybrid"};
+static_assert(size_t(ParallelMode::hybrid) + 1 == kModes.size());
+constexpr Words<2> kSyncs = {"allreduce", "ps"};
+static_assert(size_t(SyncKind::ps) + 1 == kSyncs.size());
+constexpr Words<2> kPolicies = {"auto", "off"};
+static_assert(size_t(StragglerPolicy::off) + 1 == kPolicies.size());
+constexpr Words<3> kPredictors = {"lstm", "ema", "last"};
+static_assert(size_t(PredictorKind::last) + 1 == kPredictors.size());
+constexpr Words<3> kConsistencies = {"sync", "ssp", "async"};
+static_assert(size_t(Consistency::async) + 1 == kConsistencies.size());
+constexpr Words<3> kStalenessRules = {"delay-adaptive", "inverse", "none"};
+static_assert(size_t(StalenessRule::none) + 1 == kStalenessRules.size());
+constexpr Words<3> kCompensations = {"none", "dc-asgd", "dc-asgd-a"};
+static_assert(size_t(Compensation::adaptive) + 1 == kCompensations.size());
+constexpr Words<2> kPipelines = {"1f1b", "gpipe"};
+static_assert(size_t(PipelineSchedule::gpipe) + 1 == kPipelines.size());
 
 }  // namespace
+
+int gang_members(const ParallelSpec& parallel) {
+  const bool servers =
+      parallel.mode == ParallelMode::data && parallel.sync == SyncKind::ps;
+  return parallel.ranks + (servers ? parallel.ps.servers : 0);
+}
 
 const char* to_string(DataKind kind) { return word_of(kDataKinds, kind); }
 const char* to_string(OptimizerKind kind) { return word_of(kOptimizers, kind); }
@@ -29,6 +51,25 @@ const char* to_string(LossKind kind) { return word_of(kLosses, kind); }
 const char* to_string(Goal goal) { return word_of(kGoals, goal); }
 const char* to_string(Comparison comparison) {
   return word_of(kComparisons, comparison);
+}
+
+const char* to_string(ParallelMode mode) { return word_of(kModes, mode); }
+const char* to_string(SyncKind sync) { return word_of(kSyncs, sync); }
+const char* to_string(StragglerPolicy policy) {
+  return word_of(kPolicies, policy);
+}
+const char* to_string(PredictorKind kind) { return word_of(kPredictors, kind); }
+const char* to_string(Consistency consistency) {
+  return word_of(kConsistencies, consistency);
+}
+const char* to_string(StalenessRule rule) {
+  return word_of(kStalenessRules, rule);
+}
+const char* to_string(Compensation compensation) {
+  return word_of(kCompensations, compensation);
+}
+const char* to_string(PipelineSchedule schedule) {
+  return word_of(kPipelines, schedule);
 }
 
 }  // namespace dtune

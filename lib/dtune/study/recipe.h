@@ -134,6 +134,60 @@ struct ResourcesSpec {
   int warm_trials = 0;    // paused trials kept in a worker; 0: by memory
 };
 
+// How the ranks of one trial share its work.
+enum class ParallelMode {
+  none,    // one rank
+  data,    // each rank has the whole network and a part of each batch
+  model,   // each rank has some layers: a pipeline
+  hybrid,  // `data` pipelines of `model` stages
+};
+enum class SyncKind { allreduce, ps };
+enum class StragglerPolicy { automatic, off };
+enum class PredictorKind { lstm, ema, last };
+enum class Consistency { sync, ssp, async };
+enum class StalenessRule { delay_adaptive, inverse, none };
+enum class Compensation { none, constant, adaptive };  // DC-ASGD
+enum class PipelineSchedule { one_f_one_b, gpipe };
+
+struct ParameterServerSpec {
+  int servers = 1;
+  Consistency consistency = Consistency::ssp;
+  int bound = 4;    // ssp: clocks that the fastest may be ahead
+  int discard = 0;  // gradients this stale are dropped; 0: 2 x ranks
+  StalenessRule staleness_lr = StalenessRule::delay_adaptive;
+  Compensation compensation = Compensation::none;
+  double lambda = 0;  // 0: 0.04 (constant), 2 (adaptive)
+};
+
+struct PipelineSpec {
+  int micro_batches = 0;  // 0: 4 a stage, as far as the batch allows
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  bool recompute = false;  // activations again in the backward pass
+};
+
+struct ParallelSpec {
+  ParallelMode mode = ParallelMode::none;
+  int ranks = 1;  // data: that compute; model: stages; hybrid: data x model
+  int data = 1;   // hybrid
+  int model = 1;  // hybrid
+  SyncKind sync = SyncKind::allreduce;
+  StragglerPolicy stragglers = StragglerPolicy::automatic;
+  PredictorKind predictor = PredictorKind::lstm;  // of ranks' speeds
+  bool overlap = true;   // reduce gradients while others are computed
+  double bucket_mb = 4;  // MiB that are reduced at once; the first: a quarter
+  ParameterServerSpec ps;
+  PipelineSpec pipeline;
+};
+
+// Processes of one trial's gang, parameter servers included.
+int gang_members(const ParallelSpec& parallel);
+
+// A machine that brings slots.
+struct NodeSpec {
+  std::string address;  // "local", "ssh://user@host:port"
+  int slots = 0;        // 0: one per core (or device)
+};
+
 enum class FinalData { train, train_and_validation };
 
 struct FinalSpec {
@@ -170,6 +224,8 @@ struct Recipe {
   BudgetSpec budget;
   LimitsSpec limits;
   ResourcesSpec resources;
+  ParallelSpec parallel;
+  std::vector<NodeSpec> nodes;  // empty: local
   FinalSpec final_training;
   std::vector<Expectation> expect;
   std::string directory;  // of the recipe file: relative paths start here
@@ -188,5 +244,13 @@ const char* to_string(ScheduleKind kind);
 const char* to_string(LossKind kind);
 const char* to_string(Goal goal);
 const char* to_string(Comparison comparison);
+const char* to_string(ParallelMode mode);
+const char* to_string(SyncKind sync);
+const char* to_string(StragglerPolicy policy);
+const char* to_string(PredictorKind kind);
+const char* to_string(Consistency consistency);
+const char* to_string(StalenessRule rule);
+const char* to_string(Compensation compensation);
+const char* to_string(PipelineSchedule schedule);
 
 }  // namespace dtune

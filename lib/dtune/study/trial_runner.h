@@ -6,12 +6,27 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "dtune/study/recipe.h"
 #include "dtune/study/trial.h"
 
 namespace dtune {
+
+// A worker's place in the gang of a trial that takes several.
+struct GangSeat {
+  std::string gang;  // names this lease of the trial, e.g. "7.2"
+  int member = 0;    // 0, 1, ... members - 1; data + ps: the servers come last
+  int members = 1;
+  std::string endpoint;    // of the gang server
+  std::string server_key;  // its public CURVE key (Z85); "": none is needed
+  std::string address;     // to be reached at by the others; "": by the route
+                           // to the endpoint
+  // This process's own keys where server_key is given; never on the wire.
+  std::string public_key;
+  std::string secret_key;
+};
 
 // Everything that a worker needs to run a trial; travels over the wire.
 struct TrialAssignment {
@@ -30,6 +45,7 @@ struct TrialAssignment {
   std::string recipe_yaml;              // resolved, kept beside the final model
   int threads = 1;
   bool deterministic = false;
+  std::optional<GangSeat> seat;  // recipe.parallel: one of several
 };
 
 // Thrown by run_step when `stop` was set in the middle of a step: nothing of

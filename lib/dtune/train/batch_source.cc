@@ -152,30 +152,11 @@ void BatchSource::gather(std::span<const uint32_t> samples,
 }
 
 BatchOrder::BatchOrder(int64_t samples, int batch_size, uint64_t seed)
-    : samples_(samples),
-      batch_size_(std::min<int64_t>(batch_size, samples)),
-      batches_((samples_ + batch_size_ - 1) / batch_size_),
-      seed_(seed) {
-  DTUNE_CHECK(samples >= 1 && batch_size >= 1);
-  if (batches_ > 1 && batch_size_ > 1 && samples_ % batch_size_ == 1) {
-    --batches_;
-  }
-}
-
-BatchRange BatchOrder::at(int64_t position) const {
-  BatchRange batch;
-  batch.epoch = position / samples_;
-  const int64_t index =
-      std::min(position % samples_ / batch_size_, batches_ - 1);
-  batch.number = batch.epoch * batches_ + index;
-  batch.first = index * batch_size_;
-  batch.size = index == batches_ - 1 ? samples_ - batch.first : batch_size_;
-  return batch;
-}
+    : cutter_(samples, batch_size), seed_(seed) {}
 
 std::span<const uint32_t> BatchOrder::samples(const BatchRange& batch) {
   if (batch.epoch != epoch_) {
-    order_.resize(static_cast<size_t>(samples_));
+    order_.resize(static_cast<size_t>(cutter_.samples()));
     std::iota(order_.begin(), order_.end(), 0U);
     Rng rng(mix_seed({seed_, static_cast<uint64_t>(batch.epoch)}));
     rng.shuffle(std::span<uint32_t>(order_));
@@ -183,10 +164,6 @@ std::span<const uint32_t> BatchOrder::samples(const BatchRange& batch) {
   }
   return std::span<const uint32_t>(order_).subspan(
       static_cast<size_t>(batch.first), static_cast<size_t>(batch.size));
-}
-
-int64_t BatchOrder::largest_batch() const {
-  return std::min(samples_, batch_size_ + 1);
 }
 
 }  // namespace dtune

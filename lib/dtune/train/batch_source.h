@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dtune/data/prepared.h"
+#include "dtune/gang/batches.h"
 
 namespace dtune {
 
@@ -69,37 +70,24 @@ class BatchSource {
   std::vector<float> offset_;  // x = pixel * scale + offset
 };
 
-// One batch of an epoch.
-struct BatchRange {
-  int64_t epoch = 0;   // 0, 1, ...
-  int64_t number = 0;  // of the batch since the start of the training
-  int64_t first = 0;   // in the epoch's order
-  int64_t size = 0;
-};
-
 // Which samples come when. An epoch is a permutation of all samples, seeded by
-// the trial's seed and the epoch, and cut into batches of `batch_size`; the
-// last one takes what remains (a remainder of one sample joins the batch
-// before: batch norm needs two). Batches never depend on where steps end.
+// the trial's seed and the epoch, and cut into batches (gang/batches.h), which
+// never depend on where steps end.
 // Not thread-safe.
 class BatchOrder {
  public:
   // REQUIRES: samples >= 1, batch_size >= 1.
   BatchOrder(int64_t samples, int batch_size, uint64_t seed);
 
-  // The batch that begins at or goes on over `position`, the number of samples
-  // seen since the start.
-  BatchRange at(int64_t position) const;
+  BatchRange at(int64_t position) const { return cutter_.at(position); }
 
   // The batch's samples; valid until the next call.
   std::span<const uint32_t> samples(const BatchRange& batch);
 
-  int64_t largest_batch() const;
+  int64_t largest_batch() const { return cutter_.largest_batch(); }
 
  private:
-  int64_t samples_;
-  int64_t batch_size_;
-  int64_t batches_;  // an epoch
+  BatchCutter cutter_;
   uint64_t seed_;
   int64_t epoch_ = -1;  // of order_
   std::vector<uint32_t> order_;

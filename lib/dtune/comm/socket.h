@@ -29,13 +29,19 @@ class SocketContext {
 
 using Frames = std::vector<std::string>;
 
+// Of one frame of the control plane; the recipe in `welcome` is by far the
+// largest.
+inline constexpr size_t kControlMessageBytes = size_t{4} << 20;
+
 // Owned by one thread. A router puts the peer's identity before the frames of
 // what it receives, and wants it there in what it sends.
 class Socket {
  public:
   enum class Kind { router, dealer };
 
-  Socket(const SocketContext& context, Kind kind);
+  // Messages of more than `max_message_bytes` close the connection.
+  Socket(const SocketContext& context, Kind kind,
+         size_t max_message_bytes = kControlMessageBytes);
   ~Socket();
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;

@@ -1,4 +1,4 @@
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +11,6 @@
 #include <zmq.h>
 
 #include "dtune/base/error.h"
-#include "dtune/cluster/protocol.h"
 
 namespace dtune {
 namespace {
@@ -50,14 +49,15 @@ SocketContext::SocketContext() : handle_(zmq_ctx_new()) {
 
 SocketContext::~SocketContext() { zmq_ctx_term(handle_); }
 
-Socket::Socket(const SocketContext& context, Kind kind)
+Socket::Socket(const SocketContext& context, Kind kind,
+               size_t max_message_bytes)
     : handle_(zmq_socket(context.handle(),
                          kind == Kind::router ? ZMQ_ROUTER : ZMQ_DEALER)) {
   if (handle_ == nullptr) fail("ZeroMQ socket");
   set_option(handle_, ZMQ_LINGER, kLingerMs);
   set_option(handle_, ZMQ_SNDHWM, kQueue);
   set_option(handle_, ZMQ_RCVHWM, kQueue);
-  set_option(handle_, ZMQ_MAXMSGSIZE, int64_t{kMaxMessageBytes});
+  set_option(handle_, ZMQ_MAXMSGSIZE, static_cast<int64_t>(max_message_bytes));
   set_option(handle_, ZMQ_HANDSHAKE_IVL, 10'000);
   // Without it what cannot be routed vanishes without a word.
   if (kind == Kind::router) set_option(handle_, ZMQ_ROUTER_MANDATORY, 1);

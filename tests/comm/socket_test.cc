@@ -1,4 +1,4 @@
-#include "dtune/cluster/socket.h"
+#include "dtune/comm/socket.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

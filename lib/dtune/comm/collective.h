@@ -1,0 +1,95 @@
+// The data plane of a gang: what its ranks do together with arrays. Engines:
+// Gloo (CPU, TCP), NCCL (CUDA), threads of one process (tests).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtune/base/clock.h"
+
+namespace dtune {
+
+// Where the members of a group find each other's addresses: small values by
+// name, each set once. The gang's rides on the control plane. Thread-safe.
+class RendezvousStore {
+ public:
+  virtual ~RendezvousStore() = default;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  // Waits for the value. Throws Error(comm) that names the key after `timeout`.
+  virtual std::string get(const std::string& key, Duration timeout) = 0;
+};
+
+// A transfer under way. Destroying it before it is done waits for it or breaks
+// the connection: its memory is never touched afterwards.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  // Throws as Collective's operations. Call once.
+  virtual void wait(Duration timeout) = 0;
+};
+
+// One process's place in a group of processes that run the same operations in
+// the same order.
+//
+// An operation that cannot be finished, since a peer is gone or has not come
+// within `timeout`, throws Error(comm) with the ranks that it knows to be
+// missing; the group is of no use afterwards (make another) and can be
+// destroyed at once: nothing waits. All operations block but start_*; used by
+// one thread at a time. float32 sums are taken in the same order on all ranks,
+// so all get the same bits.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // data becomes the sum over all ranks.
+  virtual void all_reduce(std::span<float> data, Duration timeout) = 0;
+  virtual void broadcast(std::span<float> data, int root, Duration timeout) = 0;
+  virtual void barrier(Duration timeout) = 0;
+
+  // Point to point. Matched by (peer, tag) and, for equal ones, by order;
+  // sizes must agree. The memory must stay as it is until wait() has returned.
+  virtual std::unique_ptr<Transfer> start_send(
+      int to, uint32_t tag, std::span<const std::byte> data) = 0;
+  virtual std::unique_ptr<Transfer> start_receive(
+      int from, uint32_t tag, std::span<std::byte> data) = 0;
+
+  void send(int to, uint32_t tag, std::span<const std::byte> data,
+            Duration timeout) {
+    start_send(to, tag, data)->wait(timeout);
+  }
+  void receive(int from, uint32_t tag, std::span<std::byte> data,
+               Duration timeout) {
+    start_receive(from, tag, data)->wait(timeout);
+  }
+};
+
+struct GroupOptions {
+  int rank = 0;
+  int size = 1;
+  std::string name;     // unique for each group in the store
+  std::string address;  // numeric address of the interface to use
+  Duration connect_timeout = std::chrono::seconds(30);
+};
+
+// Blocks until all ranks have come; throws Error(comm) that names those that
+// have not. The store is used only here.
+std::unique_ptr<Collective> make_gloo_group(const GroupOptions& options,
+                                            RendezvousStore& store);
+
+// All ranks of a group whose members are threads of this process.
+std::vector<std::unique_ptr<Collective>> make_local_groups(int size);
+
+// Spans are device memory of CUDA device `device`. Throws Error(config) where
+// this build has no NCCL.
+bool has_nccl();
+std::unique_ptr<Collective> make_nccl_group(const GroupOptions& options,
+                                            int device, RendezvousStore& store);
+
+}  // namespace dtune

@@ -1,0 +1,67 @@
+// A member's connection to its gang's server.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dtune/comm/collective.h"
+#include "dtune/gang/messages.h"
+#include "dtune/gang/trace.h"
+#include "dtune/study/trial_runner.h"
+
+namespace dtune {
+
+// The server is gone, or has closed the gang.
+class GangLost : public Error {
+ public:
+  explicit GangLost(const std::string& what)
+      : Error(ErrorKind::temporary, what) {}
+};
+
+// Thread-safe. A thread of its own sends heartbeats with the phase, so the
+// server can tell a member that computes from one that is gone.
+class GangClient {
+ public:
+  // Connects and joins; does not wait for others.
+  explicit GangClient(const GangSeat& seat);
+  ~GangClient();  // leaves
+  GangClient(const GangClient&) = delete;
+  GangClient& operator=(const GangClient&) = delete;
+
+  const GangSeat& seat() const;
+  // Where others can reach this member: the seat's address, or that of the
+  // interface towards the server.
+  const std::string& address() const;
+  // Values by name, shared by the gang; rides on the connection to the server.
+  RendezvousStore& store();
+
+  void begin(const gang::Begin& begin);
+  void ready(const gang::Ready& ready);
+  void failed(const gang::Failed& failed);
+  // The step is broken off (pause, cut): what is under way is void.
+  void leave_step();
+
+  // The next order; waits for it. Throws StepStopped when `stop` is set,
+  // GangLost where the server has been silent for longer than a lease. Closed
+  // and Evicted are returned as orders.
+  gang::Order wait(const std::atomic<bool>& stop);
+  // The next order if it is here or comes within `patience`.
+  std::optional<gang::Order> poll(Duration patience);
+
+  // What this member does just now ("forward", "backward micro 3", ...): said
+  // with heartbeats and shown when it hangs. `text` must live forever; cheap.
+  void set_phase(const char* text, int64_t number = -1);
+  // Figures for the live table and the trace ("staleness", "discarded", ...).
+  void gauge(const std::string& name, double value);
+  // Spans and counters of this member; sent when the step is done.
+  TraceRecorder& trace();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,157 @@
+// What the members of a gang and its server say to each other.
+//
+// A gang trains by rounds. The server hands out the work of a round, hears from
+// every member that it is about to finish (ready), and says who takes part
+// (go): all, or, past a deadline, those who are ready; the work of the others
+// goes back into the queue. So no member ever waits for another that is slow,
+// suspended or dead, no sample is lost, and members agree on every update.
+//
+//   member                                server
+//     join(member, pid)          ->
+//     begin(step, ...)           ->         of a fidelity step, from everybody
+//                                <-  regroup(incarnation, members, work)
+//     ready(round, totals)       ->         at the first finished gradient: the
+//                                           answer travels while others come
+//                                <-  go(round, participants, totals, work)
+//     [reduce, update; next work]
+//     failed(round, what)        ->         a peer did not answer
+//                                <-  regroup(incarnation + 1, ...)
+//                                <-  catch_up(source, work)   to one that was
+//                                late
+//                                <-  evicted | closed
+//
+// Phases of a step: train until the step's end, evaluate (its batches are work
+// like any other), commit (the lead, i.e. the first participant, writes the
+// checkpoint and gives the metrics to all). Modes that share out their training
+// themselves (parameter server, pipeline) have one round of `train` without
+// ranges, which has no deadline, and skip `evaluate` if they say so.
+//
+// Who lags behind (late, new, restarted) gets weights, optimizer state and
+// buffers from a `source` member over the data plane, after the round that the
+// message names; a member that has applied more updates is never a target.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dtune/base/clock.h"
+
+namespace dtune::gang {
+
+enum class Phase { train, evaluate, commit };
+
+struct Span {  // of the epoch's order (train) or of evaluation batches
+  int64_t first = 0;
+  int64_t size = 0;
+};
+
+// What one member does in a round.
+struct Work {
+  int64_t round = 0;  // 1, 2, ... in the life of the gang
+  Phase phase = Phase::train;
+  // train: the batch as a whole (gang/batches.h); number keys dropout masks.
+  int64_t epoch = 0;
+  int64_t number = 0;
+  int64_t position = 0;       // samples accepted before this batch
+  int64_t batch_samples = 0;  // of all members
+  int64_t first_sample = 0;   // place of this member's first in the batch
+  std::vector<Span> spans;    // this member's; may be empty
+};
+
+// Sums over samples; doubles, so that they do not depend on who adds.
+struct Totals {
+  double loss = 0;
+  double weight = 0;
+  int64_t right = 0;
+  int64_t samples = 0;
+};
+
+// Seconds of one round as a member saw it; told with the next round's ready.
+struct RoundTimes {
+  int64_t samples = 0;
+  double data = 0;      // waiting for and preparing input
+  double forward = 0;   // with the loss
+  double backward = 0;  // until the last gradient
+  double exposed = 0;   // reduction that nothing hid
+  double waiting = 0;   // for go, i.e. for slower members
+  double update = 0;    // optimizer
+  double other = 0;
+  double compute() const { return data + forward + backward; }
+};
+
+struct Regroup {
+  int incarnation = 0;  // of the data plane: groups are made anew
+  int step = 0;         // fidelity step that is being trained now
+  int64_t updates = 0;  // that everybody has applied once targets are served
+  std::vector<int> members;  // present, ascending: the whole data plane
+  int source = -1;           // member; -1: nobody lags
+  std::vector<int> targets;
+  Work work;
+};
+
+struct Go {
+  int64_t round = 0;
+  std::vector<int> participants;  // ascending; the first is the lead
+  Totals totals;                  // of the participants
+  // After this round's update the source serves the targets.
+  int source = -1;
+  std::vector<int> targets;
+  Duration patience{0};  // for one operation of the data plane
+  bool last = false;     // commit: the step is done; `next` is void
+  Work next;
+  std::map<std::string, double> metrics;  // commit: of the lead
+};
+
+// To a member that missed a round: it receives the source's state as it is
+// after `round`, then does the work.
+struct CatchUp {
+  int64_t round = 0;
+  int64_t updates = 0;
+  int source = 0;
+  Duration patience{0};
+  Work work;
+};
+
+struct Evicted {
+  std::string why;
+};
+
+// The gang is over: its trial ended, or too many members are gone. Names the
+// missing, their nodes, last phases and how long ago.
+struct Closed {
+  std::string why;
+};
+
+using Order = std::variant<Regroup, Go, CatchUp, Evicted, Closed>;
+
+// A member at the start of a fidelity step.
+struct Begin {
+  int step = 1;
+  int64_t updates = 0;   // applied: how old its state is
+  int64_t position = 0;  // samples seen
+  int64_t end = 0;       // of the step, in samples seen
+  int64_t epoch_samples = 1;
+  int64_t batch_size = 1;
+  int64_t evaluation_batches = 0;  // 0: no such phase
+  bool own_training = false;       // one round without ranges or deadline
+};
+
+struct Ready {
+  int64_t round = 0;
+  Totals totals;
+  RoundTimes times;  // of the round before
+  int64_t updates = 0;
+  std::map<std::string, double> metrics;  // commit, of the lead
+};
+
+struct Failed {
+  int64_t round = 0;
+  int incarnation = 0;
+  int64_t updates = 0;
+  std::string what;
+};
+
+}  // namespace dtune::gang

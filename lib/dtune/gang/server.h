@@ -1,0 +1,98 @@
+// The server of all gangs of a study: one thread beside the coordinator.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtune/base/clock.h"
+#include "dtune/comm/listener.h"
+#include "dtune/gang/messages.h"
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+struct GangOptions {
+  std::string gang;  // GangSeat::gang
+  ParallelSpec parallel;
+  std::vector<std::string> nodes;  // of each member, for people
+  Duration heartbeat{200'000'000};
+  Duration lease{15'000'000'000};  // a member silent for longer is gone
+};
+
+// What whoever owns the gangs should know.
+struct GangEvent {
+  enum class Kind {
+    lost,      // a member is gone; the others go on without it
+    evicted,   // it cost more than it brought: its slot is free for a trial
+    rejoined,  // a late or new member has caught up
+    late,      // a round went on without it; its gradient was discarded
+    balanced,  // shares of the batch were changed
+    hanging,   // nobody has come for long: `text` names the missing
+    closed,    // too few are left; the trial has to start from its checkpoint
+  };
+  std::string gang;
+  Kind kind = Kind::lost;
+  int member = -1;
+  std::string text;  // a sentence for people
+};
+
+struct MemberStatus {
+  std::string node;
+  bool present = false;
+  std::string phase;              // last heard
+  double phase_seconds = 0;       // since it was entered
+  double silent_seconds = 0;      // since its last word
+  double share = 0;               // of the batch, 0..1
+  double samples_per_second = 0;  // compute time alone
+  double predicted = 0;           // samples a second
+  double wait_share = 0;          // of a round: waiting for others
+  int64_t late = 0;               // rounds that went on without it
+  gang::RoundTimes times;         // sums over all rounds
+  std::map<std::string, double> gauges;
+};
+
+struct GangStatus {
+  std::string gang;
+  gang::Phase phase = gang::Phase::train;
+  int64_t round = 0;
+  double samples_per_second = 0;  // accepted
+  std::vector<MemberStatus> members;
+};
+
+// Thread-safe. Nothing blocks.
+class GangServer {
+ public:
+  // Listens at once: throws as Listener. `wake` is called, on the server's
+  // thread, when take_events() has something; may be empty.
+  GangServer(const ListenOptions& listen, std::function<void()> wake);
+  ~GangServer();  // closes all gangs
+  GangServer(const GangServer&) = delete;
+  GangServer& operator=(const GangServer&) = delete;
+
+  std::string local_endpoint() const;
+  std::string remote_endpoint() const;
+
+  void open(const GangOptions& options);
+  // Members that still talk are told `why`.
+  void close(const std::string& gang, const std::string& why);
+  // The member's process is known to have ended.
+  void member_lost(const std::string& gang, int member, const std::string& why);
+
+  std::vector<GangEvent> take_events();
+  // Empty where no such gang is open.
+  GangStatus status(const std::string& gang) const;
+
+  // From now on members record; everything goes into one trace file, which is
+  // complete after close() and readable at any time after a crash.
+  void trace_to(const std::filesystem::path& file);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,31 @@
+// Who gets how much of a batch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace dtune {
+
+struct ShareLimits {
+  int64_t least = 1;         // samples of a rank that takes part
+  int64_t most = INT64_MAX;  // by memory
+};
+
+// LB-BSP (Chen et al. 2020, SoCC): b_i = B v_i / sum v, so that all finish at
+// the same time; largest remainders get what rounding leaves. Ranks whose speed
+// is not known (0) count as the mean of the others. Sums to `batch` always; a
+// batch smaller than the ranks' least leaves the slowest without.
+std::vector<int64_t> split_batch(int64_t batch, std::span<const double> speeds,
+                                 const ShareLimits& limits);
+
+// Time of a round in which every rank computes its share.
+double round_seconds(std::span<const int64_t> shares,
+                     std::span<const double> speeds);
+
+// Whether to change from `now` to `next`: only if it saves at least `gain` (a
+// share, 0.05) of the round, so that shares do not follow noise.
+bool worth_changing(std::span<const int64_t> now, std::span<const int64_t> next,
+                    std::span<const double> speeds, double gain);
+
+}  // namespace dtune
