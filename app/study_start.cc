@@ -38,8 +38,8 @@ int64_t training_samples(const Console& console, const Recipe& recipe) {
 // Keys that do not define the search (RecipeFile::search_hash).
 bool defines_search(const std::string& key) {
   const std::string section = key.substr(0, key.find('.'));
-  for (const char* other :
-       {"budget", "resources", "limits", "final", "expect", "study"}) {
+  for (const char* other : {"budget", "resources", "parallel", "nodes",
+                            "limits", "final", "expect", "study"}) {
     if (section == other) return false;
   }
   return true;

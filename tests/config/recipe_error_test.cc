@@ -54,6 +54,25 @@ TEST_CASE("a key of another section or program is led home") {
         "epochs, seeds)");
 }
 
+TEST_CASE("ranks that cannot work are refused in words") {
+  CHECK(problem("nodes: [local, gpu1]") ==
+        "r.yaml:1:16: 'gpu1' is no node (write local, ssh://host or "
+        "'ssh://user@host:22 slots=4')");
+  CHECK(problem("parallel: { ranks: 4 }") ==
+        "r.yaml:1:11: 'parallel' needs a mode (data: every rank has the whole "
+        "network; model: each has some layers)");
+  CHECK(problem("train: { batch_size: 3 }\nparallel: { mode: data, ranks: 4 "
+                "}") ==
+        "r.yaml:1:22: a batch of 3 cannot be shared by 4 ranks (a larger "
+        "batch_size, or fewer ranks)");
+  CHECK(problem("parallel: { mode: data, ps: { bound: 3 } }") ==
+        "r.yaml:1:25: 'parallel.ps' has no effect: only for sync: ps (remove "
+        "it)");
+  CHECK(problem("parallel: { mode: dta }") ==
+        "r.yaml:1:19: 'parallel.mode' must be one of none, data, model, "
+        "hybrid, but is 'dta', did you mean 'data'?");
+}
+
 TEST_CASE("wrong types name what is wanted and what is there") {
   CHECK(problem("train: { batch_size: 1.5 }") ==
         "r.yaml:1:22: 'train.batch_size' must be a whole number, but is '1.5'");

@@ -37,6 +37,10 @@ std::string random_recipe(Rng& rng) {
               "space: { l2: { float: [0, 0.1], step: 0.05 } }\n"
               "constraints: [l2 < 0.09]\n"}) +
          pick({"", "objective: val_loss\n"}) +
+         pick({"", "parallel: { mode: data, sync: ps, ps: { bound: 2 } }\n",
+               "parallel: { mode: hybrid, data: 3, stragglers: off }\n",
+               "parallel: { mode: model, pipeline: { micro_batches: 8 } }\n"
+               "nodes: [local, 'ssh://a@b:22 slots=3']\n"}) +
          pick({"", "warm_start: [old.db, '../b c.db', /abs/d.db]\n"}) +
          pick({"", "scheduler: { kind: asha, eta: 4, mode: standard }\n",
                "sampler: { kind: grid, points: 3 }\nscheduler: fifo\n"}) +
@@ -65,6 +69,26 @@ TEST_CASE("a resolved recipe reads back as the same recipe anywhere") {
     CHECK(again.recipe().train.lr == file.recipe().train.lr);
     CHECK(again.recipe().warm_start == file.recipe().warm_start);
   }
+}
+
+TEST_CASE("ranks and nodes are read, and do not define the search") {
+  const RecipeFile plain = parse("data: mnist");
+  CHECK(plain.resolved_yaml().find("parallel") == std::string::npos);
+  const RecipeFile file = parse(R"(
+data: mnist
+parallel: { mode: hybrid, data: 2, model: 3 }
+nodes: [local, ssh://gpu1, ssh://me@gpu2:2222 slots=4]
+)");
+  const Recipe& recipe = file.recipe();
+  CHECK(recipe.parallel.ranks == 6);
+  CHECK(gang_members(recipe.parallel) == 6);
+  REQUIRE(recipe.nodes.size() == 3);
+  CHECK(recipe.nodes[2].address == "ssh://me@gpu2:2222");
+  CHECK(recipe.nodes[2].slots == 4);
+  CHECK(file.search_hash() == plain.search_hash());
+  const Recipe ps =
+      parse("parallel: { mode: data, ranks: 3, sync: ps }").recipe();
+  CHECK(gang_members(ps.parallel) == 4);
 }
 
 TEST_CASE("a warm start's files are found from the recipe's folder") {

@@ -23,6 +23,8 @@ class Checker {
     check_study_name();
     check_limits();
     check_warm_start();
+    check_nodes();
+    check_parallel();
     if (recipe_.command) {
       check_command();
       return;
@@ -81,6 +83,55 @@ class Checker {
         diagnostics_.add(mark,
                          fmt::format("'warm_start' names {} twice", path));
       }
+    }
+  }
+
+  void check_nodes() {
+    const YamlNode* list = tree_.find("nodes");
+    for (size_t i = 0; i < recipe_.nodes.size(); ++i) {
+      const std::string& address = recipe_.nodes[i].address;
+      const bool known = address == "local" ||
+                         (address.starts_with("ssh://") && address.size() > 6 &&
+                          address.find(' ') == std::string::npos);
+      if (known) continue;
+      const Mark mark = list != nullptr && i < list->items.size()
+                            ? list->items[i].mark
+                            : mark_of_path(tree_, "nodes");
+      diagnostics_.add(
+          mark, fmt::format("'{}' is no node (write local, ssh://host or "
+                            "'ssh://user@host:22 slots=4')",
+                            address));
+    }
+  }
+
+  void check_parallel() {
+    const ParallelSpec& parallel = recipe_.parallel;
+    if (parallel.mode == ParallelMode::none) {
+      if (parallel.ranks > 1) {
+        complain("parallel",
+                 "'parallel' needs a mode (data: every rank has the whole "
+                 "network; model: each has some layers)");
+      }
+      return;
+    }
+    if (recipe_.command) {
+      complain("parallel",
+               "'parallel' has no place beside 'command' (the program trains "
+               "by itself)");
+      return;
+    }
+    if (parallel.mode != ParallelMode::model &&
+        recipe_.train.batch_size < parallel.ranks) {
+      complain("train.batch_size",
+               fmt::format("a batch of {} cannot be shared by {} ranks "
+                           "(a larger batch_size, or fewer ranks)",
+                           recipe_.train.batch_size, parallel.ranks));
+    }
+    const int micros = parallel.pipeline.micro_batches;
+    if (micros > recipe_.train.batch_size) {
+      complain("parallel.pipeline.micro_batches",
+               fmt::format("a batch of {} cannot be cut into {} micro-batches",
+                           recipe_.train.batch_size, micros));
     }
   }
 

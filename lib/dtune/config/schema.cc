@@ -1,5 +1,9 @@
 #include "dtune/config/schema.h"
 
+#include <charconv>
+
+#include <fmt/format.h>
+
 #include "dtune/config/layer_list.h"
 #include "dtune/config/writer.h"
 
@@ -8,6 +12,7 @@ namespace dtune {
 namespace {
 
 constexpr double kMaxSide = 8192;
+constexpr double kMostRanks = 1024;  // of one trial
 
 // FinalData as a word; the type has no use for one elsewhere.
 const std::vector<std::string>& final_data_words() {
@@ -126,6 +131,76 @@ void describe_resources(Fields& f, ResourcesSpec& resources) {
   f.integer("warm_trials", resources.warm_trials, between(0, 1e6));
 }
 
+void describe_servers(Fields& f, ParameterServerSpec& ps) {
+  f.integer("servers", ps.servers, between(1, 64));
+  f.choice("consistency", ps.consistency, Consistency::async);
+  f.integer("bound", ps.bound, between(0, 1000));
+  f.integer("discard", ps.discard, between(0, 100000));
+  f.choice("staleness_lr", ps.staleness_lr, StalenessRule::none);
+  f.choice("compensation", ps.compensation, Compensation::adaptive);
+  f.real("lambda", ps.lambda, between(0, 100));
+}
+
+void describe_pipeline(Fields& f, PipelineSpec& pipeline) {
+  f.integer("micro_batches", pipeline.micro_batches, between(0, 4096));
+  f.choice("schedule", pipeline.schedule, PipelineSchedule::gpipe);
+  f.flag("recompute", pipeline.recompute);
+}
+
+void describe_parallel(Fields& f, ParallelSpec& parallel) {
+  f.choice("mode", parallel.mode, ParallelMode::hybrid);
+  // Who asks for several ranks without a number means two.
+  constexpr int kDefaultRanks = 2;
+  if (f.reading() && parallel.mode != ParallelMode::none) {
+    parallel.ranks = parallel.data = parallel.model = kDefaultRanks;
+  }
+  f.integer("ranks", parallel.ranks, between(1, kMostRanks));
+  f.integer("data", parallel.data, between(1, kMostRanks));
+  f.integer("model", parallel.model, between(1, kMostRanks));
+  if (parallel.mode == ParallelMode::hybrid) {
+    parallel.ranks = parallel.data * parallel.model;
+  }
+  f.choice("sync", parallel.sync, SyncKind::ps);
+  f.choice("stragglers", parallel.stragglers, StragglerPolicy::off);
+  f.choice("predictor", parallel.predictor, PredictorKind::last);
+  f.flag("overlap", parallel.overlap);
+  f.real("bucket_mb", parallel.bucket_mb,
+         {.low = 0, .high = 4096, .above = true});
+  f.section("ps", [&](Fields& in) { describe_servers(in, parallel.ps); });
+  f.section("pipeline",
+            [&](Fields& in) { describe_pipeline(in, parallel.pipeline); });
+}
+
+// "ssh://gpu1 slots=4"; what cannot be read stays in the address, where the
+// check finds it.
+NodeSpec parse_node(const std::string& text) {
+  NodeSpec node;
+  const size_t space = text.find(' ');
+  node.address = text.substr(0, space);
+  if (space == std::string::npos) return node;
+  const std::string rest = text.substr(text.find_first_not_of(' ', space));
+  constexpr std::string_view kSlots = "slots=";
+  const char* end = rest.data() + rest.size();
+  if (rest.starts_with(kSlots)) {
+    const auto [stop, error] =
+        std::from_chars(rest.data() + kSlots.size(), end, node.slots);
+    if (error == std::errc() && stop == end && node.slots > 0) return node;
+  }
+  return {text, 0};
+}
+
+void describe_nodes(Fields& f, std::vector<NodeSpec>& nodes) {
+  std::vector<std::string> texts;
+  for (const NodeSpec& node : nodes) {
+    texts.push_back(node.slots == 0
+                        ? node.address
+                        : fmt::format("{} slots={}", node.address, node.slots));
+  }
+  f.texts("nodes", texts);
+  nodes.clear();
+  for (const std::string& text : texts) nodes.push_back(parse_node(text));
+}
+
 void describe_final(Fields& f, FinalSpec& final_training) {
   f.flag("enabled", final_training.enabled);
   auto index = static_cast<size_t>(final_training.data);
@@ -171,6 +246,12 @@ void describe_recipe(Fields& f, Recipe& recipe) {
   f.section("limits", [&](Fields& in) { describe_limits(in, recipe.limits); });
   f.section("resources",
             [&](Fields& in) { describe_resources(in, recipe.resources); });
+  // Neither is written where it says nothing, as with warm_start.
+  if (f.reading() || recipe.parallel.mode != ParallelMode::none) {
+    f.section("parallel",
+              [&](Fields& in) { describe_parallel(in, recipe.parallel); });
+  }
+  if (f.reading() || !recipe.nodes.empty()) describe_nodes(f, recipe.nodes);
   f.section("final",
             [&](Fields& in) { describe_final(in, recipe.final_training); });
 }
@@ -182,11 +263,13 @@ const std::vector<std::string>& recipe_keys() {
     Recipe recipe;
     Writer writer(tree, "", nothing);
     describe_recipe(writer, recipe);
+    recipe.parallel.mode = ParallelMode::data;
+    describe_recipe(writer, recipe);
     recipe.command.emplace();
     describe_recipe(writer, recipe);
     std::vector<std::string> all = leaf_keys(tree);
     for (const char* more : {"model.layers", "command.environment", "space",
-                             "constraints", "expect", "warm_start"}) {
+                             "constraints", "expect", "warm_start", "nodes"}) {
       all.emplace_back(more);
     }
     return all;
@@ -200,6 +283,18 @@ std::vector<IdleKey> idle_keys(const Recipe& recipe) {
   const auto add = [&](bool used, const char* key, const char* reason) {
     if (!used) idle.push_back({key, reason});
   };
+  const ParallelMode mode = recipe.parallel.mode;
+  const bool data = mode == ParallelMode::data;
+  const bool servers = data && recipe.parallel.sync == SyncKind::ps;
+  const bool hybrid = mode == ParallelMode::hybrid;
+  add(!hybrid, "parallel.ranks", "hybrid has data x model ranks");
+  add(hybrid, "parallel.data", "only for mode: hybrid");
+  add(hybrid, "parallel.model", "only for mode: hybrid");
+  add(data, "parallel.sync", "only for mode: data");
+  add(data && !servers, "parallel.overlap", "only for sync: allreduce");
+  add(servers, "parallel.ps", "only for sync: ps");
+  add(mode == ParallelMode::model || hybrid, "parallel.pipeline",
+      "only for mode: model or hybrid");
   const DataKind kind = recipe.data.kind;
   const bool synthetic = kind == DataKind::synthetic;
   const bool folder = kind == DataKind::folder;
