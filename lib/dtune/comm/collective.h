@@ -10,8 +10,22 @@
 #include <vector>
 
 #include "dtune/base/clock.h"
+#include "dtune/base/error.h"
 
 namespace dtune {
+
+// What a group's operations throw, of kind comm:
+//   group 'g': ranks 1 and 3 did not come in time
+class RanksMissing : public Error {
+ public:
+  RanksMissing(const std::string& group, std::vector<int> ranks,
+               const std::string& what);
+  // Ascending; those known to be missing. Empty where nothing is known.
+  const std::vector<int>& ranks() const { return ranks_; }
+
+ private:
+  std::vector<int> ranks_;
+};
 
 // Where the members of a group find each other's addresses: small values by
 // name, each set once. The gang's rides on the control plane. Thread-safe.
@@ -36,7 +50,7 @@ class Transfer {
 // the same order.
 //
 // An operation that cannot be finished, since a peer is gone or has not come
-// within `timeout`, throws Error(comm) with the ranks that it knows to be
+// within `timeout`, throws RanksMissing with the ranks that it knows to be
 // missing; the group is of no use afterwards (make another) and can be
 // destroyed at once: nothing waits. All operations block but start_*; used by
 // one thread at a time. float32 sums are taken in the same order on all ranks,
