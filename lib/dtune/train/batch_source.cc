@@ -74,6 +74,15 @@ std::vector<int64_t> BatchSource::class_counts() const {
   return counts;
 }
 
+std::vector<int32_t> BatchSource::labels() const {
+  std::vector<int32_t> all;
+  all.reserve(static_cast<size_t>(count_));
+  for (const Part& part : parts_) {
+    all.insert(all.end(), part.labels.begin(), part.labels.end());
+  }
+  return all;
+}
+
 const BatchSource::Part& BatchSource::part_of(int64_t sample) const {
   size_t i = parts_.size() - 1;
   while (parts_[i].begin > sample) --i;
@@ -148,6 +157,15 @@ void BatchSource::gather(std::span<const uint32_t> samples,
     }
     normalize(pixels, shape_.height, out);
     labels[i] = part.labels[at];
+  }
+}
+
+void BatchSource::labels(std::span<const uint32_t> samples,
+                         std::span<int32_t> labels) const {
+  DTUNE_CHECK(labels.size() == samples.size());
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const Part& part = part_of(samples[i]);
+    labels[i] = part.labels[samples[i] - part.begin];
   }
 }
 

@@ -44,6 +44,11 @@ class BatchSource {
   int64_t count() const { return count_; }
   const Shape& image_shape() const { return shape_; }
   std::vector<int64_t> class_counts() const;
+  std::vector<int32_t> labels() const;  // of all samples, in order
+
+  // The samples' labels alone: [samples.size()].
+  void labels(std::span<const uint32_t> samples,
+              std::span<int32_t> labels) const;
 
   // images: [samples.size(), height, width, channels] (NHWC, what [N, C, H, W]
   // in channels-last is in memory); labels: [samples.size()].

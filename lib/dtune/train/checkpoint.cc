@@ -21,21 +21,6 @@ using nlohmann::json;
 
 constexpr const char* kFormat = "checkpoint-1";
 
-struct NamedTensor {
-  std::string name;
-  at::Tensor values;
-};
-
-// All that must be kept, as views of where it lives.
-std::vector<NamedTensor> tensors_of(Trainer& trainer) {
-  std::vector<NamedTensor> tensors = {{"weights", trainer.network().weights()},
-                                      {"buffers", trainer.network().buffers()}};
-  for (const Optimizer::State& state : trainer.optimizer().state()) {
-    tensors.push_back({state.name, state.values});
-  }
-  return tensors;
-}
-
 // FNV-1a over 8-byte words, with the high half folded in.
 uint64_t hash_values(uint64_t hash, std::span<const float> values) {
   const std::span<const std::byte> bytes = std::as_bytes(values);
@@ -89,7 +74,7 @@ StepReport read_report(const SafetensorsFile& file, const fs::path& path) {
 }
 
 void check_owner(const SafetensorsFile& file, const CheckpointOwner& owner,
-                 const Trainer& trainer, const fs::path& path) {
+                 const TrainingState& state, const fs::path& path) {
   if (file.text("dtune_format") != kFormat) {
     fail(path, fmt::format("it is of format '{}', not '{}'",
                            file.text("dtune_format"), kFormat));
@@ -101,12 +86,12 @@ void check_owner(const SafetensorsFile& file, const CheckpointOwner& owner,
     fail(path, fmt::format("it belongs to trial {} of study '{}'",
                            file.text("trial"), file.text("study")));
   }
-  if (number<uint64_t>(file, "architecture", path) != trainer.architecture()) {
+  if (number<uint64_t>(file, "architecture", path) != state.architecture) {
     fail(path, "it is of another model or another size of images");
   }
-  if (number<int64_t>(file, "samples", path) != trainer.count()) {
+  if (number<int64_t>(file, "samples", path) != state.samples) {
     fail(path, fmt::format("it was trained on {} samples, not {}",
-                           file.text("samples"), trainer.count()));
+                           file.text("samples"), state.samples));
   }
 }
 
@@ -128,32 +113,26 @@ std::vector<std::span<const float>> checked_values(
   return values;
 }
 
-StepReport load(const fs::path& path, const CheckpointOwner& owner,
-                Trainer& trainer) {
-  const SafetensorsFile file(path);
-  check_owner(file, owner, trainer, path);
-  const std::vector<NamedTensor> tensors = tensors_of(trainer);
-  const auto values = checked_values(file, tensors, path);
-  const auto position = number<int64_t>(file, "position", path);
-  const auto updates = number<int64_t>(file, "updates", path);
-  StepReport report = read_report(file, path);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const at::Tensor host = at::empty({tensors[i].values.numel()}, at::kFloat);
-    std::memcpy(host.data_ptr<float>(), values[i].data(),
-                values[i].size_bytes());
-    tensors[i].values.copy_(host);
-  }
-  trainer.set_position(position);
-  trainer.optimizer().set_updates(updates);
-  return report;
-}
-
 }  // namespace
+
+TrainingState state_of(Trainer& trainer) {
+  TrainingState state;
+  state.tensors = {{"weights", trainer.network().weights()},
+                   {"buffers", trainer.network().buffers()}};
+  for (const Optimizer::State& values : trainer.optimizer().state()) {
+    state.tensors.push_back({values.name, values.values});
+  }
+  state.architecture = trainer.architecture();
+  state.samples = trainer.count();
+  state.position = trainer.position();
+  state.updates = trainer.optimizer().updates();
+  return state;
+}
 
 void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
                       Attempt attempt, const StepReport& report,
-                      Trainer& trainer) {
-  std::vector<NamedTensor> tensors = tensors_of(trainer);
+                      const TrainingState& state) {
+  std::vector<NamedTensor> tensors = state.tensors;
   std::vector<FloatTensor> pieces;
   uint64_t checksum = 0;
   for (NamedTensor& tensor : tensors) {
@@ -170,11 +149,11 @@ void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
       {"trial", std::to_string(owner.trial)},
       {"attempt", std::to_string(attempt)},
       {"seed", std::to_string(owner.seed)},
-      {"architecture", std::to_string(trainer.architecture())},
-      {"samples", std::to_string(trainer.count())},
+      {"architecture", std::to_string(state.architecture)},
+      {"samples", std::to_string(state.samples)},
       {"step", std::to_string(report.step)},
-      {"position", std::to_string(trainer.position())},
-      {"updates", std::to_string(trainer.optimizer().updates())},
+      {"position", std::to_string(state.position)},
+      {"updates", std::to_string(state.updates)},
       {"report", report_to_json(report).dump()},
       {"checksum", std::to_string(checksum)}};
   if (path.has_parent_path()) fs::create_directories(path.parent_path());
@@ -182,8 +161,32 @@ void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
 }
 
 StepReport load_checkpoint(const fs::path& path, const CheckpointOwner& owner,
+                           TrainingState& state) {
+  const SafetensorsFile file(path);
+  check_owner(file, owner, state, path);
+  const auto values = checked_values(file, state.tensors, path);
+  const auto position = number<int64_t>(file, "position", path);
+  const auto updates = number<int64_t>(file, "updates", path);
+  StepReport report = read_report(file, path);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const at::Tensor& tensor = state.tensors[i].values;
+    const at::Tensor host = at::empty({tensor.numel()}, at::kFloat);
+    std::memcpy(host.data_ptr<float>(), values[i].data(),
+                values[i].size_bytes());
+    tensor.copy_(host);
+  }
+  state.position = position;
+  state.updates = updates;
+  return report;
+}
+
+StepReport load_checkpoint(const fs::path& path, const CheckpointOwner& owner,
                            Trainer& trainer) {
-  return load(path, owner, trainer);
+  TrainingState state = state_of(trainer);
+  StepReport report = load_checkpoint(path, owner, state);
+  trainer.set_position(state.position);
+  trainer.optimizer().set_updates(state.updates);
+  return report;
 }
 
 }  // namespace dtune

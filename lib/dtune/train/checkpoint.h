@@ -11,12 +11,32 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
 
 #include "dtune/study/trial_runner.h"
 
 namespace dtune {
 
 class Trainer;
+
+// A flat float32 tensor, where it lives.
+struct NamedTensor {
+  std::string name;
+  at::Tensor values;
+};
+
+// All that a training is, as views: what a checkpoint keeps.
+struct TrainingState {
+  std::vector<NamedTensor> tensors;  // weights, buffers, the optimizer's
+  uint64_t architecture = 0;         // architecture_of, train/trainer.h
+  int64_t samples = 0;               // of an epoch
+  int64_t position = 0;              // samples seen
+  int64_t updates = 0;               // of the optimizer
+};
+
+TrainingState state_of(Trainer& trainer);
 
 // Whose checkpoint it is.
 struct CheckpointOwner {
@@ -30,12 +50,17 @@ struct CheckpointOwner {
 // where there is no space.
 void write_checkpoint(const std::filesystem::path& path,
                       const CheckpointOwner& owner, Attempt attempt,
-                      const StepReport& report, Trainer& trainer);
+                      const StepReport& report, const TrainingState& state);
 
-// Brings the trainer to where the checkpoint was written and returns the
-// report of that step. Throws Error(data) that starts with the path where there
-// is none, it is damaged, another trial's or of another architecture: the trial
-// can only start again from step 0. The trainer is unchanged then.
+// Brings the state to where the checkpoint was written, tensors in place, and
+// returns the report of that step. Throws Error(data) that starts with the path
+// where there is none, it is damaged, another trial's or of another
+// architecture: the trial can only start again from step 0. Nothing is changed
+// then.
+StepReport load_checkpoint(const std::filesystem::path& path,
+                           const CheckpointOwner& owner, TrainingState& state);
+
+// The same for a trainer.
 StepReport load_checkpoint(const std::filesystem::path& path,
                            const CheckpointOwner& owner, Trainer& trainer);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -59,35 +60,57 @@ std::map<std::string, double> judge(const EvalRequest& request,
 
 }  // namespace
 
+EvaluationBatches::EvaluationBatches(BatchSource source, int classes,
+                                     at::Device device)
+    : source_(std::move(source)),
+      classes_(classes),
+      device_(device),
+      most_(std::min(batch_size_for(source_.image_shape().elements()),
+                     std::max<int64_t>(1, source_.count()))) {
+  const Shape& shape = source_.image_shape();
+  images_ = at::empty({most_, shape.channels, shape.height, shape.width},
+                      at::TensorOptions(at::kFloat)
+                          .memory_format(at::MemoryFormat::ChannelsLast));
+}
+
+int64_t EvaluationBatches::count() const {
+  return (samples() + most_ - 1) / most_;
+}
+
+int64_t EvaluationBatches::first(int64_t batch) const {
+  return std::min(batch * most_, samples());
+}
+
+at::Tensor EvaluationBatches::images(int64_t batch) {
+  std::vector<uint32_t> numbers(static_cast<size_t>(size(batch)));
+  std::vector<int32_t> labels(numbers.size());
+  std::iota(numbers.begin(), numbers.end(),
+            static_cast<uint32_t>(first(batch)));
+  const at::Tensor images = images_.narrow(0, 0, size(batch));
+  source_.gather(
+      numbers, std::nullopt,
+      {images.data_ptr<float>(), static_cast<size_t>(images.numel())}, labels);
+  return images.to(device_);
+}
+
+at::Tensor EvaluationBatches::answer(Network& network, int64_t batch) {
+  return network.forward(images(batch), nullptr, PassContext{})
+      .to(at::kCPU)
+      .contiguous();
+}
+
 Answers answer_all(Network& network, const BatchSource& source, int classes,
                    at::Device device, const std::atomic<bool>& stop) {
-  const Shape& shape = source.image_shape();
-  const int64_t most =
-      std::min(batch_size_for(shape.elements()), source.count());
-  const at::Tensor batch =
-      at::empty({most, shape.channels, shape.height, shape.width},
-                at::TensorOptions(at::kFloat)
-                    .memory_format(at::MemoryFormat::ChannelsLast));
-  std::vector<uint32_t> samples(static_cast<size_t>(most));
-  std::vector<int32_t> labels(static_cast<size_t>(most));
+  EvaluationBatches batches(source, classes, device);
+  const std::vector<int32_t> labels = batches.labels();
   Answers answers(classes);
-  for (int64_t first = 0; first < source.count(); first += most) {
+  for (int64_t batch = 0; batch < batches.count(); ++batch) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
-    const int64_t size = std::min(most, source.count() - first);
-    samples.resize(static_cast<size_t>(size));
-    labels.resize(static_cast<size_t>(size));
-    std::iota(samples.begin(), samples.end(), static_cast<uint32_t>(first));
-    const at::Tensor images = batch.narrow(0, 0, size);
-    source.gather(
-        samples, std::nullopt,
-        {images.data_ptr<float>(), static_cast<size_t>(images.numel())},
-        labels);
-    const at::Tensor logits =
-        network.forward(images.to(device), nullptr, PassContext{})
-            .to(at::kCPU)
-            .contiguous();
-    answers.add({logits.data_ptr<float>(), static_cast<size_t>(logits.numel())},
-                labels);
+    const at::Tensor logits = batches.answer(network, batch);
+    answers.add(
+        {logits.data_ptr<float>(), static_cast<size_t>(logits.numel())},
+        std::span(labels).subspan(static_cast<size_t>(batches.first(batch)),
+                                  static_cast<size_t>(batches.size(batch))));
   }
   return answers;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -14,11 +15,38 @@
 
 namespace dtune {
 
-// The network's answers to all samples of the source, in their order. Batches
-// have a size that depends on the images' size alone (16 to 256 samples, about
-// a million pixel values): with one thread, equal weights give equal answers to
-// the last bit, whatever the training used. Throws StepStopped when `stop` is
-// set, which is looked at before each batch.
+// A split cut into the batches by which networks are judged. Their size depends
+// on the images' size alone (16 to 256 samples, about a million pixel values):
+// with one thread, equal weights give equal answers to the last bit, whatever
+// the training used and whoever answers which batch. Not thread-safe.
+class EvaluationBatches {
+ public:
+  EvaluationBatches(BatchSource source, int classes, at::Device device);
+
+  int64_t count() const;  // of batches
+  int classes() const { return classes_; }
+  int64_t samples() const { return source_.count(); }
+  std::vector<int32_t> labels() const { return source_.labels(); }
+  // Number of the batch's first sample; samples() past the last batch.
+  int64_t first(int64_t batch) const;
+  int64_t size(int64_t batch) const { return first(batch + 1) - first(batch); }
+
+  // A batch's input, [size, C, H, W] on the device; valid until the next call.
+  // REQUIRES: 0 <= batch < count().
+  at::Tensor images(int64_t batch);
+  // The network's logits for it, [size, classes] on the CPU.
+  at::Tensor answer(Network& network, int64_t batch);
+
+ private:
+  BatchSource source_;
+  int classes_;
+  at::Device device_;
+  int64_t most_;       // samples of a batch
+  at::Tensor images_;  // [most_, C, H, W], channels-last, on the CPU
+};
+
+// The network's answers to all samples of the source, in their order. Throws
+// StepStopped when `stop` is set, which is looked at before each batch.
 Answers answer_all(Network& network, const BatchSource& source, int classes,
                    at::Device device, const std::atomic<bool>& stop);
 

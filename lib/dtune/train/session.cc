@@ -2,78 +2,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "dtune/base/clock.h"
+#include "dtune/train/assignment.h"
 #include "dtune/train/checkpoint.h"
 #include "dtune/train/device.h"
 #include "dtune/train/evaluate.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/model_file.h"
-#include "dtune/train/process.h"
-#include "dtune/train/trainer.h"
 
 namespace dtune {
 namespace {
-
-bool trains_on_validation(const TrialAssignment& assignment) {
-  return assignment.kind == TrialKind::final &&
-         assignment.recipe.final_training.data ==
-             FinalData::train_and_validation;
-}
-
-double epochs_of(const TrialAssignment& assignment) {
-  const double own = assignment.recipe.final_training.epochs;
-  if (assignment.kind == TrialKind::final && own > 0) return own;
-  return assignment.recipe.train.epochs;
-}
-
-// Where steps end, in samples seen.
-struct StepPlan {
-  int64_t step = 1;
-  int64_t total = 1;
-  int horizon = 1;
-
-  int64_t end_of(int number) const {
-    return number >= horizon ? total : std::min(number * step, total);
-  }
-};
-
-// `count`: samples an epoch of this training. Where it also has the validation
-// split, steps grow with it, so that there are as many.
-StepPlan plan_steps(const TrialAssignment& assignment, const PreparedData& data,
-                    int64_t count) {
-  const TrainSpec& train = assignment.recipe.train;
-  const int64_t usual = data.count(Split::train);
-  const int64_t step = train.step_samples > 0 ? train.step_samples : usual;
-  StepPlan plan;
-  plan.step = (step * count + usual - 1) / usual;
-  plan.total = std::max<int64_t>(
-      1, std::llround(epochs_of(assignment) * static_cast<double>(count)));
-  plan.horizon = assignment.horizon;
-  return plan;
-}
-
-void check_splits(const TrialAssignment& assignment, const PreparedData& data) {
-  const std::string& metric = assignment.recipe.objective.metric;
-  if (data.count(Split::train) == 0) {
-    throw Error(ErrorKind::data,
-                "data: the training split is empty (check "
-                "data.path and data.limit)");
-  }
-  if (assignment.kind == TrialKind::search && metric.starts_with("val_") &&
-      data.count(Split::validation) == 0) {
-    throw Error(ErrorKind::config,
-                fmt::format("data.validation: the validation split is empty, "
-                            "but the objective is {} (set data.validation to a "
-                            "share or a number of samples)",
-                            metric));
-  }
-}
 
 class CnnSession final : public TrialSession {
  public:
@@ -120,34 +63,19 @@ class CnnSession final : public TrialSession {
   }
 
  private:
-  Computing computing() const {
-    return {.threads = assignment_.threads,
-            .deterministic =
-                assignment_.deterministic || assignment_.recipe.deterministic};
-  }
-
-  CheckpointOwner owner() const {
-    return {assignment_.study_id, assignment_.trial, assignment_.seed};
-  }
-
   void make_trainer() {
     trainer_ = nullptr;  // frees its memory first
     trainer_ = std::make_unique<Trainer>(
-        assignment_.recipe,
-        TrainerOptions{.seed = assignment_.seed,
-                       .epochs = epochs_of(assignment_),
-                       .device = device_,
-                       .with_validation = trains_on_validation(assignment_)},
-        data_);
+        assignment_.recipe, trainer_options(assignment_, device_), data_);
     plan_ = plan_steps(assignment_, *data_, trainer_->count());
   }
 
   void begin() {
-    use(computing());
+    use(computing_of(assignment_));
     make_trainer();
     if (assignment_.resume_step == 0) return;
-    StepReport report =
-        load_checkpoint(assignment_.checkpoint, owner(), *trainer_);
+    StepReport report = load_checkpoint(assignment_.checkpoint,
+                                        owner_of(assignment_), *trainer_);
     steps_ = assignment_.resume_step;
     last_ = report.metrics;
     if (report.step == steps_ + 1) {
@@ -165,7 +93,7 @@ class CnnSession final : public TrialSession {
   void restore() {
     make_trainer();
     if (steps_ > 0) {
-      load_checkpoint(assignment_.checkpoint, owner(), *trainer_);
+      load_checkpoint(assignment_.checkpoint, owner_of(assignment_), *trainer_);
     }
     broken_off_ = false;
   }
@@ -185,7 +113,7 @@ class CnnSession final : public TrialSession {
   }
 
   StepReport train_step(const std::atomic<bool>& stop) {
-    use(computing());
+    use(computing_of(assignment_));
     if (broken_off_) restore();
     broken_off_ = true;
     const MonoTime begin = system_clock().now();
@@ -203,8 +131,8 @@ class CnnSession final : public TrialSession {
     const MonoTime trained = system_clock().now();
     report.seconds = to_seconds(trained - begin);
     if (!assignment_.checkpoint.empty()) {
-      write_checkpoint(assignment_.checkpoint, owner(), assignment_.attempt,
-                       report, *trainer_);
+      write_checkpoint(assignment_.checkpoint, owner_of(assignment_),
+                       assignment_.attempt, report, state_of(*trainer_));
     }
     report.checkpoint_seconds = to_seconds(system_clock().now() - trained);
     broken_off_ = false;
@@ -218,20 +146,13 @@ class CnnSession final : public TrialSession {
     const BatchSource source(data_, {split}, normalization_);
     const Answers answers = answer_all(trainer_->network(), source,
                                        data_->classes(), device_, stop);
-    if (!answers.finite()) {
-      throw TrialFailure(
-          Reason::diverged,
-          fmt::format("diverged: the network's answers are no finite numbers "
-                      "any more, at a learning rate of {:.3g} (use a smaller "
-                      "lr, a warm-up or clip_norm)",
-                      assignment_.recipe.train.lr));
-    }
+    if (!answers.finite()) fail_not_finite(assignment_);
     return answers.metrics(prefix);
   }
 
   std::map<std::string, double> write_final() {
     DTUNE_CHECK(assignment_.kind == TrialKind::final && !broken_off_);
-    use(computing());
+    use(computing_of(assignment_));
     const SingleThread exactly;
     const std::atomic<bool> never = false;
     std::map<std::string, double> metrics = judge(Split::test, "test_", never);

@@ -1,7 +1,7 @@
 #include "dtune/train/trainer.h"
 
+#include <array>
 #include <cmath>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -9,25 +9,10 @@
 
 #include "dtune/base/random.h"
 #include "dtune/study/trial_runner.h"
-#include "dtune/train/schedule.h"
+#include "dtune/train/setup.h"
 
 namespace dtune {
 namespace {
-
-uint64_t seed_for(uint64_t seed, std::string_view purpose) {
-  return mix_seed({seed, hash_text(purpose)});
-}
-
-std::vector<Split> training_splits(const TrainerOptions& options) {
-  if (options.with_validation) return {Split::train, Split::validation};
-  return {Split::train};
-}
-
-std::vector<double> class_weights(const DataSpec& data,
-                                  const BatchSource& source) {
-  if (!data.balance) return {};
-  return balanced_weights(source.class_counts());
-}
 
 uint64_t hash_layers(const std::vector<LayerSpec>& layers) {
   uint64_t hash = layers.size();
@@ -43,23 +28,11 @@ uint64_t hash_layers(const std::vector<LayerSpec>& layers) {
   return hash;
 }
 
-uint64_t hash_architecture(const Recipe& recipe, const PreparedData& data) {
-  const Shape shape = data.image_shape();
-  return mix_seed({hash_layers(layers_for(recipe.model, data)),
-                   hash_text(to_string(shape))});
-}
-
 Network make_network(const Recipe& recipe, const TrainerOptions& options,
                      const PreparedData& data) {
   return {layers_for(recipe.model, data), data.image_shape(),
           NetworkOptions{.device = options.device,
                          .init_seed = seed_for(options.seed, "weights")}};
-}
-
-at::Tensor batch_tensor(int64_t samples, const Shape& shape) {
-  return at::empty({samples, shape.channels, shape.height, shape.width},
-                   at::TensorOptions(at::kFloat)
-                       .memory_format(at::MemoryFormat::ChannelsLast));
 }
 
 template <typename T>
@@ -73,6 +46,12 @@ uint64_t bytes_of(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+uint64_t architecture_of(const Recipe& recipe, const PreparedData& data) {
+  const Shape shape = data.image_shape();
+  return mix_seed({hash_layers(layers_for(recipe.model, data)),
+                   hash_text(to_string(shape))});
+}
 
 std::vector<LayerSpec> layers_for(const ModelSpec& model,
                                   const PreparedData& data) {
@@ -88,12 +67,12 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
       augment_(recipe.data.augment),
       options_(options),
       classes_(data->classes()),
-      source_(data, training_splits(options),
+      source_(data, training_splits(options.with_validation),
               normalization_of(*data, recipe.data.normalize)),
       order_(source_.count(), recipe.train.batch_size,
              seed_for(options.seed, "order")),
       loss_(recipe.train, classes_, class_weights(recipe.data, source_)),
-      architecture_(hash_architecture(recipe, *data)),
+      architecture_(architecture_of(recipe, *data)),
       network_(make_network(recipe, options, *data)),
       optimizer_(recipe.train, network_),
       images_(batch_tensor(order_.largest_batch(), data->image_shape())) {}
@@ -104,59 +83,93 @@ LossTotals Trainer::train_to(int64_t end, const std::atomic<bool>& stop,
   while (position_ < end) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     const BatchRange batch = order_.at(position_);
-    totals += train_batch(batch);
-    position_ += batch.size;
+    const std::array<gang::Span, 1> whole = {{{batch.first, batch.size}}};
+    gather({.epoch = batch.epoch, .number = batch.number, .spans = whole});
+    const LossTotals sums = forward();
+    check_loss(sums, batch);
+    backward();
+    update(batch);
+    totals += sums;
     if (after_batch) after_batch(position_);
   }
   return totals;
 }
 
-LossTotals Trainer::train_batch(const BatchRange& batch) {
-  const at::Tensor images = images_.narrow(0, 0, batch.size);
-  labels_.resize(static_cast<size_t>(batch.size));
-  source_.gather(
-      order_.samples(batch),
-      AugmentKey{augment_, seed_for(options_.seed, "augment"), batch.epoch},
-      span_of<float>(images), labels_);
-  const PassContext context{
-      .training = true,
-      .seed = mix_seed({seed_for(options_.seed, "dropout"),
-                        static_cast<uint64_t>(batch.number)})};
+void Trainer::check(const BatchPart& part) const {
+  for (const gang::Span& span : part.spans) {
+    if (span.first < 0 || span.size < 0 || span.first > count() - span.size) {
+      throw Error(ErrorKind::comm,
+                  fmt::format("gang: samples {} to {} of an epoch of {} were "
+                              "asked for (the peers run different versions)",
+                              span.first, span.first + span.size, count()));
+    }
+  }
+}
+
+at::Tensor Trainer::batch_images(int64_t samples) {
+  if (samples > images_.size(0)) {
+    images_ = batch_tensor(samples, source_.image_shape());
+  }
+  return images_.narrow(0, 0, samples);
+}
+
+int64_t Trainer::gather(const BatchPart& part) {
+  check(part);
+  int64_t samples = 0;
+  for (const gang::Span& span : part.spans) samples += span.size;
+  const std::span<float> images = span_of<float>(batch_images(samples));
+  labels_.resize(static_cast<size_t>(samples));
+  const AugmentKey key{augment_, seed_for(options_.seed, "augment"),
+                       part.epoch};
+  const auto elements = static_cast<size_t>(source_.image_shape().elements());
+  size_t done = 0;
+  for (const gang::Span& span : part.spans) {
+    const auto size = static_cast<size_t>(span.size);
+    source_.gather(
+        order_.samples(
+            {.epoch = part.epoch, .first = span.first, .size = span.size}),
+        key, images.subspan(done * elements, size * elements),
+        std::span(labels_).subspan(done, size));
+    done += size;
+  }
+  pass_ = training_pass(options_.seed, part.number);
+  pass_.first_sample = part.first_sample;
+  return samples;
+}
+
+LossTotals Trainer::forward() {
+  const auto samples = static_cast<int64_t>(labels_.size());
+  if (samples == 0) return {};
   const at::Tensor logits =
-      network_.forward(images.to(options_.device), &tape_, context)
+      network_.forward(batch_images(samples).to(options_.device), &tape_, pass_)
           .to(at::kCPU)
           .contiguous();
-  at::Tensor gradient = at::empty_like(logits);
-  const LossTotals totals =
-      loss_(span_of<const float>(logits), labels_, span_of<float>(gradient));
+  logits_gradient_ = at::empty_like(logits);
+  return loss_(span_of<const float>(logits), labels_,
+               span_of<float>(logits_gradient_));
+}
+
+void Trainer::backward(const Network::GradientReady& ready) {
+  if (labels_.empty()) {
+    if (ready) ready(0);
+    return;
+  }
+  network_.backward(logits_gradient_.to(options_.device), tape_,
+                    /*need_dx=*/false, ready);
+}
+
+void Trainer::check_loss(const LossTotals& totals,
+                         const BatchRange& batch) const {
   if (!std::isfinite(totals.loss)) {
-    fail_diverged("training loss", totals.loss, batch);
+    throw diverged("training loss", totals.loss, train_, progress(), batch);
   }
-  network_.backward(gradient.to(options_.device), tape_);
-  if (!optimizer_.update(learning_rate(batch))) {
-    fail_diverged("gradient's norm", std::nan(""), batch);
-  }
-  return totals;
 }
 
-double Trainer::learning_rate(const BatchRange& batch) const {
-  const double middle =
-      static_cast<double>(position_) + static_cast<double>(batch.size) / 2;
-  return train_.lr * schedule_factor(train_.schedule,
-                                     middle / static_cast<double>(count()),
-                                     options_.epochs);
-}
-
-void Trainer::fail_diverged(const char* what, double value,
-                            const BatchRange& batch) const {
-  throw TrialFailure(
-      Reason::diverged,
-      fmt::format("diverged: the {} became {} in epoch {:.2f} (batch {}) at a "
-                  "learning rate of {:.3g} (use a smaller lr, a warm-up or "
-                  "clip_norm)",
-                  what, value,
-                  static_cast<double>(position_) / static_cast<double>(count()),
-                  batch.number + 1, learning_rate(batch)));
+void Trainer::update(const BatchRange& batch) {
+  if (!optimizer_.update(learning_rate(train_, progress(), batch))) {
+    throw diverged("gradient's norm", std::nan(""), train_, progress(), batch);
+  }
+  position_ += batch.size;
 }
 
 uint64_t Trainer::resident_bytes() {

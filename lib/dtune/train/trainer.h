@@ -5,16 +5,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <ATen/ATen.h>
 
+#include "dtune/gang/messages.h"
 #include "dtune/nn/network.h"
 #include "dtune/study/recipe.h"
 #include "dtune/train/batch_source.h"
 #include "dtune/train/loss.h"
 #include "dtune/train/metrics.h"
 #include "dtune/train/optimizer.h"
+#include "dtune/train/setup.h"
 
 namespace dtune {
 
@@ -23,6 +26,14 @@ struct TrainerOptions {
   double epochs = 1;  // of the whole training: what schedules go by
   at::Device device = at::kCPU;
   bool with_validation = false;  // train on the validation split too
+};
+
+// A part of a batch, as one rank of a gang computes it.
+struct BatchPart {
+  int64_t epoch = 0;
+  int64_t number = 0;        // of the batch: keys the dropout masks
+  int64_t first_sample = 0;  // place in the batch of its first
+  std::span<const gang::Span> spans = {};  // of the epoch's order
 };
 
 // A network in training. The weights after n samples depend on the recipe, the
@@ -49,6 +60,23 @@ class Trainer {
   LossTotals train_to(int64_t end, const std::atomic<bool>& stop,
                       const AfterBatch& after_batch = nullptr);
 
+  // What train_to does with each batch, for those who share it out.
+  //
+  // Input of the next forward; returns its samples. Throws Error(comm) where
+  // the epoch has no such samples.
+  int64_t gather(const BatchPart& part);
+  // Sums over the gathered samples; the loss may be no finite number.
+  LossTotals forward();
+  // Adds the gradient of the gathered samples' mean loss. Without samples there
+  // is none, and all layers are ready at once.
+  void backward(const Network::GradientReady& ready = nullptr);
+  // Throws TrialFailure(diverged) if the loss is no finite number.
+  void check_loss(const LossTotals& totals, const BatchRange& batch) const;
+  // One update with the network's gradients, which are zero afterwards, at the
+  // learning rate of `batch`; position() moves on by its size. Throws
+  // TrialFailure(diverged) if the gradient's norm is no finite number.
+  void update(const BatchRange& batch);
+
   Network& network() { return network_; }
   Optimizer& optimizer() { return optimizer_; }
   // What the network was built from: equal for equal architectures.
@@ -58,10 +86,11 @@ class Trainer {
   uint64_t resident_bytes();
 
  private:
-  LossTotals train_batch(const BatchRange& batch);
-  [[noreturn]] void fail_diverged(const char* what, double value,
-                                  const BatchRange& batch) const;
-  double learning_rate(const BatchRange& batch) const;
+  void check(const BatchPart& part) const;
+  at::Tensor batch_images(int64_t samples);
+  TrainingProgress progress() const {
+    return {position_, count(), options_.epochs};
+  }
 
   TrainSpec train_;
   Augmentation augment_;
@@ -75,9 +104,14 @@ class Trainer {
   Optimizer optimizer_;
   Tape tape_;
   at::Tensor images_;  // [largest batch, C, H, W], channels-last, on the CPU
-  std::vector<int32_t> labels_;
+  std::vector<int32_t> labels_;  // of the batch in work
+  PassContext pass_;             // likewise
+  at::Tensor logits_gradient_;   // likewise; on the CPU
   int64_t position_ = 0;
 };
+
+// Equal for equal architectures: what a checkpoint must agree on.
+uint64_t architecture_of(const Recipe& recipe, const PreparedData& data);
 
 // The layers that a recipe's model has on these data, checked. Throws
 // Error(config).
