@@ -2,15 +2,48 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+#include "dtune/comm/endpoint.h"
+
 namespace dtune {
 namespace {
 
 constexpr char kLocal = 'l';
 constexpr char kRemote = 'r';
 
-std::optional<Frames> receive_from(std::optional<Socket>& socket, char mark) {
-  if (!socket) return std::nullopt;
-  auto frames = socket->receive();
+[[noreturn]] void refuse(const std::string& endpoint, const char* why) {
+  throw Error(ErrorKind::config, fmt::format("{}: {}", endpoint, why));
+}
+
+void check_local(const std::string& endpoint) {
+  if (is_local_endpoint(endpoint)) return;
+  refuse(endpoint,
+         "is no address of this machine alone (use ipc:// or "
+         "tcp://127.0.0.1:0; others join over the remote address)");
+}
+
+// With the numeric address of the interface.
+std::string checked_remote(const ListenOptions& options) {
+  const std::string& endpoint = options.remote;
+  auto tcp = parse_tcp(endpoint);
+  if (!tcp) refuse(endpoint, "is no tcp address (tcp://10.0.0.1:5555)");
+  if (tcp->host == "*" || tcp->host == "0.0.0.0" || tcp->host == "::") {
+    refuse(endpoint,
+           "listens on every network of this machine (name one address or "
+           "interface, e.g. tcp://10.0.0.1:5555 or tcp://eth0:5555)");
+  }
+  tcp->host = resolve_host(tcp->host);
+  if (!options.security && !is_loopback(tcp->host)) {
+    refuse(endpoint,
+           "cannot be listened on without keys, for anybody could join (make "
+           "them with: dtune keygen)");
+  }
+  return tcp->text();
+}
+
+std::optional<Frames> marked(std::optional<Frames> frames, char mark) {
   if (frames) frames->front().insert(frames->front().begin(), mark);
   return frames;
 }
@@ -19,13 +52,23 @@ std::optional<Frames> receive_from(std::optional<Socket>& socket, char mark) {
 
 Listener::Listener(const SocketContext& context, const ListenOptions& options) {
   if (!options.local.empty()) {
+    check_local(options.local);
     local_.emplace(context, Socket::Kind::router, options.max_message_bytes);
     local_->bind(options.local);
   }
-  if (!options.remote.empty()) {
-    remote_.emplace(context, Socket::Kind::router, options.max_message_bytes);
-    remote_->bind(options.remote);
+  if (options.remote.empty()) return;
+  const std::string endpoint = checked_remote(options);
+  SocketOptions socket;
+  socket.max_message_bytes = options.max_message_bytes;
+  socket.queue = options.remote_queue;
+  if (const auto& security = options.security) {
+    allowed_ =
+        security->allowed ? security->allowed : std::make_shared<AllowList>();
+    socket.server =
+        CurveServer{security->keys.secret_key, context.zap().add(allowed_)};
   }
+  remote_.emplace(context, Socket::Kind::router, socket);
+  remote_->bind(endpoint);
 }
 
 void Listener::add_to(PollSet& polls) const {
@@ -35,11 +78,29 @@ void Listener::add_to(PollSet& polls) const {
 
 std::optional<Frames> Listener::receive() {
   remote_first_ = !remote_first_;
-  auto first = remote_first_ ? receive_from(remote_, kRemote)
-                             : receive_from(local_, kLocal);
-  if (first) return first;
-  return remote_first_ ? receive_from(local_, kLocal)
-                       : receive_from(remote_, kRemote);
+  for (const bool remote : {remote_first_, !remote_first_}) {
+    auto frames = remote   ? receive_remote()
+                  : local_ ? marked(local_->receive(), kLocal)
+                           : std::nullopt;
+    if (!frames) continue;
+    heard_remote_ = remote;
+    return frames;
+  }
+  return std::nullopt;
+}
+
+std::optional<Frames> Listener::receive_remote() {
+  if (!remote_) return std::nullopt;
+  while (auto frames = remote_->receive()) {
+    if (allowed_ && !allowed_->contains(remote_->sender())) continue;
+    return marked(std::move(frames), kRemote);
+  }
+  return std::nullopt;
+}
+
+const std::string& Listener::sender() const {
+  static const std::string kNobody;
+  return heard_remote_ ? remote_->sender() : kNobody;
 }
 
 bool Listener::send(Frames frames) {
@@ -55,6 +116,10 @@ std::string Listener::local_endpoint() const {
 
 std::string Listener::remote_endpoint() const {
   return remote_ ? remote_->bound_endpoint() : "";
+}
+
+bool Listener::is_local(const std::string& peer) {
+  return peer.starts_with(kLocal);
 }
 
 }  // namespace dtune

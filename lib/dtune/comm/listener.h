@@ -3,39 +3,61 @@
 // by those whose key is allowed. Behaves as one router.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "dtune/comm/curve.h"
 #include "dtune/comm/socket.h"
+#include "dtune/comm/zap.h"
 
 namespace dtune {
 
+// What a remote endpoint needs.
+struct ListenSecurity {
+  CurveKeys keys;                      // the server's own
+  std::shared_ptr<AllowList> allowed;  // clients' public keys; may be shared
+};
+
 struct ListenOptions {
   std::string local;   // ipc://..., or tcp:// on loopback; "": none
-  std::string remote;  // tcp://address:port beyond loopback; "": none
+  std::string remote;  // tcp://address:port; port 0: any; "": none
   size_t max_message_bytes = kControlMessageBytes;
+  std::optional<ListenSecurity> security;  // of `remote`
+  int remote_queue = 10'000;  // messages, each way, for every remote peer
 };
 
 // Not thread-safe. The first frame of what receive() returns, and of what
 // send() takes, is the peer: unique over both sockets while it is connected.
 class Listener {
  public:
-  // Throws as Socket::bind.
+  // Throws as Socket::bind, and Error(config) for what would let strangers in:
+  // `local` beyond loopback, `remote` beyond loopback without security, or on
+  // all interfaces ("tcp://*").
   Listener(const SocketContext& context, const ListenOptions& options);
 
   void add_to(PollSet& polls) const;
+  // What comes from a key that is no longer allowed is dropped.
   std::optional<Frames> receive();
+  // The key of the peer that receive() heard last; "": it is local.
+  const std::string& sender() const;
   // As Socket::send.
   bool send(Frames frames);
 
   // With the port that the system chose; "" where there is none.
   std::string local_endpoint() const;
   std::string remote_endpoint() const;
+  // Of a peer's frame: it came over the local socket.
+  static bool is_local(const std::string& peer);
 
  private:
+  std::optional<Frames> receive_remote();
+
   std::optional<Socket> local_;
   std::optional<Socket> remote_;
+  std::shared_ptr<AllowList> allowed_;  // null: without security
+  bool heard_remote_ = false;
   bool remote_first_ = false;  // whose turn it is: neither starves the other
 };
 

@@ -5,12 +5,13 @@
 #include <cstdlib>
 
 #include <fmt/format.h>
-#include <sys/eventfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
 
 #include "dtune/base/error.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/zap.h"
 
 namespace dtune {
 namespace {
@@ -31,6 +32,11 @@ void set_option(void* socket, int option, int64_t value) {
   if (rc != 0) fail("ZeroMQ socket option");
 }
 
+void set_text(void* socket, int option, const std::string& text) {
+  if (zmq_setsockopt(socket, option, text.c_str(), text.size()) == 0) return;
+  fail("ZeroMQ security option (is a key 40 characters of Z85?)");
+}
+
 std::vector<std::filesystem::path> socket_roots() {
   std::vector<std::filesystem::path> roots;
   for (const char* name : {"XDG_RUNTIME_DIR", "TMPDIR"}) {
@@ -41,38 +47,95 @@ std::vector<std::filesystem::path> socket_roots() {
   return roots;
 }
 
+bool is_six(const std::string& endpoint) {
+  return endpoint.starts_with("tcp://[");
+}
+
+[[noreturn]] void refuse_taken(const std::string& endpoint) {
+  const auto tcp = parse_tcp(endpoint);
+  const std::string holder = tcp ? holder_of_port(tcp->port) : "";
+  throw Error(ErrorKind::temporary,
+              fmt::format("{}: already in use{} (is another dtune running? "
+                          "choose another port, or 0 for any)",
+                          endpoint, holder.empty() ? "" : " by " + holder));
+}
+
 }  // namespace
 
 SocketContext::SocketContext() : handle_(zmq_ctx_new()) {
   if (handle_ == nullptr) fail("ZeroMQ");
 }
 
-SocketContext::~SocketContext() { zmq_ctx_term(handle_); }
+SocketContext::~SocketContext() {
+  zap_.reset();
+  zmq_ctx_term(handle_);
+}
+
+ZapServer& SocketContext::zap() const {
+  const std::lock_guard lock(mutex_);
+  if (!zap_) zap_ = std::make_unique<ZapServer>(handle_);
+  return *zap_;
+}
 
 Socket::Socket(const SocketContext& context, Kind kind,
                size_t max_message_bytes)
+    : Socket(context, kind,
+             SocketOptions{.max_message_bytes = max_message_bytes}) {}
+
+Socket::Socket(const SocketContext& context, Kind kind,
+               const SocketOptions& options)
     : handle_(zmq_socket(context.handle(),
                          kind == Kind::router ? ZMQ_ROUTER : ZMQ_DEALER)) {
   if (handle_ == nullptr) fail("ZeroMQ socket");
-  set_option(handle_, ZMQ_LINGER, kLingerMs);
-  set_option(handle_, ZMQ_SNDHWM, kQueue);
-  set_option(handle_, ZMQ_RCVHWM, kQueue);
-  set_option(handle_, ZMQ_MAXMSGSIZE, static_cast<int64_t>(max_message_bytes));
-  set_option(handle_, ZMQ_HANDSHAKE_IVL, 10'000);
-  // Without it what cannot be routed vanishes without a word.
-  if (kind == Kind::router) set_option(handle_, ZMQ_ROUTER_MANDATORY, 1);
-  if (kind == Kind::dealer) set_option(handle_, ZMQ_RECONNECT_IVL, 50);
+  try {
+    set_option(handle_, ZMQ_LINGER, kLingerMs);
+    set_option(handle_, ZMQ_SNDHWM, options.queue);
+    set_option(handle_, ZMQ_RCVHWM, options.queue);
+    set_option(handle_, ZMQ_MAXMSGSIZE,
+               static_cast<int64_t>(options.max_message_bytes));
+    set_option(handle_, ZMQ_HANDSHAKE_IVL, 10'000);
+    // Without it what cannot be routed vanishes without a word. Two peers that
+    // claim one identity: the first keeps it (no ZMQ_ROUTER_HANDOVER).
+    if (kind == Kind::router) set_option(handle_, ZMQ_ROUTER_MANDATORY, 1);
+    if (kind == Kind::dealer) set_option(handle_, ZMQ_RECONNECT_IVL, 50);
+    set_curve(options);
+  } catch (...) {
+    zmq_close(handle_);
+    throw;
+  }
+}
+
+void Socket::set_curve(const SocketOptions& options) {
+  if (!options.server && !options.client) return;
+  if (const auto& server = options.server) {
+    set_option(handle_, ZMQ_CURVE_SERVER, 1);
+    set_text(handle_, ZMQ_CURVE_SECRETKEY, server->secret_key);
+    set_text(handle_, ZMQ_ZAP_DOMAIN, server->domain);
+  } else {
+    set_text(handle_, ZMQ_CURVE_SERVERKEY, options.client->server_key);
+    set_text(handle_, ZMQ_CURVE_PUBLICKEY, options.client->keys.public_key);
+    set_text(handle_, ZMQ_CURVE_SECRETKEY, options.client->keys.secret_key);
+    set_option(handle_, ZMQ_IMMEDIATE, 1);
+    set_option(handle_, ZMQ_CONNECT_TIMEOUT, 3'000);
+    set_option(handle_, ZMQ_RECONNECT_IVL_MAX, 1'000);
+  }
+  constexpr int kDeadMs = static_cast<int>(kDeadConnection.count() / 1'000'000);
+  set_option(handle_, ZMQ_HEARTBEAT_IVL, kDeadMs / 4);
+  set_option(handle_, ZMQ_HEARTBEAT_TIMEOUT, kDeadMs);
+  set_option(handle_, ZMQ_HEARTBEAT_TTL, kDeadMs);
 }
 
 Socket::~Socket() { zmq_close(handle_); }
 
 void Socket::bind(const std::string& endpoint) {
   check_endpoint(endpoint);
+  if (is_six(endpoint)) set_option(handle_, ZMQ_IPV6, 1);
   if (zmq_bind(handle_, endpoint.c_str()) == 0) return;
-  if (zmq_errno() == EADDRINUSE) {
-    throw Error(ErrorKind::temporary,
-                fmt::format("{}: already in use (is another dtune running? "
-                            "choose another port, or 0 for any)",
+  if (zmq_errno() == EADDRINUSE) refuse_taken(endpoint);
+  if (zmq_errno() == ENODEV || zmq_errno() == EADDRNOTAVAIL) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: is no address of this machine (see: ip "
+                            "address)",
                             endpoint));
   }
   fail(fmt::format("cannot listen on '{}'", endpoint));
@@ -80,6 +143,7 @@ void Socket::bind(const std::string& endpoint) {
 
 void Socket::connect(const std::string& endpoint) {
   check_endpoint(endpoint);
+  if (is_six(endpoint)) set_option(handle_, ZMQ_IPV6, 1);
   if (zmq_connect(handle_, endpoint.c_str()) != 0) {
     fail(fmt::format("cannot connect to '{}'", endpoint));
   }
@@ -132,6 +196,10 @@ std::optional<Frames> Socket::receive() {
                           zmq_msg_size(&part));
     }
     const bool more = zmq_msg_more(&part) != 0;
+    if (!more) {
+      const char* user = zmq_msg_gets(&part, "User-Id");
+      sender_.assign(user != nullptr ? user : "");
+    }
     zmq_msg_close(&part);
     if (!more) return frames;
   }
@@ -161,25 +229,6 @@ void PollSet::wait(Duration timeout) {
   for (size_t i = 0; i < items.size(); ++i) {
     entries_[i].ready = rc > 0 && items[i].revents != 0;
   }
-}
-
-Wakeup::Wakeup() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (descriptor_ < 0) {
-    throw Error(ErrorKind::temporary, "eventfd: " + errno_text(errno));
-  }
-}
-
-Wakeup::~Wakeup() { close(descriptor_); }
-
-void Wakeup::notify() noexcept {
-  const uint64_t one = 1;
-  // Fails only where the counter is full, i.e. the waiter is awake already.
-  [[maybe_unused]] const auto n = write(descriptor_, &one, sizeof one);
-}
-
-void Wakeup::drain() noexcept {
-  uint64_t count = 0;
-  [[maybe_unused]] const auto n = read(descriptor_, &count, sizeof count);
 }
 
 void check_endpoint(const std::string& endpoint) {

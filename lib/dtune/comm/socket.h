@@ -4,14 +4,19 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dtune/base/clock.h"
+#include "dtune/comm/curve.h"
+#include "dtune/comm/wakeup.h"
 
 namespace dtune {
+
+class ZapServer;
 
 // One per process part; must outlive its sockets. Closing waits at most for the
 // sockets' linger time.
@@ -22,9 +27,14 @@ class SocketContext {
   SocketContext(const SocketContext&) = delete;
   SocketContext& operator=(const SocketContext&) = delete;
   void* handle() const { return handle_; }
+  // Answers for the sockets that have SocketOptions::server; started at the
+  // first call. Thread-safe.
+  ZapServer& zap() const;
 
  private:
   void* handle_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<ZapServer> zap_;
 };
 
 using Frames = std::vector<std::string>;
@@ -32,6 +42,17 @@ using Frames = std::vector<std::string>;
 // Of one frame of the control plane; the recipe in `welcome` is by far the
 // largest.
 inline constexpr size_t kControlMessageBytes = size_t{4} << 20;
+
+// Of a socket that reaches beyond this machine if it is a server or a client of
+// CURVE: it then has heartbeats of its own, so that a connection that died
+// without a word is noticed within kDeadConnection and made anew, and a client
+// queues nothing before it is connected.
+struct SocketOptions {
+  size_t max_message_bytes = kControlMessageBytes;  // more: closes it
+  int queue = 100'000;                              // messages, each way
+  std::optional<CurveServer> server;
+  std::optional<CurveClient> client;
+};
 
 // Owned by one thread. A router puts the peer's identity before the frames of
 // what it receives, and wants it there in what it sends.
@@ -42,30 +63,38 @@ class Socket {
   // Messages of more than `max_message_bytes` close the connection.
   Socket(const SocketContext& context, Kind kind,
          size_t max_message_bytes = kControlMessageBytes);
+  Socket(const SocketContext& context, Kind kind, const SocketOptions& options);
   ~Socket();
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  // Throw Error(comm), Error(temporary) where the address is taken, and
-  // Error(config) where an ipc path is longer than the system allows.
+  // Throw Error(comm), Error(temporary) where the address is taken (with who
+  // has it, where that can be seen), and Error(config) where an ipc path is
+  // longer than the system allows.
   void bind(const std::string& endpoint);
   void connect(const std::string& endpoint);
   // The address bound, with the port that the system chose for "tcp://*:0".
   std::string bound_endpoint() const;
 
   // All frames or none; does not block. False where the peer is gone or its
-  // queue is full (kQueue messages).
+  // queue is full.
   bool send(std::span<const std::string> frames);
   // The next message, if one is here.
   std::optional<Frames> receive();
+  // Who sent what receive() returned last: the public key that it proved to
+  // have; "" where this is no CURVE server.
+  const std::string& sender() const { return sender_; }
 
   void* handle() const { return handle_; }
 
-  static constexpr int kQueue = 100'000;  // messages, each way
   static constexpr int kLingerMs = 500;
+  static constexpr Duration kDeadConnection = std::chrono::seconds(8);
 
  private:
+  void set_curve(const SocketOptions& options);
+
   void* handle_;
+  std::string sender_;
 };
 
 // Waits for sockets and file descriptors.
@@ -87,21 +116,6 @@ class PollSet {
     bool ready = false;
   };
   std::vector<Entry> entries_;
-};
-
-// Lets any thread wake one that waits in a PollSet.
-class Wakeup {
- public:
-  Wakeup();
-  ~Wakeup();
-  Wakeup(const Wakeup&) = delete;
-  Wakeup& operator=(const Wakeup&) = delete;
-  int descriptor() const { return descriptor_; }
-  void notify() noexcept;
-  void drain() noexcept;
-
- private:
-  int descriptor_;
 };
 
 // Throws Error(config) where the path of an "ipc://" endpoint does not fit a
