@@ -57,6 +57,26 @@ slots  0: trial 6 43% 1,235 img/s  1: trial 1 starting
 )");
 }
 
+TEST_CASE("ranks of one trial have lines of their own") {
+  ClusterStatus status = two_slots();
+  for (SlotStatus& slot : status.slots) slot.trial = 6;
+  status.slots[0].member = 1;
+  status.slots[0].share = 0.2;
+  status.slots[0].late = 3;
+  status.slots[0].staleness = 1.25;
+  status.slots[1].member = 0;
+  status.slots[1].share = 0.8;
+  status.slots[1].wait_share = 0.12;
+  const auto lines =
+      lines_of(render_live(running_study(), status, {80, 24}, false, true));
+  REQUIRE(lines.size() > 2);
+  CHECK(lines[lines.size() - 2] ==
+        "  trial 6  rank 0 on box 1   80% of the batch, waits 12%");
+  CHECK(lines[lines.size() - 1] ==
+        "  trial 6  rank 1 on box 0   20% of the batch, late 3 times, "
+        "staleness 1.2");
+}
+
 TEST_CASE("a frame fits every terminal") {
   Study study = running_study();
   for (TrialId id = 7; id < 60; ++id) {

@@ -144,6 +144,50 @@ std::string slots_line(const ClusterStatus& status, const TextStyle& style) {
   return paint(style, Color::dim, fit(text, style.columns, style.unicode));
 }
 
+// "trial 7  rank 2 on node-b 1   12% of the batch, waits 3%, late 4 times".
+std::string rank_text(const SlotStatus& slot) {
+  std::string text = fmt::format("  trial {}  rank {} on {} {}", slot.trial,
+                                 slot.member, printable(slot.node), slot.slot);
+  if (!slot.present) return text + "  gone, the others go on";
+  std::vector<std::string> facts;
+  if (slot.share > 0) {
+    facts.push_back(fmt::format("{:.0f}% of the batch", 100 * slot.share));
+  }
+  if (slot.wait_share >= 0.005) {
+    facts.push_back(fmt::format("waits {:.0f}%", 100 * slot.wait_share));
+  }
+  if (slot.late > 0) facts.push_back(fmt::format("late {} times", slot.late));
+  if (slot.staleness >= 0) {
+    facts.push_back(fmt::format("staleness {:.1f}", slot.staleness));
+  }
+  const char* between = "   ";
+  for (const std::string& fact : facts) {
+    text += between + fact;
+    between = ", ";
+  }
+  return text;
+}
+
+// A line for each rank of trials that take several slots.
+Lines rank_lines(const ClusterStatus& status, int room,
+                 const TextStyle& style) {
+  std::vector<const SlotStatus*> ranks;
+  for (const SlotStatus& slot : status.slots) {
+    if (slot.member >= 0 && slot.trial != 0) ranks.push_back(&slot);
+  }
+  std::stable_sort(
+      ranks.begin(), ranks.end(), [](const SlotStatus* a, const SlotStatus* b) {
+        return std::pair(a->trial, a->member) < std::pair(b->trial, b->member);
+      });
+  Lines lines;
+  for (const SlotStatus* rank : ranks) {
+    if (static_cast<int>(lines.size()) >= room) break;
+    lines.push_back(paint(style, Color::dim,
+                          fit(rank_text(*rank), style.columns, style.unicode)));
+  }
+  return lines;
+}
+
 // As many trials as there are lines for, and how many are left out.
 Lines trial_lines(const Study& study, int room, const TextStyle& style) {
   std::vector<const Trial*> trials = order_for_display(study);
@@ -171,6 +215,8 @@ std::string render_live(const Study& study, const ClusterStatus& status,
                  progress_line(study, status, style), best_line(study, style)};
   Lines tail;
   if (!status.slots.empty()) tail.push_back(slots_line(status, style));
+  const Lines ranks = rank_lines(status, height / 3, style);
+  tail.insert(tail.end(), ranks.begin(), ranks.end());
 
   constexpr int kBlank = 2;  // around the table
   const int room = height - static_cast<int>(lines.size() + tail.size());
