@@ -22,6 +22,10 @@ struct Stage {
   int count;
 };
 
+bool fuses(const NetworkOptions& options) {
+  return options.fuse && options.device.is_cpu();
+}
+
 Stage make_stage(const std::vector<LayerSpec>& layers, int first, Shape& shape,
                  ParameterPool& pool, bool fuse) {
   const auto at = static_cast<size_t>(first);
@@ -36,6 +40,20 @@ Stage make_stage(const std::vector<LayerSpec>& layers, int first, Shape& shape,
 
 }  // namespace
 
+std::vector<int> network_units(const std::vector<LayerSpec>& layers,
+                               const Shape& input,
+                               const NetworkOptions& options) {
+  const std::vector<LayerInfo> infos = infer_shapes(layers, input);
+  std::vector<int> units;
+  for (size_t at = 0; at < layers.size();) {
+    units.push_back(static_cast<int>(at));
+    const Shape& shape = at == 0 ? input : infos[at - 1].output;
+    const bool block = fuses(options) && is_conv_block(layers, at, shape);
+    at += block ? kConvBlockLayers : 1;
+  }
+  return units;
+}
+
 struct Network::Impl {
   ParameterPool pool;
   std::vector<Stage> stages;
@@ -47,7 +65,7 @@ Network::Network(std::vector<LayerSpec> layers, const Shape& input,
     : impl_(std::make_unique<Impl>()) {
   impl_->flops = sum_of_flops(layers, input);
   Shape shape = input;
-  const bool fuse = options.fuse && options.device.is_cpu();
+  const bool fuse = fuses(options);
   const int count = static_cast<int>(layers.size());
   for (int i = 0; i < count; i += impl_->stages.back().count) {
     impl_->pool.begin_layer(i);

@@ -29,6 +29,9 @@ struct PassContext {
   bool training = false;
   uint64_t seed = 0;  // of this batch: mix_seed({trial seed, global step})
   int64_t first_sample = 0;  // position of x's first row in the batch
+  // The same pass was made before, without a tape: batch norm's running
+  // statistics have seen it.
+  bool repeated = false;
 };
 
 // What backward needs from a layer's forward; owned by a Tape.
@@ -85,6 +88,13 @@ struct NetworkOptions {
 struct Tape {
   std::vector<Saved> layers;
 };
+
+// Top-level layers that a network on this device computes as one: where each
+// such unit begins, ascending from 0. A network cut between units computes what
+// the whole one does, with the same names, weights and masks.
+std::vector<int> network_units(const std::vector<LayerSpec>& layers,
+                               const Shape& input,
+                               const NetworkOptions& options);
 
 // A network of layers that follow each other. Not thread-safe. Same machine,
 // same inputs and one thread: the same bits.

@@ -7,7 +7,7 @@ namespace {
 constexpr double kEpsilon = 1e-5;
 
 // Ioffe and Szegedy 2015 (arXiv 1502.03167). Statistics are those of the batch
-// that is passed: a micro-batch has its own.
+// that is passed: a micro-batch has its own, and moves the running ones.
 class BatchNorm : public Layer {
  public:
   BatchNorm(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
@@ -22,9 +22,10 @@ class BatchNorm : public Layer {
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext& context) override {
-    auto [y, batch_mean, batch_deviation] =
-        at::native_batch_norm(x, weight_.value, bias_.value, mean_, variance_,
-                              context.training, kMomentum, kEpsilon);
+    const bool seen = context.training && context.repeated;
+    auto [y, batch_mean, batch_deviation] = at::native_batch_norm(
+        x, weight_.value, bias_.value, seen ? at::Tensor() : mean_,
+        seen ? at::Tensor() : variance_, context.training, kMomentum, kEpsilon);
     if (saved) {
       saved->tensors = {x, batch_mean, batch_deviation};
       saved->training = context.training;

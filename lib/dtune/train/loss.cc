@@ -61,6 +61,12 @@ Loss::Loss(const TrainSpec& train, int classes,
   DTUNE_CHECK(weights_.size() == static_cast<size_t>(classes));
 }
 
+double Loss::weight(std::span<const int32_t> labels) const {
+  double sum = 0;
+  for (const int32_t label : labels) sum += weights_[label];
+  return sum;
+}
+
 LossTotals Loss::operator()(std::span<const float> logits,
                             std::span<const int32_t> labels,
                             std::span<float> gradient) const {
@@ -69,7 +75,7 @@ LossTotals Loss::operator()(std::span<const float> logits,
   DTUNE_CHECK(gradient.size() == logits.size());
   LossTotals totals;
   totals.samples = static_cast<int64_t>(labels.size());
-  for (const int32_t label : labels) totals.weight += weights_[label];
+  totals.weight = weight(labels);
   const double scale = totals.weight > 0 ? 1 / totals.weight : 0;
   Softmax softmax(classes_);
   for (size_t i = 0; i < labels.size(); ++i) {

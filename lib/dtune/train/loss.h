@@ -37,6 +37,9 @@ class Loss {
   // `class_weights` empty: all 1.
   Loss(const TrainSpec& train, int classes, std::vector<double> class_weights);
 
+  // The sum of w[y] over labels: what a batch's loss is divided by.
+  double weight(std::span<const int32_t> labels) const;
+
   // logits: [labels.size(), classes]; gradient: the same shape, receives
   // d(batch loss)/d(logits). A logit that is not finite makes `loss` so too.
   LossTotals operator()(std::span<const float> logits,

@@ -95,9 +95,13 @@ Optimizer::Optimizer(const TrainSpec& train, Network& network)
 }
 
 bool Optimizer::update(double lr) {
+  const bool clips = train_.clip_norm > 0;
+  return update(lr, clips ? network_.gradients().norm().item<double>() : 0);
+}
+
+bool Optimizer::update(double lr, double norm) {
   UpdateStep step{.lr = lr, .number = updates_ + 1, .gradient_scale = 1};
   if (train_.clip_norm > 0) {
-    const auto norm = network_.gradients().norm().item<double>();
     if (!std::isfinite(norm)) return false;
     step.gradient_scale = std::min(1.0, train_.clip_norm / (norm + 1e-6));
   }

@@ -42,6 +42,9 @@ class Optimizer {
   // (Pascanu et al. 2012, arXiv 1211.5063, algorithm 1, as PyTorch has it).
   // Returns false, and changes nothing, if their norm is not finite.
   bool update(double lr);
+  // The same where the network is a part of one whose gradient's norm is
+  // `norm`.
+  bool update(double lr, double norm);
 
   int64_t updates() const { return updates_; }
   void set_updates(int64_t updates) { updates_ = updates; }
