@@ -43,7 +43,8 @@ std::vector<int> missing_in(const std::function<void()>& run) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("sums have the same bits on all ranks", Maker, LocalGroups) {
+TEST_CASE_TEMPLATE("sums have the same bits on all ranks", Maker, LocalGroups,
+                   GlooGroups) {
   constexpr int kRanks = 4;
   const Maker maker(kRanks);
   // Sizes that do and do not divide by the ranks; none; less than one each.
@@ -70,7 +71,7 @@ TEST_CASE_TEMPLATE("sums have the same bits on all ranks", Maker, LocalGroups) {
 }
 
 TEST_CASE_TEMPLATE("a broadcast gives all ranks what the root has", Maker,
-                   LocalGroups) {
+                   LocalGroups, GlooGroups) {
   const Maker maker(3);
   on_ranks(3, [&](int rank) {
     for (const int root : {0, 2}) {
@@ -82,8 +83,8 @@ TEST_CASE_TEMPLATE("a broadcast gives all ranks what the root has", Maker,
   });
 }
 
-TEST_CASE_TEMPLATE("a group of one has nobody to wait for", Maker,
-                   LocalGroups) {
+TEST_CASE_TEMPLATE("a group of one has nobody to wait for", Maker, LocalGroups,
+                   GlooGroups) {
   const Maker maker(1);
   Collective& group = maker.group(0);
   std::vector<float> data = {1, 2, 3};
@@ -96,7 +97,7 @@ TEST_CASE_TEMPLATE("a group of one has nobody to wait for", Maker,
 }
 
 TEST_CASE_TEMPLATE("transfers are matched by peer and tag and then by order",
-                   Maker, LocalGroups) {
+                   Maker, LocalGroups, GlooGroups) {
   const Maker maker(3);
   on_ranks(3, [&](int rank) {
     Collective& group = maker.group(rank);
@@ -129,7 +130,8 @@ TEST_CASE_TEMPLATE("transfers are matched by peer and tag and then by order",
   });
 }
 
-TEST_CASE_TEMPLATE("an empty message is a message", Maker, LocalGroups) {
+TEST_CASE_TEMPLATE("an empty message is a message", Maker, LocalGroups,
+                   GlooGroups) {
   const Maker maker(2);
   on_ranks(2, [&](int rank) {
     if (rank == 0) {
@@ -140,7 +142,8 @@ TEST_CASE_TEMPLATE("an empty message is a message", Maker, LocalGroups) {
   });
 }
 
-TEST_CASE_TEMPLATE("transfers go on beside a sum", Maker, LocalGroups) {
+TEST_CASE_TEMPLATE("transfers go on beside a sum", Maker, LocalGroups,
+                   GlooGroups) {
   const Maker maker(2);
   on_ranks(2, [&](int rank) {
     Collective& group = maker.group(rank);
@@ -158,7 +161,7 @@ TEST_CASE_TEMPLATE("transfers go on beside a sum", Maker, LocalGroups) {
 }
 
 TEST_CASE_TEMPLATE("a sum that a rank does not come to ends in time", Maker,
-                   LocalGroups) {
+                   LocalGroups, GlooGroups) {
   const Maker maker(2);
   std::vector<float> data(100);
   CHECK(missing_in([&] { maker.group(0).all_reduce(data, kShort); }) ==
@@ -170,7 +173,7 @@ TEST_CASE_TEMPLATE("a sum that a rank does not come to ends in time", Maker,
 }
 
 TEST_CASE_TEMPLATE("a transfer that the peer does not come to ends in time",
-                   Maker, LocalGroups) {
+                   Maker, LocalGroups, GlooGroups) {
   const Maker maker(3);
   std::vector<float> data(100);
   CHECK(missing_in([&] {
@@ -179,7 +182,7 @@ TEST_CASE_TEMPLATE("a transfer that the peer does not come to ends in time",
 }
 
 TEST_CASE_TEMPLATE("who waits for one that leaves is told at once", Maker,
-                   LocalGroups) {
+                   LocalGroups, GlooGroups) {
   Maker maker(3);
   on_ranks(3, [&](int rank) {
     if (rank == 1) return maker.leave(1);

@@ -15,6 +15,12 @@ find_package(JPEG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(zmq REQUIRED IMPORTED_TARGET libzmq)
 pkg_check_modules(zip REQUIRED IMPORTED_TARGET libzip)
+find_path(DTUNE_GLOO_INCLUDE gloo/transport/tcp/device.h REQUIRED)
+find_library(DTUNE_GLOO_LIBRARY gloo REQUIRED)
+add_library(dtune::gloo UNKNOWN IMPORTED)
+set_target_properties(dtune::gloo PROPERTIES
+  IMPORTED_LOCATION ${DTUNE_GLOO_LIBRARY}
+  INTERFACE_INCLUDE_DIRECTORIES ${DTUNE_GLOO_INCLUDE})
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
 endif()

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtune/base/clock.h"
@@ -18,14 +19,16 @@ namespace dtune {
 //   group 'g': ranks 1 and 3 did not come in time
 class RanksMissing : public Error {
  public:
-  RanksMissing(const std::string& group, std::vector<int> ranks,
-               const std::string& what);
+  RanksMissing(std::vector<int> ranks, const std::string& text)
+      : Error(ErrorKind::comm, text), ranks_(std::move(ranks)) {}
   // Ascending; those known to be missing. Empty where nothing is known.
   const std::vector<int>& ranks() const { return ranks_; }
 
  private:
   std::vector<int> ranks_;
 };
+// "rank 2", "ranks 1, 2 and 5".
+std::string rank_names(const std::vector<int>& ranks);
 
 // Where the members of a group find each other's addresses: small values by
 // name, each set once. The gang's rides on the control plane. Thread-safe.

@@ -136,7 +136,8 @@ class Hub {
   }
 
   void set_broken(const std::vector<int>& ranks, const char* what) {
-    broken_ = RanksMissing("group of threads", ranks, what);
+    const std::string who = ranks.empty() ? "" : rank_names(ranks) + " ";
+    broken_ = RanksMissing(ranks, "group of threads: " + who + what);
     posted_.clear();
     changed_.notify_all();
   }
@@ -252,7 +253,7 @@ class LocalCollective final : public Collective {
 
   std::unique_ptr<Transfer> start_send(
       int to, uint32_t tag, std::span<const std::byte> data) override {
-    DTUNE_CHECK(is_rank(to));
+    DTUNE_CHECK(is_rank(to) && to != rank_);
     // An empty span may have no address; the ends are told apart by it.
     static constexpr std::byte kNothing{};
     const std::byte* from = data.empty() ? &kNothing : data.data();
@@ -261,7 +262,7 @@ class LocalCollective final : public Collective {
   }
   std::unique_ptr<Transfer> start_receive(int from, uint32_t tag,
                                           std::span<std::byte> data) override {
-    DTUNE_CHECK(is_rank(from));
+    DTUNE_CHECK(is_rank(from) && from != rank_);
     static std::byte nothing{};
     std::byte* to = data.empty() ? &nothing : data.data();
     auto posted = hub_->post(from, rank_, tag, {nullptr, to, data.size()});
