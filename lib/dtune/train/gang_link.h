@@ -1,0 +1,79 @@
+// A member's side of its gang: orders from the server, and the groups of the
+// data plane, made as orders say.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dtune/comm/collective.h"
+#include "dtune/gang/client.h"
+
+namespace dtune {
+
+// Tags of point-to-point messages: modes take theirs from kModeTag up.
+inline constexpr uint32_t kStateTag = 1;
+inline constexpr uint32_t kAnswersTag = 2;
+inline constexpr uint32_t kModeTag = 16;
+
+// For one operation where no order says how long.
+inline constexpr Duration kDataPatience = std::chrono::seconds(30);
+
+// Used by one thread at a time. Everything that is asked of the data plane
+// throws Error(comm) where a peer does not answer; the groups are of no use
+// then: leave_groups(), tell the server, wait for its order.
+class GangLink {
+ public:
+  explicit GangLink(const GangSeat& seat);
+  ~GangLink();
+  GangLink(const GangLink&) = delete;
+  GangLink& operator=(const GangLink&) = delete;
+
+  GangClient& client() { return client_; }
+  int member() const { return member_; }
+
+  // The next order; as GangClient::wait.
+  gang::Order wait(const std::atomic<bool>& stop);
+  // The answer to ready(round): its go, or an order that makes it void.
+  gang::Order wait_for(int64_t round, const std::atomic<bool>& stop);
+  // Whether an order waits already. Asked for while no answer is due, it means
+  // that what is under way is void.
+  bool has_order();
+
+  // Makes the data plane of an incarnation: blocks until all its members have
+  // come, or another order, or `stop`.
+  void regroup(const gang::Regroup& order, const std::atomic<bool>& stop);
+  int incarnation() const { return incarnation_; }
+  const std::vector<int>& members() const { return members_; }
+
+  // All members of the incarnation; ranks count them in ascending order.
+  Collective& everybody();
+  int rank_of(int member) const;
+  // Just these, of the incarnation's; made at the first use, kept until the
+  // next incarnation. All of them must ask for it. `device` >= 0: spans are
+  // memory of this CUDA device.
+  Collective& group(const std::vector<int>& participants, Duration patience,
+                    int device = -1);
+
+  // Peers that wait for this member find out at once.
+  void leave_groups();
+
+ private:
+  class Store;
+  std::unique_ptr<Collective> make_group(const std::vector<int>& who,
+                                         Duration patience, int device,
+                                         const std::atomic<bool>* stop);
+
+  int member_;
+  GangClient client_;
+  std::deque<gang::Order> orders_;  // that have come but were not taken
+  int incarnation_ = -1;
+  std::vector<int> members_;  // ascending
+  std::unique_ptr<Collective> everybody_;
+  std::map<std::vector<int>, std::unique_ptr<Collective>> groups_;
+};
+
+}  // namespace dtune
