@@ -1,0 +1,63 @@
+// The coordinator's files as its leases need them, for nodes that do not share
+// its disk: which names mean what, who may write what. See comm/file_server.h
+// and, for the other end, node_files.h.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "dtune/cluster/protocol.h"
+#include "dtune/comm/file_server.h"
+
+namespace dtune {
+
+// A file's name on the wire. Leases of one trial have names of their own, since
+// two of them (a trial and its speculative copy) may be under way.
+struct LeaseFileNames {
+  LeaseFileNames(TrialId trial, Attempt attempt);
+  std::string checkpoint;
+  std::string reports;  // sidecar.h
+  std::string model;
+  std::string recipe;  // beside the model
+  // The one of prepared data.
+  static constexpr const char* kData = "data";
+};
+
+// The recipe that is kept beside a model.
+std::filesystem::path recipe_beside(const std::filesystem::path& model);
+
+struct LeaseFilesOptions {
+  ListenOptions listen;
+  std::filesystem::path checkpoints;    // the folder
+  std::filesystem::path prepared_data;  // "" for commands
+};
+
+// Owns the server's thread. Not thread-safe; nothing blocks.
+class LeaseFiles {
+ public:
+  // Throws as Listener, and as write_file_atomic for the probe: a file of a
+  // random word among the checkpoints. A worker that reads the same word there
+  // shares them.
+  explicit LeaseFiles(const LeaseFilesOptions& options);
+  ~LeaseFiles();  // removes the probe
+  LeaseFiles(const LeaseFiles&) = delete;
+  LeaseFiles& operator=(const LeaseFiles&) = delete;
+
+  // Tells a node where its files are.
+  void describe(wire::Welcome& welcome, bool remote) const;
+
+  // From now on whoever holds this lease may fetch and replace what `assign`
+  // names. Members of a gang have the same lease: once or often.
+  void open(const wire::Assign& assign);
+  void close(TrialId trial, Attempt attempt);
+
+  FileServer::Traffic traffic() const { return server_.traffic(); }
+
+ private:
+  const LeaseFilesOptions options_;
+  std::filesystem::path probe_;
+  std::string word_;
+  FileServer server_;
+};
+
+}  // namespace dtune
