@@ -21,9 +21,10 @@ constexpr uint64_t kTransferSlot = uint64_t{0x20} << 56;
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
 struct Link {
-  explicit Link(const GroupOptions& options, RendezvousStore& store)
-      : mesh(connect_mesh(options, store)),
-        watch(mesh, group_text(options.name)) {}
+  Link(const GroupOptions& options, RendezvousStore& store)
+      : Link(connect_meshes(options, store), group_text(options.name)) {}
+  Link(const Meshes& meshes, const std::string& group)
+      : mesh(meshes.data), watch(meshes, group) {}
   std::shared_ptr<gloo::Context> mesh;
   GlooWatch watch;  // goes first
 };

@@ -1,6 +1,7 @@
 #include "dtune/comm/gloo_mesh.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 #include <fmt/core.h>
@@ -32,10 +33,11 @@ std::string key_of(const GroupOptions& options, int rank) {
   return fmt::format("{}/gloo/{}", options.name, rank);
 }
 
-// Each pair listens at an address of its own: the rank's addresses one after
-// the other, by peer, all of one length.
-std::string create_pairs(const GroupOptions& options,
-                         gloo::transport::Context& transport) {
+using Transport = gloo::transport::Context;
+
+// Each pair listens at an address of its own: a rank's addresses one after the
+// other, by peer, all of one length; first those for data.
+std::string create_pairs(const GroupOptions& options, Transport& transport) {
   std::string addresses;
   for (int peer = 0; peer < options.size; ++peer) {
     if (peer == options.rank) continue;
@@ -73,16 +75,19 @@ std::vector<std::string> exchange(const GroupOptions& options,
   return all;
 }
 
-void connect_pairs(const GroupOptions& options,
+// `which` mesh: 0 or 1.
+void connect_pairs(const GroupOptions& options, int which,
                    const std::vector<std::string>& addresses,
-                   gloo::transport::Context& transport) {
+                   Transport& transport) {
   for (int peer = 0; peer < options.size; ++peer) {
     if (peer == options.rank) continue;
     const std::string& theirs = addresses[static_cast<size_t>(peer)];
-    const size_t length = theirs.size() / static_cast<size_t>(options.size - 1);
-    const size_t place = static_cast<size_t>(
-        options.rank < peer ? options.rank : options.rank - 1);
-    const std::string address = theirs.substr(place * length, length);
+    const int others = options.size - 1;
+    const size_t length = theirs.size() / static_cast<size_t>(2 * others);
+    // Their pair with us; they have none with themselves.
+    const int place = options.rank < peer ? options.rank : options.rank - 1;
+    const std::string address = theirs.substr(
+        static_cast<size_t>(which * others + place) * length, length);
     try {
       transport.getPair(peer)->connect({address.begin(), address.end()});
     } catch (const std::exception& e) {
@@ -121,28 +126,35 @@ std::string group_text(const std::string& name) {
   return fmt::format("group '{}'", name);
 }
 
-std::shared_ptr<gloo::Context> connect_mesh(const GroupOptions& options,
-                                            RendezvousStore& store) {
+Meshes connect_meshes(const GroupOptions& options, RendezvousStore& store) {
   ignore_broken_pipes();
   const MonoTime deadline = system_clock().now() + options.connect_timeout;
-  auto mesh = std::make_shared<Mesh>(options.rank, options.size);
-  auto device = make_device(options);
-  auto transport = device->createContext(options.rank, options.size);
-  // Gloo waits for a connection five times as long.
-  transport->setTimeout(std::max(
-      milliseconds(1),
-      std::chrono::duration_cast<milliseconds>(options.connect_timeout / 5)));
+  const auto device = make_device(options);
+  std::array<std::shared_ptr<Transport>, 2> transports;
   std::string mine;
   try {
-    mine = create_pairs(options, *transport);
+    for (auto& transport : transports) {
+      transport = device->createContext(options.rank, options.size);
+      // Gloo waits for a connection five times as long.
+      transport->setTimeout(
+          std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(
+                                        options.connect_timeout / 5)));
+      mine += create_pairs(options, *transport);
+    }
   } catch (const std::exception& e) {
     throw Error(ErrorKind::comm,
                 fmt::format("{}: cannot listen: {}", group_text(options.name),
                             e.what()));
   }
-  connect_pairs(options, exchange(options, mine, store, deadline), *transport);
-  mesh->adopt(std::move(device), std::move(transport));
-  return mesh;
+  const auto addresses = exchange(options, mine, store, deadline);
+  std::array<std::shared_ptr<Mesh>, 2> meshes;
+  for (int which = 0; which < 2; ++which) {
+    const auto i = static_cast<size_t>(which);
+    connect_pairs(options, which, addresses, *transports[i]);
+    meshes[i] = std::make_shared<Mesh>(options.rank, options.size);
+    meshes[i]->adopt(device, transports[i]);
+  }
+  return {meshes[0], meshes[1]};
 }
 
 void break_mesh(gloo::Context& mesh) {

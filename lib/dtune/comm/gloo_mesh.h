@@ -16,11 +16,17 @@ namespace dtune {
 // "group 'name'", as errors call it.
 std::string group_text(const std::string& name);
 
-// Every rank connected to every other over TCP. Costs 1 set and size - 1 gets
-// of the store for each rank, and size - 1 connections. Throws as
-// make_gloo_group().
-std::shared_ptr<gloo::Context> connect_mesh(const GroupOptions& options,
-                                            RendezvousStore& store);
+// Two connections between every two ranks.
+struct Meshes {
+  std::shared_ptr<gloo::Context> data;
+  // What must not wait behind data: Gloo stops reading a connection whose next
+  // bytes are for an operation that has thrown.
+  std::shared_ptr<gloo::Context> control;
+};
+
+// Costs 1 set and size - 1 gets of the store for each rank, and a thread.
+// Throws as make_gloo_group().
+Meshes connect_meshes(const GroupOptions& options, RendezvousStore& store);
 
 // Closes all connections; every operation under way throws.
 void break_mesh(gloo::Context& mesh);

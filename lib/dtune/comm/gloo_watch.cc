@@ -19,8 +19,7 @@ using std::chrono::milliseconds;
 using Lock = std::unique_lock<std::mutex>;
 using Buffer = gloo::transport::UnboundBuffer;
 
-// Of the messages, apart from those of Gloo (prefixes 1 to 8) and of transfers.
-constexpr uint64_t kSlot = uint64_t{0x21} << 56;
+constexpr uint64_t kSlot = 1;  // of the messages
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
 
 // How often one looks who has closed.
@@ -56,7 +55,8 @@ void add_to(Verdict& verdict, const std::vector<int>& ranks,
 struct GlooWatch::Impl {
   enum class State { open, giving_up, given_up };
 
-  std::shared_ptr<gloo::Context> mesh;
+  std::shared_ptr<gloo::Context> data;
+  std::shared_ptr<gloo::Context> control;
   std::string group;
   Farewell incoming;
   std::unique_ptr<Buffer> inbox;
@@ -81,11 +81,12 @@ struct GlooWatch::Impl {
   std::thread listener;
   std::thread timer;
 
-  Impl(std::shared_ptr<gloo::Context> a_mesh, std::string a_group)
-      : mesh(std::move(a_mesh)),
+  Impl(const Meshes& meshes, std::string a_group)
+      : data(meshes.data),
+        control(meshes.control),
         group(std::move(a_group)),
-        inbox(mesh->createUnboundBuffer(&incoming, sizeof(incoming))),
-        peers(static_cast<size_t>(mesh->size)) {
+        inbox(control->createUnboundBuffer(&incoming, sizeof(incoming))),
+        peers(static_cast<size_t>(control->size)) {
     listener = std::thread([this] { listen(); });
     timer = std::thread([this] { keep_time(); });
   }
@@ -106,8 +107,8 @@ struct GlooWatch::Impl {
 
   std::vector<int> others() const {
     std::vector<int> ranks;
-    for (int rank = 0; rank < mesh->size; ++rank) {
-      if (rank != mesh->rank) ranks.push_back(rank);
+    for (int rank = 0; rank < control->size; ++rank) {
+      if (rank != control->rank) ranks.push_back(rank);
     }
     return ranks;
   }
@@ -126,7 +127,7 @@ struct GlooWatch::Impl {
         timer_wakes.notify_all();
         changed.notify_all();
       }
-    } catch (const std::exception&) {  // the mesh is broken
+    } catch (const std::exception&) {  // the connections are closed
     }
   }
 
@@ -157,12 +158,15 @@ struct GlooWatch::Impl {
 
   void say_farewell(Lock& lock) {
     state = State::giving_up;
+    lock.unlock();
+    break_mesh(*data);
+    lock.lock();
     Farewell mine{operations};
     const MonoTime end = system_clock().now() + kGrace;
     std::vector<std::unique_ptr<Buffer>> outbox(peers.size());
     for (const int rank : others()) {
       auto& buffer = outbox[static_cast<size_t>(rank)];
-      buffer = mesh->createUnboundBuffer(&mine, sizeof(mine));
+      buffer = control->createUnboundBuffer(&mine, sizeof(mine));
       try {
         buffer->send(rank, kSlot, 0, sizeof(mine));
       } catch (const std::exception&) {
@@ -177,7 +181,7 @@ struct GlooWatch::Impl {
     const bool patient = !stopping;
     lock.unlock();
     if (patient) finish_sending(outbox, end);
-    break_mesh(*mesh);
+    break_mesh(*control);
     lock.lock();
     state = State::given_up;
     changed.notify_all();
@@ -197,9 +201,9 @@ struct GlooWatch::Impl {
   }
 
   bool all_known() const {
-    for (int rank = 0; rank < mesh->size; ++rank) {
+    for (int rank = 0; rank < control->size; ++rank) {
       const Peer& p = peers[static_cast<size_t>(rank)];
-      if (rank != mesh->rank && !p.farewell && !p.closed) return false;
+      if (rank != control->rank && !p.farewell && !p.closed) return false;
     }
     return true;
   }
@@ -264,8 +268,8 @@ struct GlooWatch::Impl {
   }
 };
 
-GlooWatch::GlooWatch(std::shared_ptr<gloo::Context> mesh, std::string group)
-    : impl_(std::make_unique<Impl>(std::move(mesh), std::move(group))) {}
+GlooWatch::GlooWatch(const Meshes& meshes, std::string group)
+    : impl_(std::make_unique<Impl>(meshes, std::move(group))) {}
 
 GlooWatch::~GlooWatch() = default;
 

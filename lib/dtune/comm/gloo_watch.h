@@ -20,17 +20,15 @@
 
 #include "dtune/comm/collective.h"
 
-namespace gloo {
-class Context;
-}
-
 namespace dtune {
+
+struct Meshes;
 
 class GlooWatch {
  public:
   static constexpr Duration kGrace = std::chrono::seconds(1);
 
-  GlooWatch(std::shared_ptr<gloo::Context> mesh, std::string group);
+  GlooWatch(const Meshes& meshes, std::string group);
   ~GlooWatch();
   GlooWatch(const GlooWatch&) = delete;
   GlooWatch& operator=(const GlooWatch&) = delete;
