@@ -28,6 +28,8 @@ const std::vector<Command>& commands() {
        declare_simulate},
       {"surrogate", "Use", "Train or judge what predicts curves",
        declare_surrogate},
+      {"speeds", "Use", "Train or judge what predicts ranks' speeds",
+       declare_speeds},
       {"doctor", "Use", "Check this machine, with a remedy for each problem",
        declare_doctor},
       {"completion", "Use", "Print a completion script for a shell",

@@ -42,6 +42,7 @@ Action declare_eval(Arguments& arguments);
 Action declare_record(Arguments& arguments);
 Action declare_simulate(Arguments& arguments);
 Action declare_surrogate(Arguments& arguments);
+Action declare_speeds(Arguments& arguments);
 Action declare_doctor(Arguments& arguments);
 Action declare_completion(Arguments& arguments);
 Action declare_agent(Arguments& arguments);

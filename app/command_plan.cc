@@ -32,6 +32,7 @@ StudyPlan make_plan(const Console& console, const PlanOptions& options) {
   plan.recipe_path = path.string();
   plan.recipe = file.recipe();
   plan.slots = plan_slots(plan.recipe);
+  check_gang_fits(plan.recipe, plan.slots);
   plan.database = options.database.empty() ? default_database(path).path
                                            : fs::path(options.database);
   plan.database_exists = fs::exists(plan.database);

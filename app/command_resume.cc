@@ -145,6 +145,10 @@ Action declare_resume(Arguments& arguments) {
   arguments.option("--events", options->view.events, "FILE",
                    "Append every event to FILE, a JSON object per line.",
                    Complete::file);
+  arguments.option("--trace", options->view.trace, "FILE",
+                   "Write what the ranks of each trial do when, for Perfetto "
+                   "or chrome://tracing (recipe: parallel).",
+                   Complete::file);
   arguments.option("--junit", options->view.junit, "FILE",
                    "Write the outcome of 'expect:' as JUnit XML.",
                    Complete::file);

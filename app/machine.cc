@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include "dtune/base/error.h"
+
 namespace dtune {
 namespace {
 
@@ -136,6 +138,36 @@ std::string own_program() {
   return std::filesystem::exists(target, error) ? target.string() : link;
 }
 
+namespace {
+
+// What only sums up gradients needs no core of its own: parameter servers get
+// slots beside those that compute.
+int with_servers(const ParallelSpec& parallel, int slots) {
+  const int servers = gang_members(parallel) - parallel.ranks;
+  return slots + servers * (slots / std::max(parallel.ranks, 1));
+}
+
+bool only_local(const Recipe& recipe) {
+  return std::all_of(recipe.nodes.begin(), recipe.nodes.end(),
+                     [](const NodeSpec& n) { return n.address == "local"; });
+}
+
+}  // namespace
+
+void check_gang_fits(const Recipe& recipe, const SlotPlan& plan) {
+  const int wanted = gang_members(recipe.parallel);
+  if (recipe.parallel.mode == ParallelMode::none || !only_local(recipe) ||
+      wanted <= plan.slots) {
+    return;
+  }
+  throw Error(
+      ErrorKind::config,
+      fmt::format("parallel: a trial takes {} slots, this machine has {} "
+                  "(fewer ranks, more nodes, or resources.slots: {} to run "
+                  "several ranks on a core)",
+                  wanted, plan.slots, wanted));
+}
+
 SlotPlan plan_slots(const Recipe& recipe) {
   SlotPlan plan;
   plan.threads = std::max(recipe.resources.threads_per_slot, 1);
@@ -150,7 +182,9 @@ SlotPlan plan_slots(const Recipe& recipe) {
   const int natural = devices.empty()
                           ? std::max(usable_cores() / plan.threads, 1)
                           : static_cast<int>(devices.size());
-  plan.slots = recipe.resources.slots > 0 ? recipe.resources.slots : natural;
+  plan.slots = recipe.resources.slots > 0
+                   ? recipe.resources.slots
+                   : with_servers(recipe.parallel, natural);
   for (int slot = 0; slot < plan.slots && !devices.empty(); ++slot) {
     plan.devices.push_back(devices[size_t(slot) % devices.size()]);
   }

@@ -37,7 +37,11 @@ struct SlotPlan {
   int threads = 1;           // of one slot
   std::vector<int> devices;  // one per slot, or empty: CPU
 };
-// resources.slots, or one per device or core.
+// resources.slots, or one per device or core; parameter servers come on top.
 SlotPlan plan_slots(const Recipe& recipe);
+
+// Throws Error(config) where a trial takes more slots than this machine has
+// and no other node will bring any.
+void check_gang_fits(const Recipe& recipe, const SlotPlan& plan);
 
 }  // namespace dtune

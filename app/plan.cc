@@ -179,10 +179,29 @@ class PlanPrinter {
 
   std::string slots() const {
     const SlotPlan& slots = plan_.slots;
+    const ParallelSpec& parallel = plan_.recipe.parallel;
+    if (parallel.mode != ParallelMode::none) return gangs(slots, parallel);
     return fmt::format("{} trial{} at a time, {} thread{} each{}", slots.slots,
                        slots.slots == 1 ? "" : "s", slots.threads,
                        slots.threads == 1 ? "" : "s",
                        slots.devices.empty() ? "" : ", on CUDA");
+  }
+
+  static std::string gangs(const SlotPlan& slots,
+                           const ParallelSpec& parallel) {
+    const int members = gang_members(parallel);
+    std::string how = to_string(parallel.mode);
+    if (parallel.mode == ParallelMode::data) {
+      how += fmt::format("-parallel, {}", to_string(parallel.sync));
+    } else if (parallel.mode == ParallelMode::model) {
+      how +=
+          fmt::format("-parallel, {}", to_string(parallel.pipeline.schedule));
+    } else {
+      how += fmt::format(": {} pipelines of {} stages", parallel.data,
+                         parallel.model);
+    }
+    return fmt::format("{} here; a trial takes {} ({})", slots.slots, members,
+                       how);
   }
 
   const StudyPlan& plan_;

@@ -86,13 +86,17 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                             said_hint.c_str());
   const fs::path data = prepare_recipe_data(console, recipe);
   make_folder(loaded.files.checkpoints());
+  const SlotPlan slots = plan_slots(recipe);
+  check_gang_fits(recipe, slots);
   const SocketDirectory sockets;
   const std::string endpoint = sockets.endpoint("coordinator");
   LocalAgent agent({.endpoint = endpoint,
                     .study_id = loaded.study.id,
-                    .slots = plan_slots(recipe),
+                    .slots = slots,
                     .log = loaded.files.folder / "agent.log"});
   CoordinatorOptions options = coordinator_options(loaded, endpoint, data);
+  options.gangs.local = sockets.endpoint("gangs");
+  options.trace = view.trace;
   options.ensure_local_agent = [&agent] { agent.ensure(); };
   const auto progress = make_progress(console, view, signals.stop(), hint);
   Coordinator coordinator(loaded.study, *loaded.store, *tuner.sampler,

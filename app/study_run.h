@@ -15,6 +15,7 @@ struct RunView {
   bool plain = false;  // lines even on a terminal
   std::string junit;   // file for JUnit XML, or ""
   std::string events;  // file for JSON lines, or ""
+  std::string trace;   // file for the ranks' trace, or ""
 };
 
 // Prepares the data of a recipe in the cache folder; "" for commands. Says so

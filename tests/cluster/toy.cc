@@ -1,5 +1,7 @@
 #include "cluster/toy.h"
 
+#include "cluster/toy_gang.h"
+
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -101,6 +103,7 @@ class ToyRunner final : public TrialRunner {
  public:
   std::unique_ptr<TrialSession> start(
       const TrialAssignment& assignment) override {
+    if (assignment.seat) return make_gang_session(assignment);
     return std::make_unique<ToySession>(assignment);
   }
 };

@@ -18,7 +18,8 @@ Compute::Compute(const WorkerOptions& options, RunnerFactory make_runner,
                  std::function<void()> wake)
     : options_(options),
       make_runner_(std::move(make_runner)),
-      wake_(std::move(wake)) {
+      wake_(std::move(wake)),
+      files_({.keys = options.keys, .cache = options.cache}) {
   warm_.set_limits(options_.warm_bytes, 0);
   thread_ = std::thread([this] { run(); });
 }
@@ -28,6 +29,7 @@ Compute::~Compute() {
     const std::lock_guard lock(mutex_);
     shutdown_ = true;
     stop_ = true;
+    drop_ = true;
   }
   ready_.notify_one();
   thread_.join();
@@ -46,7 +48,10 @@ bool Compute::released(const Order& order) const {
 void Compute::post(Order order) {
   {
     const std::lock_guard lock(mutex_);
-    if (released(order)) stop_ = true;
+    if (released(order)) {
+      stop_ = true;
+      if (!std::holds_alternative<wire::Pause>(order)) drop_ = true;
+    }
     orders_.push_back(std::move(order));
   }
   ready_.notify_one();
@@ -130,6 +135,7 @@ bool Compute::next_orders(std::deque<Order>& orders) {
   }
   orders.swap(orders_);
   stop_ = shutdown_;
+  drop_ = shutdown_;
   return !shutdown_;
 }
 
@@ -138,6 +144,7 @@ void Compute::execute(Order& order) {
     const bool same = welcome->session == study_.session;
     study_ = std::move(*welcome);
     warm_.set_limits(options_.warm_bytes, study_.warm_trials);
+    files_.welcome(study_);
     if (same) return;
     if (active_) leave(lease_.trial, lease_.attempt, false);
     warm_.clear();

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "dtune/cluster/node_files.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/cluster/warm_sessions.h"
 #include "dtune/cluster/worker.h"
@@ -50,9 +51,12 @@ class Compute {
   std::unique_ptr<TrialSession> resume_session(TrialAssignment assignment,
                                                const wire::Assign& assign);
   TrialAssignment describe(const wire::Assign& assign);
+  GangSeat seat_of(const wire::Assign& assign) const;
   void leave(TrialId trial, Attempt attempt, bool keep);
   void step();
   void report(StepReport report);
+  bool keep_checkpoint(const wire::Report& report);
+  void travel(const char* phase, const std::function<void()>& transfer);
   void send_report(const wire::Report& report);
   void finish();
   void fail(std::exception_ptr cause);
@@ -69,9 +73,10 @@ class Compute {
   // Of the compute thread alone:
   std::unique_ptr<TrialRunner> runner_;
   wire::Welcome study_;
+  NodeFiles files_;
   WarmSessions warm_;
   bool active_ = false;
-  wire::Assign lease_;
+  wire::Assign lease_;  // with paths of this node
   int target_ = 0;
 
   std::mutex mutex_;  // guards all below
@@ -88,7 +93,9 @@ class Compute {
   bool shutdown_ = false;
 
   std::atomic<bool> stop_{false};  // set under mutex_, read by sessions
-  std::thread thread_;             // last: starts when all else is there
+  // Likewise, but not for a pause: what was trained is to be kept.
+  std::atomic<bool> drop_{false};
+  std::thread thread_;  // last: starts when all else is there
 };
 
 }  // namespace dtune

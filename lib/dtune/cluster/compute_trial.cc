@@ -29,6 +29,19 @@ int known_steps(int known, const std::vector<wire::Report>& kept) {
 
 }  // namespace
 
+GangSeat Compute::seat_of(const wire::Assign& assign) const {
+  GangSeat seat;
+  seat.gang = assign.gang;
+  seat.member = assign.member;
+  seat.members = assign.members;
+  seat.endpoint = assign.gang_endpoint;
+  seat.server_key = assign.gang_key;
+  seat.address = assign.gang_address;
+  seat.public_key = options_.keys.public_key;
+  seat.secret_key = options_.keys.secret_key;
+  return seat;
+}
+
 TrialAssignment Compute::describe(const wire::Assign& assign) {
   TrialAssignment out;
   out.study_id = study_.study_id;
@@ -46,10 +59,13 @@ TrialAssignment Compute::describe(const wire::Assign& assign) {
   out.horizon = assign.horizon;
   out.checkpoint = assign.checkpoint;
   out.resume_step = assign.resume_step;
-  out.prepared_data = study_.prepared_data;
+  travel("fetching", [this, &out] {
+    out.prepared_data = files_.data(study_.prepared_data, stop_);
+  });
   out.model_file = assign.model_file;
   out.threads = assign.threads;
   out.deterministic = study_.deterministic;
+  if (!assign.gang.empty()) out.seat = seat_of(assign);
   return out;
 }
 
@@ -66,12 +82,13 @@ void Compute::start(const wire::Assign& assign) {
     phase_ = "starting";
     last_step_seconds_ = 0;
   }
+  lease_ = files_.take_up(assign);
   std::unique_ptr<TrialSession> session;
   // A longer training or a test on the way need a session made for it.
   if (assign.kind == TrialKind::search) {
     session = warm_.take(assign.trial, assign.attempt, assign.resume_step);
   }
-  if (session == nullptr) session = open_session(assign);
+  if (session == nullptr) session = open_session(lease_);
   set_session(std::move(session));
   if (lease_.finish && session_->steps_done() >= lease_.horizon) finish();
 }
@@ -80,11 +97,17 @@ std::unique_ptr<TrialSession> Compute::open_session(
     const wire::Assign& assign) {
   TrialAssignment assignment = describe(assign);
   if (runner_ == nullptr) runner_ = make_runner_(assignment.recipe);
-  if (std::filesystem::exists(assignment.checkpoint)) {
+  const bool starts = assignment.seat && assign.resume_step == 0;
+  if (!starts) {
+    travel("fetching",
+           [this, &assign] { files_.fetch_checkpoint(assign, stop_); });
+  }
+  if (!starts && std::filesystem::exists(assignment.checkpoint)) {
     auto session = resume_session(assignment, assign);
     if (session != nullptr) return session;
   }
-  forget_checkpoint(assignment.checkpoint);
+  // A gang's may have been written by another rank just now.
+  if (!assignment.seat) forget_checkpoint(assignment.checkpoint);
   assignment.resume_step = 0;
   return runner_->start(assignment);
 }
@@ -130,7 +153,9 @@ void Compute::leave(TrialId trial, Attempt attempt, bool keep) {
     const std::lock_guard lock(mutex_);
     session = std::move(session_);
   }
-  if (keep && session != nullptr && lease_.kind == TrialKind::search) {
+  // A gang's session belongs to this lease: its ranks meet anew each time.
+  if (keep && session != nullptr && lease_.kind == TrialKind::search &&
+      lease_.gang.empty()) {
     warm_.put(trial, attempt, std::move(session));
   }
   session.reset();
@@ -155,25 +180,53 @@ void Compute::report(StepReport done) {
   message.slot = options_.slot;
   message.trial = lease_.trial;
   message.attempt = lease_.attempt;
-  message.checkpointed = std::filesystem::exists(lease_.checkpoint);
+  message.checkpointed = files_.shared()
+                             ? std::filesystem::exists(lease_.checkpoint)
+                             : files_.wrote_checkpoint(lease_);
   message.report = std::move(done);
   {
     const std::lock_guard lock(mutex_);
     last_step_seconds_ = message.report.seconds;
   }
-  if (message.checkpointed) {
-    std::vector<wire::Report> kept = unacknowledged();
-    std::erase_if(kept, [this](const wire::Report& r) {
-      return r.trial != lease_.trial;
-    });
-    kept.push_back(message);
-    try {
-      write_sidecar(lease_.checkpoint, study_.study_id, kept);
-    } catch (const Error&) {
-      // A full disk: the report itself is on its way, nothing is lost yet.
-    }
-  }
+  if (message.checkpointed) message.checkpointed = keep_checkpoint(message);
   send_report(message);
+}
+
+// Writes the sidecar, and brings both to the coordinator where its disk is
+// another; false: the checkpoint has not got there.
+bool Compute::keep_checkpoint(const wire::Report& report) {
+  // One rank's is as good as another's.
+  if (files_.shared() && lease_.member != 0) return true;
+  std::vector<wire::Report> kept = unacknowledged();
+  std::erase_if(
+      kept, [this](const wire::Report& r) { return r.trial != lease_.trial; });
+  kept.push_back(report);
+  try {
+    write_sidecar(lease_.checkpoint, study_.study_id, kept);
+  } catch (const Error&) {
+    // A full disk: the report itself is on its way, nothing is lost yet.
+  }
+  if (files_.shared()) return true;
+  bool sent = false;
+  try {
+    travel("sending",
+           [this, &sent] { sent = files_.send_checkpoint(lease_, drop_); });
+  } catch (const StepStopped&) {
+    // The trial is cut: nobody needs it.
+  }
+  return sent;
+}
+
+// What may take long without being a step: the phase says so.
+void Compute::travel(const char* phase, const std::function<void()>& transfer) {
+  if (study_.files_endpoint.empty()) return transfer();
+  set_phase(phase);
+  try {
+    transfer();
+  } catch (const TransferStopped&) {
+    throw StepStopped();
+  }
+  set_phase("starting");
 }
 
 void Compute::send_report(const wire::Report& report) {
@@ -191,6 +244,7 @@ void Compute::finish() {
   ended.attempt = lease_.attempt;
   ended.outcome = wire::Outcome::complete;
   ended.metrics = session_->finish_final();
+  travel("sending", [this] { files_.send_model(lease_, drop_); });
   ended.steps = session_->steps_done();
   set_session(nullptr);
   end(std::move(ended));

@@ -22,7 +22,10 @@ FleetOptions fleet_options(const Study& study, const CoordinatorOptions& own,
                            const Clock& clock) {
   const Recipe& recipe = study.recipe;
   FleetOptions options;
-  options.endpoint = own.endpoint;
+  options.listen.local = own.endpoint;
+  options.listen.remote = own.remote;
+  options.listen.security = own.security;
+  options.take_notices = own.take_notices;
   options.local = own.endpoint.starts_with("ipc://");
   options.step_time = recipe.limits.step_time;
   wire::Welcome& welcome = options.welcome;
@@ -54,7 +57,12 @@ Conductor::Conductor(Study& study, TrialStore& store, Sampler& sampler,
       deterministic_(study.recipe.deterministic),
       records_(study, store, sink, clock),
       budget_(study.recipe.budget, study),
-      fleet_(fleet_options(study, options_, clock), clock) {}
+      fleet_(fleet_options(study, options_, clock), clock) {
+  if (study.recipe.parallel.mode == ParallelMode::none) return;
+  gangs_ = std::make_unique<GangServer>(options_.gangs,
+                                        [this] { records_.wakeup().notify(); });
+  if (!options_.trace.empty()) gangs_->trace_to(options_.trace);
+}
 
 StudyOutcome Conductor::run(const std::atomic<int>& stop) {
   begin();
@@ -144,6 +152,7 @@ void Conductor::turn() {
   send_acknowledgements();
   check_clocks();
   for (FleetEvent& event : events_) handle(event);
+  on_gang_events();
   if (deterministic_) {
     handle_barriers();
   } else {
@@ -231,13 +240,14 @@ void Conductor::check_clocks() {
   next_check_ = now + std::min<Duration>(kCheckInterval,
                                          study_.recipe.limits.heartbeat / 2);
   check_agents(now);
+  check_gang_size(now);
   fleet_.check(events_);
   const double cap = to_seconds(study_.recipe.limits.trial_time);
   for (const FleetSlot& slot : fleet_.slots()) {
     if (cap <= 0 || slot.state != SlotState::busy) continue;
     Trial& trial = study_.trial(slot.trial);
     const TrialRun& run = runs_[size_t(trial.id) - 1];
-    const double ran = run.seconds + to_seconds(now - slot.lease_began);
+    const double ran = run.seconds + to_seconds(now - run.began);
     if (trial.kind == TrialKind::search && ran > cap &&
         trial.state == TrialState::running) {
       stop_trial(trial, DecisionMaker::coordinator, "cut",

@@ -1,11 +1,13 @@
 // The coordinator's mind: turns what the fleet says into decisions. One class,
-// in five files: conductor.cc (loop), conductor_leases.cc (who runs what),
-// conductor_reports.cc (what a report leads to), conductor_final.cc (the model
-// to keep), conductor_status.cc (what is shown).
+// in several files: conductor.cc (loop), conductor_leases.cc (who runs what),
+// conductor_gangs.cc (trials that take several slots), conductor_copies.cc
+// (copies of stragglers), conductor_reports.cc (what a report leads to),
+// conductor_final.cc (the model to keep), conductor_status.cc (what is shown).
 #pragma once
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +18,7 @@
 #include "dtune/cluster/fleet.h"
 #include "dtune/cluster/records.h"
 #include "dtune/cluster/retry_policy.h"
+#include "dtune/gang/server.h"
 
 namespace dtune {
 
@@ -27,17 +30,37 @@ class Conductor {
             CoordinatorOptions options);
   StudyOutcome run(const std::atomic<int>& stop);
   std::string endpoint() const { return fleet_.endpoint(); }
+  std::string remote_endpoint() const { return fleet_.remote_endpoint(); }
 
  private:
   enum class Phase { search, final, done };
 
+  struct Seat {
+    size_t slot = 0;
+    int member = 0;
+  };
+
+  // A second lease of a trial that straggles.
+  struct Copy {
+    size_t slot = 0;
+    Attempt attempt = 0;
+  };
+
   // What is known of a trial beyond its record, of this process alone.
   struct TrialRun {
-    std::optional<size_t> slot;  // that holds its lease
+    std::vector<Seat> seats;  // slots that hold its lease; a gang has several
+    std::string gang;         // its name at the gang server; "": one rank
+    int members = 1;          // of the gang, when all are there
+    std::set<int> evicted;    // members that the gang does without
+    std::optional<Copy> copy;
+    Attempt last_attempt = 0;  // given out, to the trial or its copy
     AttemptHistory history;
     int steps_at_lease = 0;
     int reported = 0;    // the last step reported under this lease
+    MonoTime began{};    // of the lease
     double seconds = 0;  // under leases that are over
+
+    bool leased() const { return !seats.empty(); }
   };
 
   // conductor.cc
@@ -65,22 +88,47 @@ class Conductor {
 
   // conductor_leases.cc
   void fill();
-  bool ask_scheduler(size_t slot);
-  void start_trial(const Directive& directive, size_t slot);
-  bool lease(TrialId id, size_t slot, Reason reason);
+  bool ask_scheduler(const std::vector<size_t>& slots);
+  void start_trial(const Directive& directive,
+                   const std::vector<size_t>& slots);
+  bool lease(TrialId id, std::vector<size_t> slots, Reason reason);
   size_t preferred_slot(const Trial& trial, size_t otherwise) const;
-  std::optional<size_t> free_slot() const;
+  std::vector<size_t> free_slots() const;
   std::optional<TrialId> next_retry() const;
   int grant(const Trial& trial) const;
   int64_t outstanding_steps() const;
-  wire::Assign describe(const Trial& trial, int target, size_t slot) const;
+  wire::Assign describe(const Trial& trial, int target, const Seat& seat) const;
   void on_lease_over(const LeaseOver& over);
+  void settle(Trial& trial, const LeaseOver& over);
+  void lease_ended(TrialRun& run);
   void attempt_failed(Trial& trial, const wire::Ended& ended);
   void set_aside(Trial& trial, const wire::Ended& ended);
   void release(Trial& trial, bool keep);
   bool any_lease() const;
   void drop_checkpoint(Trial& trial);
   std::filesystem::path checkpoint_of(TrialId id) const;
+
+  // conductor_gangs.cc
+  void open_gang(const Trial& trial, TrialRun& run);
+  void close_gang(TrialRun& run);
+  void take_seat(const Trial& trial, const TrialRun& run, const Seat& seat,
+                 wire::Assign& assign) const;
+  bool goes_on_without(const Trial& trial, const TrialRun& run, int member,
+                       const wire::Ended& ended) const;
+  void seat_left(Trial& trial, int member, const LeaseOver& over);
+  void fill_vacancies();
+  void on_gang_events();
+  void check_gang_size(MonoTime now);
+  void show_gangs(ClusterStatus& status) const;
+
+  // conductor_copies.cc
+  double expected_step(const Trial& trial) const;
+  double gain_of_copy(const Trial& trial) const;
+  void copy_stragglers();
+  void start_copy(Trial& trial, size_t index);
+  bool is_copy(const Trial& trial, Attempt attempt) const;
+  void promote_copy(Trial& trial);
+  void drop_copy(const Trial& trial);
 
   // conductor_reports.cc
   void on_step(const StepDone& step);
@@ -117,6 +165,8 @@ class Conductor {
   Records records_;
   BudgetMeter budget_;
   Fleet fleet_;
+  std::unique_ptr<GangServer> gangs_;  // where trials take several slots
+  std::set<size_t> lone_slots_;  // left a gang: they get trials of their own
 
   Phase phase_ = Phase::search;
   StudyOutcome outcome_;

@@ -21,20 +21,24 @@ constexpr Duration kTemporaryPause = std::chrono::seconds(2);
 void Conductor::fill() {
   if (phase_ == Phase::done || stop_level_ > 0 || records_.blocked()) return;
   if (clock_.now() < hold_until_) return;
-  while (const auto slot = free_slot()) {
+  while (true) {
+    const std::vector<size_t> slots = free_slots();
+    if (slots.empty()) break;
     if (phase_ == Phase::search && given_up_) return;
     if (const auto id = next_retry()) {
       retry_.erase(*id);
-      if (!lease(*id, *slot, Reason::resumed)) return;
+      if (!lease(*id, slots, Reason::resumed)) return;
       continue;
     }
-    if (phase_ != Phase::search || search_over_ || !changed_) return;
-    if (!ask_scheduler(*slot)) return;
+    if (phase_ != Phase::search || search_over_ || !changed_) break;
+    if (!ask_scheduler(slots)) break;
   }
+  fill_vacancies();
+  copy_stragglers();
 }
 
 // False: there is nothing to start now.
-bool Conductor::ask_scheduler(size_t slot) {
+bool Conductor::ask_scheduler(const std::vector<size_t>& slots) {
   const Records::Together together(records_);
   if (budget_.steps_left(outstanding_steps()) == 0) {
     changed_ = false;
@@ -49,21 +53,21 @@ bool Conductor::ask_scheduler(size_t slot) {
   switch (directive.kind) {
     case Directive::Kind::start:
       DTUNE_CHECK(budget_.trials_left());
-      start_trial(directive, slot);
+      start_trial(directive, slots);
       return true;
     case Directive::Kind::resume: {
       Trial& trial = study_.trial(directive.trial);
-      DTUNE_CHECK(!runs_[size_t(trial.id) - 1].slot ||
+      DTUNE_CHECK(!runs_[size_t(trial.id) - 1].leased() ||
                   trial.state != TrialState::running);
       trial.target_step = std::min(directive.target_step, study_.horizon);
       records_.decide(trial, DecisionMaker::next, "resume", directive.why);
-      if (runs_[size_t(trial.id) - 1].slot) {  // still leaving its slot
+      if (runs_[size_t(trial.id) - 1].leased()) {  // still leaving its slot
         records_.change(trial, TrialState::waiting, Reason::promoted,
                         directive.why);
         retry_.insert(trial.id);
         return true;
       }
-      return lease(trial.id, slot, Reason::promoted);
+      return lease(trial.id, slots, Reason::promoted);
     }
     case Directive::Kind::wait:
       changed_ = false;
@@ -83,7 +87,8 @@ bool Conductor::ask_scheduler(size_t slot) {
   return false;
 }
 
-void Conductor::start_trial(const Directive& directive, size_t slot) {
+void Conductor::start_trial(const Directive& directive,
+                            const std::vector<size_t>& slots) {
   const TrialId id = static_cast<TrialId>(study_.trials.size()) + 1;
   Trial fresh;
   fresh.id = id;
@@ -112,11 +117,11 @@ void Conductor::start_trial(const Directive& directive, size_t slot) {
   budget_.trial_started();
   records_.change(trial, TrialState::waiting, Reason::proposed, directive.why);
   records_.decide(trial, DecisionMaker::next, "start", directive.why);
-  lease(id, slot, Reason::assigned);
+  lease(id, slots, Reason::assigned);
 }
 
 // False: the budget of steps has nothing left for it now; it waits.
-bool Conductor::lease(TrialId id, size_t slot, Reason reason) {
+bool Conductor::lease(TrialId id, std::vector<size_t> slots, Reason reason) {
   Trial& trial = study_.trial(id);
   TrialRun& run = runs_[size_t(id) - 1];
   const int target = grant(trial);
@@ -129,21 +134,30 @@ bool Conductor::lease(TrialId id, size_t slot, Reason reason) {
     }
     return false;
   }
-  slot = preferred_slot(trial, slot);
-  run.slot = slot;
+  if (slots.size() == 1) slots[0] = preferred_slot(trial, slots[0]);
+  run.seats.clear();
+  for (const size_t slot : slots) {
+    run.seats.push_back({slot, static_cast<int>(run.seats.size())});
+  }
   run.steps_at_lease = trial.steps();
   run.reported = 0;
-  ++trial.attempt;
-  trial.node = fleet_.agent_of(fleet_.slots()[slot]).node;
-  trial.slot = fleet_.slots()[slot].number;
+  run.began = clock_.now();
+  run.last_attempt = std::max(run.last_attempt, trial.attempt) + 1;
+  trial.attempt = run.last_attempt;
+  const FleetSlot& first = fleet_.slots()[slots[0]];
+  trial.node = fleet_.agent_of(first).node;
+  trial.slot = first.number;
   if (trial.started_ms == 0) trial.started_ms = clock_.wall_ms();
   records_.change(trial, TrialState::running, reason, "");
-  fleet_.assign(slot, describe(trial, target, slot));
+  open_gang(trial, run);
+  for (const Seat& seat : run.seats) {
+    fleet_.assign(seat.slot, describe(trial, target, seat));
+  }
   return true;
 }
 
 wire::Assign Conductor::describe(const Trial& trial, int target,
-                                 size_t slot) const {
+                                 const Seat& seat) const {
   wire::Assign assign;
   assign.trial = trial.id;
   assign.attempt = trial.attempt;
@@ -154,12 +168,15 @@ wire::Assign Conductor::describe(const Trial& trial, int target,
   assign.target = target;
   assign.resume_step = trial.steps();
   assign.checkpoint = checkpoint_of(trial.id).string();
-  const FleetAgent& agent = fleet_.agent_of(fleet_.slots()[slot]);
+  const FleetAgent& agent = fleet_.agent_of(fleet_.slots()[seat.slot]);
   assign.threads = agent.threads;
+  const TrialRun& run = runs_[size_t(trial.id) - 1];
+  take_seat(trial, run, seat, assign);
   if (trial.kind == TrialKind::final) {
     assign.horizon = final_horizon();
     assign.model_file = options_.model_file.string();
     assign.finish = finals_.size() == 1 || trial.id == winner_;
+    if (!run.gang.empty()) return assign;
     // It has the node to itself, but for the other final trainings.
     const int running = winner_ != 0 ? 1 : static_cast<int>(finals_.size());
     assign.threads =
@@ -182,17 +199,42 @@ size_t Conductor::preferred_slot(const Trial& trial, size_t otherwise) const {
   return otherwise;
 }
 
-std::optional<size_t> Conductor::free_slot() const {
+// Slots for the next trial, all that it needs or none: those of one node where
+// that is possible, so that its ranks are near each other.
+std::vector<size_t> Conductor::free_slots() const {
   const auto& slots = fleet_.slots();
+  std::map<size_t, std::vector<size_t>> by_agent;
+  size_t idle = 0;
   for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].state == SlotState::idle) return i;
+    if (slots[i].state != SlotState::idle) continue;
+    if (gangs_ == nullptr || lone_slots_.contains(i)) return {i};
+    by_agent[slots[i].agent].push_back(i);
+    ++idle;
   }
-  return std::nullopt;
+  const auto wanted = static_cast<size_t>(gang_members(study_.recipe.parallel));
+  if (idle == 0 || idle < wanted) return {};
+  std::vector<std::vector<size_t>> nodes;
+  for (auto& [agent, own] : by_agent) nodes.push_back(std::move(own));
+  // The smallest node that has room for all, else the largest first.
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [wanted](const auto& a, const auto& b) {
+                     const bool fits_a = a.size() >= wanted;
+                     const bool fits_b = b.size() >= wanted;
+                     if (fits_a != fits_b) return fits_a;
+                     return fits_a ? a.size() < b.size() : a.size() > b.size();
+                   });
+  std::vector<size_t> chosen;
+  for (const std::vector<size_t>& own : nodes) {
+    for (const size_t slot : own) {
+      if (chosen.size() < wanted) chosen.push_back(slot);
+    }
+  }
+  return chosen;
 }
 
 std::optional<TrialId> Conductor::next_retry() const {
   for (const TrialId id : retry_) {
-    if (!runs_[size_t(id) - 1].slot) return id;
+    if (!runs_[size_t(id) - 1].leased()) return id;
   }
   return std::nullopt;
 }
@@ -203,8 +245,10 @@ int Conductor::grant(const Trial& trial) const {
   int target = trial.target_step;
   if (deterministic_) target = std::min(target, trial.steps() + 1);
   int64_t outstanding = outstanding_steps();
-  if (const auto slot = runs_[size_t(trial.id) - 1].slot) {
-    outstanding -= std::max(0, fleet_.slots()[*slot].granted - trial.steps());
+  const TrialRun& run = runs_[size_t(trial.id) - 1];
+  if (run.leased()) {
+    const FleetSlot& slot = fleet_.slots()[run.seats[0].slot];
+    outstanding -= std::max(0, slot.granted - trial.steps());
   }
   const int64_t left = budget_.steps_left(outstanding);
   return static_cast<int>(std::min<int64_t>(
@@ -214,10 +258,11 @@ int Conductor::grant(const Trial& trial) const {
 int64_t Conductor::outstanding_steps() const {
   if (study_.recipe.budget.steps == 0) return 0;
   int64_t steps = 0;
-  for (const FleetSlot& slot : fleet_.slots()) {
+  for (const Trial& trial : study_.trials) {
+    const TrialRun& run = runs_[size_t(trial.id) - 1];
+    if (!run.leased() || trial.kind == TrialKind::final) continue;
+    const FleetSlot& slot = fleet_.slots()[run.seats[0].slot];
     if (slot.state != SlotState::busy) continue;
-    const Trial& trial = study_.trial(slot.trial);
-    if (trial.kind == TrialKind::final) continue;
     steps += std::max(0, slot.granted - trial.steps());
   }
   return steps;
@@ -226,24 +271,48 @@ int64_t Conductor::outstanding_steps() const {
 void Conductor::on_lease_over(const LeaseOver& over) {
   Trial& trial = study_.trial(over.ended.trial);
   TrialRun& run = runs_[size_t(trial.id) - 1];
+  const auto seat =
+      std::find_if(run.seats.begin(), run.seats.end(),
+                   [&over](const Seat& s) { return s.slot == over.slot; });
   // A lease that was released at its target is settled already.
-  if (over.ended.attempt != trial.attempt || !run.slot) return;
+  if (over.ended.attempt != trial.attempt || seat == run.seats.end()) return;
   const Records::Together together(records_);
-  run.slot.reset();
+  const int member = seat->member;
+  run.seats.erase(seat);
   // Its agent cannot end what its commands have started any more.
   if (over.ended.reason == Reason::node_lost) kill_orphans(study_.id);
-  run.seconds +=
-      to_seconds(clock_.now() - fleet_.slots()[over.slot].lease_began);
-  if (trial.state == TrialState::running) {
-    if (over.ended.outcome == wire::Outcome::complete) {
-      on_final_over(trial, over.ended);
-    } else if (over.ended.outcome == wire::Outcome::failed) {
-      attempt_failed(trial, over.ended);
-    } else {
-      set_aside(trial, over.ended);
-    }
+  if (run.copy && trial.state == TrialState::running) {
+    promote_copy(trial);
+    return;
   }
+  if (goes_on_without(trial, run, member, over.ended)) {
+    seat_left(trial, member, over);
+    return;
+  }
+  settle(trial, over);
+  if (!run.leased()) lease_ended(run);
   drop_checkpoint(trial);
+}
+
+// The lease is over as a whole: the other ranks of a gang leave it too.
+void Conductor::settle(Trial& trial, const LeaseOver& over) {
+  if (trial.state != TrialState::running) return;
+  if (over.ended.outcome == wire::Outcome::complete) {
+    on_final_over(trial, over.ended);
+  } else if (over.ended.outcome == wire::Outcome::failed) {
+    attempt_failed(trial, over.ended);
+  } else {
+    set_aside(trial, over.ended);
+  }
+  release(trial, false);
+}
+
+void Conductor::lease_ended(TrialRun& run) {
+  if (run.began != MonoTime{}) {
+    run.seconds += to_seconds(clock_.now() - run.began);
+  }
+  run.began = {};
+  close_gang(run);
 }
 
 // Nobody's failure: it goes on as soon as it can.
@@ -302,12 +371,15 @@ void Conductor::attempt_failed(Trial& trial, const wire::Ended& ended) {
 
 void Conductor::release(Trial& trial, bool keep) {
   TrialRun& run = runs_[size_t(trial.id) - 1];
-  if (!run.slot) return;
-  fleet_.release(*run.slot, keep);
-  const FleetSlot& slot = fleet_.slots()[*run.slot];
-  if (slot.state != SlotState::idle) return;  // settled in on_lease_over
-  run.seconds += to_seconds(clock_.now() - slot.lease_began);
-  run.slot.reset();
+  drop_copy(trial);
+  if (!run.leased()) return;
+  std::erase_if(run.seats, [&](const Seat& seat) {
+    fleet_.release(seat.slot, keep);
+    // The others are settled in on_lease_over.
+    return fleet_.slots()[seat.slot].state == SlotState::idle;
+  });
+  if (run.leased()) return;
+  lease_ended(run);
   drop_checkpoint(trial);
 }
 
@@ -323,7 +395,7 @@ bool Conductor::any_lease() const {
 void Conductor::drop_checkpoint(Trial& trial) {
   if (trial.checkpoint.empty() || !is_terminal(trial.state)) return;
   if (trial.id == best_ || trial.kind == TrialKind::final) return;
-  if (runs_[size_t(trial.id) - 1].slot || retry_.contains(trial.id)) return;
+  if (runs_[size_t(trial.id) - 1].leased() || retry_.contains(trial.id)) return;
   std::error_code ignored;
   std::filesystem::remove(trial.checkpoint, ignored);
   std::filesystem::remove(sidecar_path(trial.checkpoint), ignored);

@@ -10,9 +10,15 @@ namespace dtune {
 
 void Conductor::on_step(const StepDone& step) {
   Trial& trial = study_.trial(step.report.trial);
-  if (step.report.attempt != trial.attempt) return;
+  const bool by_copy = is_copy(trial, step.report.attempt);
+  if (!by_copy && step.report.attempt != trial.attempt) return;
   // A report and what it leads to are known together, or not at all.
   const Records::Together together(records_);
+  if (by_copy) {
+    promote_copy(trial);
+  } else {
+    drop_copy(trial);
+  }
   if (!record(trial, step)) return;
   // It was told to stop while this was on its way: kept, but decided upon.
   if (trial.state != TrialState::running) {
@@ -143,12 +149,13 @@ void Conductor::go_on(Trial& trial, const Verdict& verdict, bool reached) {
                Reason::scheduled, verdict.why);
     return;
   }
-  const auto slot = runs_[size_t(trial.id) - 1].slot;
-  if (!slot) return;
+  const TrialRun& run = runs_[size_t(trial.id) - 1];
+  if (!run.leased()) return;
   const int target = grant(trial);
-  if (target > fleet_.slots()[*slot].granted) {
-    fleet_.extend(*slot, target);
-  } else if (trial.steps() >= fleet_.slots()[*slot].granted) {
+  const int granted = fleet_.slots()[run.seats[0].slot].granted;
+  if (target > granted) {
+    for (const Seat& seat : run.seats) fleet_.extend(seat.slot, target);
+  } else if (trial.steps() >= granted) {
     // Only the budget of steps can have left it there. It keeps its target, so
     // a larger budget takes it up again.
     records_.decide(trial, DecisionMaker::coordinator, "pause",

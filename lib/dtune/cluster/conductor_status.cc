@@ -58,6 +58,7 @@ ClusterStatus Conductor::cluster_status() {
     out.resident_bytes = slot.progress.resident_bytes;
     status.slots.push_back(std::move(out));
   }
+  show_gangs(status);
   return status;
 }
 

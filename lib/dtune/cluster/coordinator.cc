@@ -26,4 +26,8 @@ std::string Coordinator::endpoint() const {
   return impl_->conductor.endpoint();
 }
 
+std::string Coordinator::remote_endpoint() const {
+  return impl_->conductor.remote_endpoint();
+}
+
 }  // namespace dtune

@@ -7,10 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "dtune/base/clock.h"
 #include "dtune/cluster/events.h"
+#include "dtune/comm/listener.h"
 #include "dtune/store/trial_store.h"
 #include "dtune/study/tuner.h"
 
@@ -36,6 +39,13 @@ namespace dtune {
 // Costs O(slots) a report, and O(log n) in the number of trials.
 struct CoordinatorOptions {
   std::string endpoint;  // ZeroMQ endpoint to bind, "ipc:///..." or "tcp://..."
+  // Where agents on other machines join, "tcp://10.0.0.1:5555"; port 0: any;
+  // "": none may. Needs security beyond loopback (ClusterAccess has it).
+  std::string remote;
+  std::optional<ListenSecurity> security;
+  // What should be told to the user, e.g. ClusterAccess::take_notices; asked
+  // about ten times a second on the coordinator's thread. May be empty.
+  std::function<std::vector<std::string>()> take_notices;
   std::filesystem::path checkpoints;    // folder for checkpoint files
   std::filesystem::path prepared_data;  // "" for command studies
   std::filesystem::path model_file;     // where the final model goes
@@ -45,6 +55,12 @@ struct CoordinatorOptions {
   // Starts (or restarts, if it died) this machine's agent; may be empty where
   // agents join by themselves. Called about ten times a second; must not block.
   std::function<void()> ensure_local_agent;
+  // Where the ranks of trials that take several slots find the gang server;
+  // unused where they take one.
+  ListenOptions gangs;
+  // Where ranks on other machines reach those on this one; "": nobody will.
+  std::string gang_address;
+  std::filesystem::path trace;  // of the ranks, Trace Event Format; "": none
   // The study fails when it has been without any agent for this long.
   Duration agent_timeout{60'000'000'000};
   // Steps of the final training; 0: study.horizon, scaled where
@@ -83,6 +99,8 @@ class Coordinator {
   // Where agents connect to: the endpoint bound, with the port that was chosen
   // for "tcp://127.0.0.1:0".
   std::string endpoint() const;
+  // Likewise where others join; "": nowhere.
+  std::string remote_endpoint() const;
 
  private:
   struct Impl;

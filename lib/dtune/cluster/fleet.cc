@@ -16,6 +16,10 @@ namespace {
 constexpr double kStepFactor = 10;
 constexpr Duration kFirstStep = std::chrono::hours(1);
 constexpr int kGarbageNotices = 3;
+constexpr size_t kMaxToldRefusals = 50;
+// Messages that wait for an agent; an idle one is sent a heartbeat now and
+// then, a busy one some messages a step.
+constexpr size_t kMaxUnsent = 20'000;
 
 }  // namespace
 
@@ -25,20 +29,18 @@ Fleet::Fleet(const FleetOptions& options, const Clock& clock)
       heartbeat_(options.welcome.heartbeat_ns),
       lease_(options.welcome.lease_ns),
       grace_(options.welcome.grace_ns),
-      socket_(context_, Socket::Kind::router),
-      last_check_(clock.now()) {
-  socket_.bind(options.endpoint);
-}
+      listener_(context_, options.listen),
+      last_check_(clock.now()) {}
 
 void Fleet::poll(Duration patience, Wakeup& wakeup,
                  std::vector<FleetEvent>& events) {
   flush();
   PollSet polls;
-  polls.add(socket_);
-  polls.add(wakeup.descriptor());
+  const size_t woken = polls.add(wakeup.descriptor());
+  listener_.add_to(polls);
   polls.wait(patience);
-  if (polls.ready(1)) wakeup.drain();
-  while (auto frames = socket_.receive()) receive(std::move(*frames), events);
+  if (polls.ready(woken)) wakeup.drain();
+  while (auto frames = listener_.receive()) receive(std::move(*frames), events);
 }
 
 void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
@@ -69,13 +71,12 @@ void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
 
 void Fleet::refuse(const std::string& identity, bool again,
                    const std::string& why) {
-  const Frames frames{identity, encode(wire::Bye{again, why})};
-  socket_.send(frames);
+  listener_.send({identity, encode(wire::Bye{again, why})});
 }
 
 void Fleet::on_hello(const std::string& identity, const wire::Hello& hello,
                      std::vector<FleetEvent>& events) {
-  if (hello.study_id != options_.welcome.study_id) {
+  if (!hello.study_id.empty() && hello.study_id != options_.welcome.study_id) {
     refuse(identity, false,
            fmt::format("this coordinator runs study '{}', not '{}'",
                        options_.welcome.study_id, hello.study_id));
@@ -84,29 +85,11 @@ void Fleet::on_hello(const std::string& identity, const wire::Hello& hello,
   const auto same = std::find_if(
       agents_.begin(), agents_.end(),
       [&hello](const FleetAgent& a) { return a.name == hello.agent; });
-  const size_t index = static_cast<size_t>(same - agents_.begin());
+  size_t index = static_cast<size_t>(same - agents_.begin());
   if (same == agents_.end()) {
-    FleetAgent agent;
-    agent.name = hello.agent;
-    agent.node = hello.node;
-    agent.pid = hello.pid;
-    agent.threads = hello.threads;
-    agent.first_slot = slots_.size();
-    agent.slot_count = hello.slots;
-    agents_.push_back(std::move(agent));
-    for (int i = 0; i < hello.slots; ++i) {
-      FleetSlot slot;
-      slot.agent = index;
-      slot.number = i;
-      slots_.push_back(slot);
-    }
-  } else if (same->present && same->identity != identity) {
-    by_identity_.erase(same->identity);  // it has connected anew
-  } else if (!same->present) {
-    events.push_back(Notice{fmt::format("node {} is back", same->node)});
-    for (int i = 0; i < same->slot_count; ++i) {
-      slots_[same->first_slot + static_cast<size_t>(i)].state = SlotState::down;
-    }
+    index = add_agent(identity, hello, events);
+  } else if (!readmit(index, identity, hello, events)) {
+    return;
   }
   FleetAgent& agent = agents_[index];
   agent.identity = identity;
@@ -114,6 +97,100 @@ void Fleet::on_hello(const std::string& identity, const wire::Hello& hello,
   agent.heard = clock_.now();
   by_identity_[identity] = index;
   welcome(index);
+}
+
+size_t Fleet::add_agent(const std::string& identity, const wire::Hello& hello,
+                        std::vector<FleetEvent>& events) {
+  FleetAgent agent;
+  agent.name = hello.agent;
+  agent.node = unused_node(hello.node, events);
+  agent.pid = hello.pid;
+  agent.threads = hello.threads;
+  agent.first_slot = slots_.size();
+  agent.slot_count = hello.slots;
+  agent.remote = !Listener::is_local(identity);
+  agent.key = listener_.sender();
+  if (agent.remote) {
+    events.push_back(
+        Notice{fmt::format("node {} has joined with {} slot{}", agent.node,
+                           hello.slots, hello.slots == 1 ? "" : "s")});
+  }
+  for (int i = 0; i < hello.slots; ++i) {
+    FleetSlot slot;
+    slot.agent = agents_.size();
+    slot.number = i;
+    slots_.push_back(slot);
+  }
+  agents_.push_back(std::move(agent));
+  return agents_.size() - 1;
+}
+
+// False where it is somebody else.
+bool Fleet::readmit(size_t index, const std::string& identity,
+                    const wire::Hello& hello, std::vector<FleetEvent>& events) {
+  FleetAgent& agent = agents_[index];
+  if (agent.key != listener_.sender() || agent.slot_count != hello.slots ||
+      agent.remote == Listener::is_local(identity)) {
+    refuse(
+        identity, false,
+        fmt::format("an agent of the name '{}' is here already", hello.agent));
+    events.push_back(Notice{
+        fmt::format("refused a second agent of the name '{}' ({}), whose key "
+                    "or slots are not those of the first",
+                    hello.agent, hello.node)});
+    return false;
+  }
+  if (agent.present && agent.identity != identity) {
+    if (agent.remote) {
+      // What was on its way when the connection broke is lost, and nobody knows
+      // what that was: its leases begin anew, from their checkpoints.
+      lose_agent(index, "its connection broke", false, events);
+    } else {
+      by_identity_.erase(agent.identity);
+    }
+  }
+  if (!agent.present) {
+    events.push_back(Notice{fmt::format("node {} is back", agent.node)});
+    for (int i = 0; i < agent.slot_count; ++i) {
+      slots_[agent.first_slot + static_cast<size_t>(i)].state = SlotState::down;
+    }
+  }
+  return true;
+}
+
+// People tell nodes by their names: each is given once.
+std::string Fleet::unused_node(const std::string& node,
+                               std::vector<FleetEvent>& events) const {
+  const auto taken = [this](const std::string& name) {
+    return std::any_of(
+        agents_.begin(), agents_.end(),
+        [&name](const FleetAgent& a) { return a.present && a.node == name; });
+  };
+  std::string name = node;
+  for (int i = 2; taken(name); ++i) name = fmt::format("{}#{}", node, i);
+  if (name != node) {
+    events.push_back(Notice{fmt::format(
+        "another agent of a node '{0}' has joined; it is shown as '{1}' (name "
+        "them apart with: dtune agent --node NAME)",
+        node, name)});
+  }
+  return name;
+}
+
+// Workers reach the gang server and the like by themselves.
+void Fleet::allow_worker(size_t index, const std::string& public_key) {
+  const auto& security = options_.listen.security;
+  if (!security || !agents_[slots_[index].agent].remote) return;
+  forbid_worker(index);
+  if (!is_curve_key(public_key)) return;
+  security->allowed->add(public_key);
+  slots_[index].public_key = public_key;
+}
+
+void Fleet::forbid_worker(size_t index) {
+  std::string& key = slots_[index].public_key;
+  if (!key.empty()) options_.listen.security->allowed->remove(key);
+  key.clear();
 }
 
 void Fleet::welcome(size_t agent) {
@@ -135,7 +212,8 @@ void Fleet::on_message(size_t index, const wire::Message& message,
   if (number < 0 || number >= agent.slot_count) return;
   const size_t slot = agent.first_slot + static_cast<size_t>(number);
   slots_[slot].heard = agent.heard;
-  if (std::holds_alternative<wire::SlotUp>(message)) {
+  if (const auto* up = std::get_if<wire::SlotUp>(&message)) {
+    allow_worker(slot, up->public_key);
     if (slots_[slot].state != SlotState::down) return;
     slots_[slot].state = SlotState::idle;
     events.push_back(SlotReady{slot});
@@ -187,6 +265,7 @@ void Fleet::on_slot_down(size_t index, const wire::SlotDown& down,
                          std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   lose_lease(index, Reason::killed, down.detail, events);
+  forbid_worker(index);
   slot.state = down.gone ? SlotState::gone : SlotState::down;
   slot.progress = {};
   if (!down.gone) return;
@@ -225,6 +304,7 @@ void Fleet::lose_agent(size_t index, const std::string& why, bool said_bye,
   for (int i = 0; i < agent.slot_count; ++i) {
     const size_t slot = agent.first_slot + static_cast<size_t>(i);
     lose_lease(slot, Reason::node_lost, why, events);
+    forbid_worker(slot);
     slots_[slot].state = SlotState::gone;
     slots_[slot].progress = {};
   }
@@ -244,7 +324,7 @@ void Fleet::check(std::vector<FleetEvent>& events) {
   for (size_t i = 0; i < agents_.size(); ++i) {
     if (!agents_[i].present) continue;
     FleetAgent& agent = agents_[i];
-    if (options_.local &&
+    if (options_.local && !agent.remote &&
         process_name(static_cast<pid_t>(agent.pid)) != agent.name) {
       const std::string why = "the agent's process has ended";
       events.push_back(Notice{fmt::format("node {}: {}", agent.node, why)});
@@ -255,12 +335,39 @@ void Fleet::check(std::vector<FleetEvent>& events) {
                       format_duration(now - agents_[i].heard));
       events.push_back(Notice{why});
       lose_agent(i, why, false, events);
+    } else if (agent.outbox.size() > kMaxUnsent) {
+      const std::string why =
+          fmt::format("node {} does not read what it is sent", agent.node);
+      events.push_back(Notice{why});
+      lose_agent(i, why, false, events);
     } else if (now >= next_heartbeat_) {
       send(i, wire::Heartbeat{});
     }
   }
   if (now >= next_heartbeat_) next_heartbeat_ = now + heartbeat_;
   for (size_t i = 0; i < slots_.size(); ++i) check_slot(i, now, events);
+  tell_notices(events);
+}
+
+void Fleet::tell_notices(std::vector<FleetEvent>& events) {
+  if (options_.take_notices) {
+    for (std::string& text : options_.take_notices()) {
+      events.push_back(Notice{std::move(text)});
+    }
+  }
+  if (!options_.listen.security) return;
+  for (const Refusal& refusal :
+       options_.listen.security->allowed->take_refusals()) {
+    // Who is refused tries again, and strangers try without end.
+    if (told_refusals_.size() >= kMaxToldRefusals) break;
+    if (!told_refusals_.insert(refusal.address + refusal.public_key).second) {
+      continue;
+    }
+    events.push_back(Notice{fmt::format(
+        "{} was not let in: its key {} is not allowed here (agents join with "
+        "a token: dtune agent --token-file)",
+        refusal.address, short_key(refusal.public_key))});
+  }
 }
 
 void Fleet::check_slot(size_t index, MonoTime now,
@@ -369,7 +476,7 @@ void Fleet::flush() {
   for (FleetAgent& agent : agents_) {
     if (agent.outbox.empty() || !agent.present) continue;
     agent.outbox.insert(agent.outbox.begin(), agent.identity);
-    if (socket_.send(agent.outbox)) {
+    if (listener_.send(agent.outbox)) {
       agent.outbox.clear();
     } else {  // gone or slow; it is lost when its lease lapses
       agent.outbox.erase(agent.outbox.begin());

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "dtune/base/clock.h"
 #include "dtune/cluster/protocol.h"
-#include "dtune/comm/socket.h"
+#include "dtune/comm/listener.h"
 
 namespace dtune {
 
@@ -36,12 +38,14 @@ struct FleetSlot {
   MonoTime last_report{};  // or lease_began
   MonoTime deadline{};     // releasing: then its process is killed
   bool killing = false;
+  std::string public_key;  // of its worker; allowed while it is up
   wire::Progress progress;
 };
 
 struct FleetAgent {
   std::string identity;  // of its socket, now
-  std::string name;      // process_name() of its process
+  std::string name;      // unique; process_name() of a local process
+  std::string key;       // that it proved to have; "": it is local
   std::string node;
   int64_t pid = 0;
   int threads = 1;
@@ -49,15 +53,19 @@ struct FleetAgent {
   int slot_count = 0;
   int generation = 0;  // times that it was lost
   bool present = false;
+  bool remote = false;  // it came over the network
   MonoTime heard{};
   Frames outbox;
 };
 
 struct FleetOptions {
-  std::string endpoint;
+  ListenOptions listen;
   wire::Welcome welcome;  // heartbeat, lease and grace are taken from it
-  // Agents are on this machine: their processes can be looked at.
+  // Agents that came over listen.local are on this machine: their processes can
+  // be looked at.
   bool local = false;
+  // What others have to say; asked now and then. May be empty.
+  std::function<std::vector<std::string>()> take_notices;
   Duration step_time{0};  // limit of a step without a report; 0: measured
 };
 
@@ -98,7 +106,9 @@ class Fleet {
   int present_agents() const;
   // That went without a bye, and may have left processes behind.
   int lost_agents() const { return lost_agents_; }
-  std::string endpoint() const { return socket_.bound_endpoint(); }
+  std::string endpoint() const { return listener_.local_endpoint(); }
+  // "": nobody can join from elsewhere.
+  std::string remote_endpoint() const { return listener_.remote_endpoint(); }
 
   // REQUIRES: the slot is idle. `assign.slot` is filled in.
   void assign(size_t slot, wire::Assign assign);
@@ -115,6 +125,15 @@ class Fleet {
   void refuse(const std::string& identity, bool again, const std::string& why);
   void on_hello(const std::string& identity, const wire::Hello& hello,
                 std::vector<FleetEvent>& events);
+  size_t add_agent(const std::string& identity, const wire::Hello& hello,
+                   std::vector<FleetEvent>& events);
+  bool readmit(size_t agent, const std::string& identity,
+               const wire::Hello& hello, std::vector<FleetEvent>& events);
+  std::string unused_node(const std::string& node,
+                          std::vector<FleetEvent>& events) const;
+  void allow_worker(size_t slot, const std::string& public_key);
+  void forbid_worker(size_t slot);
+  void tell_notices(std::vector<FleetEvent>& events);
   void on_message(size_t agent, const wire::Message& message,
                   std::vector<FleetEvent>& events);
   void on_report(size_t slot, const wire::Report& report,
@@ -139,7 +158,7 @@ class Fleet {
   const Duration lease_;
   const Duration grace_;
   SocketContext context_;
-  Socket socket_;
+  Listener listener_;
   std::vector<FleetAgent> agents_;
   std::vector<FleetSlot> slots_;
   std::map<std::string, size_t> by_identity_;
@@ -148,6 +167,7 @@ class Fleet {
   double slowest_step_ = 0;  // seconds, over all trials
   int lost_agents_ = 0;
   int garbage_ = 0;  // messages that could not be read
+  std::set<std::string> told_refusals_;
 };
 
 }  // namespace dtune

@@ -179,9 +179,19 @@ void NodeFiles::close_folder() {
   fs::remove(lock += ".lock", ignored);
 }
 
-wire::Assign NodeFiles::here(wire::Assign lease) {
+void NodeFiles::clear_folder() {
+  known_.clear();
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    std::error_code unimportant;
+    fs::remove(entry.path(), unimportant);
+  }
+}
+
+wire::Assign NodeFiles::take_up(wire::Assign lease) {
   if (shared_) return lease;
   open_folder();
+  clear_folder();
   const auto own = [this, &lease](std::string& path) {
     if (path.empty()) return;
     path = folder_ / fmt::format("{}-{}", lease.trial,
@@ -195,13 +205,6 @@ wire::Assign NodeFiles::here(wire::Assign lease) {
 void NodeFiles::fetch_checkpoint(const wire::Assign& lease,
                                  const std::atomic<bool>& stop) {
   if (shared_ || lease.checkpoint.empty()) return;
-  // Of the trials before; their checkpoints are where they belong.
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    std::error_code unimportant;
-    fs::remove(entry.path(), unimportant);
-  }
-  known_.clear();
   const LeaseFileNames names(lease.trial, lease.attempt);
   if (!client().download(names.checkpoint, lease.checkpoint, stop)) return;
   if (const auto mark = mark_of(lease.checkpoint)) {

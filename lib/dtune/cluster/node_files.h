@@ -45,9 +45,10 @@ class NodeFiles {
                              const std::atomic<bool>& stop);
   // The lease with paths of this node: in a folder of this process, so that
   // members of a gang do not take each other's files for their own.
-  wire::Assign here(wire::Assign lease);
+  // Forgets the files of the lease before.
+  wire::Assign take_up(wire::Assign lease);
   // Fetches the checkpoint and the reports kept beside it, if there are any.
-  // REQUIRES: `lease` is here()'s, as for all below.
+  // REQUIRES: `lease` is what take_up() returned, as for all below.
   void fetch_checkpoint(const wire::Assign& lease,
                         const std::atomic<bool>& stop);
 
@@ -72,6 +73,7 @@ class NodeFiles {
 
   FileClient& client();
   void open_folder();
+  void clear_folder();
   void close_folder();
 
   const NodeFilesOptions options_;

@@ -26,7 +26,7 @@ using Packer = msgpack::packer<msgpack::sbuffer>;
 constexpr std::array<const char*, std::variant_size_v<Message>> kTypes = {
     "hello",  "welcome",  "heartbeat", "slot_up", "slot_down", "assign",
     "extend", "pause",    "cut",       "kill",    "report",    "ack",
-    "ended",  "progress", "stop",      "bye"};
+    "ended",  "progress", "stop",      "bye",     "enrol",     "enrolled"};
 
 constexpr std::array<const char*, 4> kOutcomes = {"stopped", "complete",
                                                   "failed", "temporary"};
@@ -66,9 +66,14 @@ void fields(V& visit, M& m) {
     visit("grace_ns", m.grace_ns);
     visit("memory_mb", m.memory_mb);
     visit("warm_trials", m.warm_trials);
+    visit("files_endpoint", m.files_endpoint);
+    visit("files_key", m.files_key);
+    visit("probe", m.probe);
+    visit("probe_word", m.probe_word);
   } else if constexpr (std::same_as<T, SlotUp>) {
     visit("slot", m.slot);
     visit("pid", m.pid);
+    visit("public_key", m.public_key);
   } else if constexpr (std::same_as<T, SlotDown>) {
     visit("slot", m.slot);
     visit("gone", m.gone);
@@ -85,6 +90,12 @@ void fields(V& visit, M& m) {
     visit("threads", m.threads);
     visit("checkpoint", m.checkpoint);
     visit("model", m.model_file);
+    visit("gang", m.gang);
+    visit("member", m.member);
+    visit("members", m.members);
+    visit("gang_endpoint", m.gang_endpoint);
+    visit("gang_key", m.gang_key);
+    visit("gang_address", m.gang_address);
   } else if constexpr (std::same_as<T, Extend>) {
     lease(visit, m);
     visit("target", m.target);
@@ -125,6 +136,11 @@ void fields(V& visit, M& m) {
   } else if constexpr (std::same_as<T, Bye>) {
     visit("again", m.again);
     visit("why", m.why);
+  } else if constexpr (std::same_as<T, Enrol>) {
+    visit("secret", m.secret);
+    visit("node", m.node);
+  } else if constexpr (std::same_as<T, Enrolled>) {
+    visit("study", m.study_id);
   } else {
     static_assert(std::same_as<T, Heartbeat>);
   }

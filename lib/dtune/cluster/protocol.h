@@ -27,6 +27,8 @@
 //   progress  | worker      | coordinator | every heartbeat, also inside a step
 //   stop      | coordinator | agent, slots| end; `now`: without waiting
 //   bye       | both        | both        | leaves; `again`: say hello (anew)
+//   enrol     | agent       | access      | once: its key is to be allowed
+//   enrolled  | access      | agent       | done (cluster/join.h); else bye
 //
 // A lease is (trial, attempt). Life of a slot as its coordinator sees it:
 //
@@ -66,9 +68,9 @@ inline constexpr int kMaxSlots = 4096;  // of one agent
 namespace wire {
 
 struct Hello {
-  std::string study_id;
-  std::string node;   // shown to people
-  std::string agent;  // unique name of the agent's process
+  std::string study_id;  // "": whichever the coordinator runs
+  std::string node;      // shown to people
+  std::string agent;     // unique name of the agent's process
   int slots = 1;
   int threads = 1;  // of each slot
   int64_t pid = 0;
@@ -85,6 +87,12 @@ struct Welcome {
   int64_t grace_ns = 0;
   int64_t memory_mb = 0;  // cap of a slot; 0: none
   int warm_trials = 0;    // 0: by memory
+  // Where a node that does not share the coordinator's disk gets its files
+  // (lease_files.h); "": all nodes share it.
+  std::string files_endpoint;
+  std::string files_key;  // CURVE; "": none is needed
+  std::string probe;      // a file that holds `probe_word` where it is shared
+  std::string probe_word;
 };
 
 struct Heartbeat {};
@@ -92,6 +100,8 @@ struct Heartbeat {};
 struct SlotUp {
   int slot = 0;
   int64_t pid = 0;
+  std::string public_key;  // of the worker's process: it may reach other
+                           // servers of the study by itself; "": it may not
 };
 
 struct SlotDown {
@@ -114,6 +124,13 @@ struct Assign {
   int threads = 1;
   std::string checkpoint;
   std::string model_file;
+  // Of a trial that takes several slots (GangSeat); "": it has this one alone.
+  std::string gang;
+  int member = 0;
+  int members = 1;
+  std::string gang_endpoint;
+  std::string gang_key;
+  std::string gang_address;
 };
 
 struct Extend {
@@ -197,9 +214,18 @@ struct Bye {
   std::string why;
 };
 
-using Message =
-    std::variant<Hello, Welcome, Heartbeat, SlotUp, SlotDown, Assign, Extend,
-                 Pause, Cut, Kill, Report, Ack, Ended, Progress, Stop, Bye>;
+struct Enrol {
+  std::string secret;  // of the token
+  std::string node;
+};
+
+struct Enrolled {
+  std::string study_id;
+};
+
+using Message = std::variant<Hello, Welcome, Heartbeat, SlotUp, SlotDown,
+                             Assign, Extend, Pause, Cut, Kill, Report, Ack,
+                             Ended, Progress, Stop, Bye, Enrol, Enrolled>;
 
 }  // namespace wire
 

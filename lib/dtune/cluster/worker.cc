@@ -22,7 +22,8 @@ class Worker {
         socket_(context_, Socket::Kind::dealer),
         compute_(options, make_runner, [this] { wakeup_.notify(); }) {
     socket_.connect(options.endpoint);
-    outbox_.push_back(encode(wire::SlotUp{slot_, getpid()}));
+    outbox_.push_back(
+        encode(wire::SlotUp{slot_, getpid(), options.keys.public_key}));
   }
 
   void run(const std::atomic<int>& stop) {
@@ -110,7 +111,11 @@ int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
   // Orphans of commands come to us, not to init, so that we can end them.
   become_subreaper();
   try {
-    Worker worker(options, make_runner);
+    WorkerOptions own = options;
+    if (own.keys.secret_key.empty() && has_curve()) {
+      own.keys = generate_curve_keys();
+    }
+    Worker worker(own, make_runner);
     worker.run(stop);
     return kExitOk;
   } catch (const Error& e) {

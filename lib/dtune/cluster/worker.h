@@ -4,11 +4,13 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "dtune/base/clock.h"
+#include "dtune/comm/curve.h"
 #include "dtune/study/trial_runner.h"
 
 namespace dtune {
@@ -18,6 +20,11 @@ struct WorkerOptions {
   int slot = 0;
   int threads = 1;
   uint64_t warm_bytes = uint64_t{1} << 30;  // of paused sessions kept
+  // This process's own; made by run_worker where they are empty.
+  CurveKeys keys;
+  // Where files of a coordinator whose disk is another are kept; "":
+  // cache_directory().
+  std::filesystem::path cache;
   // config's reader, passed in: the study's resolved YAML travels once, an
   // assignment carries only the point.
   std::function<TrialRecipe(const std::string& yaml, const Point& point)>

@@ -1,0 +1,212 @@
+// Trials that take several slots: who sits where, who may leave.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "dtune/cluster/conductor.h"
+
+namespace dtune {
+namespace {
+
+bool is_server(const ParallelSpec& parallel, int member) {
+  return parallel.sync == SyncKind::ps && member >= parallel.ranks;
+}
+
+// Its process or machine failed, not what it trains.
+bool is_loss(Reason reason) {
+  return reason == Reason::killed || reason == Reason::crashed ||
+         reason == Reason::node_lost || reason == Reason::lease_lapsed ||
+         reason == Reason::straggling;
+}
+
+std::string how_it_ended(const wire::Ended& ended) {
+  if (ended.signal > 0) return fmt::format(" (signal {})", ended.signal);
+  if (ended.exit_code > 0) return fmt::format(" (code {})", ended.exit_code);
+  return "";
+}
+
+}  // namespace
+
+void Conductor::open_gang(const Trial& trial, TrialRun& run) {
+  run.members = static_cast<int>(run.seats.size());
+  run.evicted.clear();
+  run.gang.clear();
+  if (gangs_ == nullptr || run.members == 1) return;
+  run.gang = fmt::format("{}.{}", trial.id, trial.attempt);
+  // Members look for it themselves only where they have steps behind them.
+  if (trial.steps() == 0) {
+    std::error_code ignored;
+    std::filesystem::remove(checkpoint_of(trial.id), ignored);
+  }
+  GangOptions options;
+  options.gang = run.gang;
+  options.parallel = study_.recipe.parallel;
+  options.lease = study_.recipe.limits.lease;
+  for (const Seat& seat : run.seats) {
+    const FleetSlot& slot = fleet_.slots()[seat.slot];
+    options.nodes.push_back(fleet_.agent_of(slot).node);
+  }
+  gangs_->open(options);
+}
+
+void Conductor::close_gang(TrialRun& run) {
+  if (run.gang.empty()) return;
+  gangs_->close(run.gang, "the trial has left its slots");
+  run.gang.clear();
+}
+
+void Conductor::take_seat(const Trial& trial, const TrialRun& run,
+                          const Seat& seat, wire::Assign& assign) const {
+  if (run.gang.empty()) return;
+  assign.gang = run.gang;
+  assign.member = seat.member;
+  assign.members = run.members;
+  assign.resume_step = trial.steps();
+  const FleetAgent& agent = fleet_.agent_of(fleet_.slots()[seat.slot]);
+  if (agent.remote) {
+    assign.gang_endpoint = gangs_->remote_endpoint();
+    if (options_.gangs.security) {
+      assign.gang_key = options_.gangs.security->keys.public_key;
+    }
+  } else {
+    assign.gang_endpoint = gangs_->local_endpoint();
+    assign.gang_address = options_.gang_address;
+  }
+}
+
+// Whether the ranks that are left can do without one that has ended.
+bool Conductor::goes_on_without(const Trial& trial, const TrialRun& run,
+                                int member, const wire::Ended& ended) const {
+  if (run.gang.empty() || !run.leased()) return false;
+  if (trial.state != TrialState::running) return true;  // all are leaving
+  const ParallelSpec& parallel = study_.recipe.parallel;
+  if (ended.outcome == wire::Outcome::complete) {
+    return ended.metrics.empty();  // only the lead has tested the model
+  }
+  const bool elastic =
+      parallel.mode == ParallelMode::data && !is_server(parallel, member) &&
+      std::any_of(run.seats.begin(), run.seats.end(), [&](const Seat& seat) {
+        return !is_server(parallel, seat.member);
+      });
+  return elastic && ended.outcome == wire::Outcome::failed &&
+         is_loss(ended.reason);
+}
+
+void Conductor::seat_left(Trial& trial, int member, const LeaseOver& over) {
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  const wire::Ended& ended = over.ended;
+  gangs_->member_lost(run.gang, member, ended.detail);
+  if (trial.state != TrialState::running ||
+      ended.outcome == wire::Outcome::complete) {
+    return;
+  }
+  if (ended.reason == Reason::straggling) {
+    run.evicted.insert(member);
+    lone_slots_.insert(over.slot);
+  }
+  const FleetSlot& slot = fleet_.slots()[over.slot];
+  const std::string why =
+      fmt::format("rank {} on {}{}: {}; the other {} go on", member,
+                  fleet_.agent_of(slot).node, how_it_ended(ended), ended.detail,
+                  run.seats.size());
+  records_.change(trial, TrialState::running, ended.reason, why);
+  records_.notice(fmt::format("trial {}: {}", trial.id, why));
+}
+
+// A gang that has lost ranks takes new ones in where slots are free that no
+// other trial can use.
+void Conductor::fill_vacancies() {
+  if (gangs_ == nullptr || phase_ == Phase::done) return;
+  const ParallelSpec& parallel = study_.recipe.parallel;
+  if (parallel.mode != ParallelMode::data) return;
+  for (size_t slot = 0; slot < fleet_.slots().size(); ++slot) {
+    if (fleet_.slots()[slot].state != SlotState::idle) continue;
+    if (lone_slots_.contains(slot)) continue;
+    for (Trial& trial : study_.trials) {
+      TrialRun& run = runs_[size_t(trial.id) - 1];
+      if (run.gang.empty() || trial.state != TrialState::running) continue;
+      const FleetSlot& first = fleet_.slots()[run.seats[0].slot];
+      if (first.state != SlotState::busy || first.at_target) continue;
+      int vacant = -1;
+      for (int m = 0; m < run.members && vacant < 0; ++m) {
+        const bool taken =
+            run.evicted.contains(m) || is_server(parallel, m) ||
+            std::any_of(run.seats.begin(), run.seats.end(),
+                        [m](const Seat& s) { return s.member == m; });
+        if (!taken) vacant = m;
+      }
+      if (vacant < 0) continue;
+      const Seat seat{slot, vacant};
+      run.seats.push_back(seat);
+      fleet_.assign(slot, describe(trial, first.granted, seat));
+      records_.notice(
+          fmt::format("trial {}: rank {} is taken over by slot {} of {}",
+                      trial.id, vacant, fleet_.slots()[slot].number,
+                      fleet_.agent_of(fleet_.slots()[slot]).node));
+      break;
+    }
+  }
+}
+
+void Conductor::on_gang_events() {
+  if (gangs_ == nullptr) return;
+  for (const GangEvent& event : gangs_->take_events()) {
+    const std::string trial = event.gang.substr(0, event.gang.find('.'));
+    switch (event.kind) {
+      case GangEvent::Kind::late:
+      case GangEvent::Kind::balanced:
+      case GangEvent::Kind::lost:
+        break;  // in the table; a lost rank's end is told with its cause
+      default:
+        records_.notice(fmt::format("trial {}: {}", trial, event.text));
+    }
+  }
+}
+
+// A request that the cluster cannot fill would wait for ever.
+void Conductor::check_gang_size(MonoTime now) {
+  if (gangs_ == nullptr || phase_ == Phase::done || any_lease()) return;
+  if (now - search_began_ < options_.agent_timeout) return;
+  const auto& slots = fleet_.slots();
+  const auto usable = std::count_if(
+      slots.begin(), slots.end(),
+      [](const FleetSlot& s) { return s.state != SlotState::gone; });
+  const int wanted = gang_members(study_.recipe.parallel);
+  if (usable == 0 || usable >= wanted) return;
+  end(StudyState::failed,
+      fmt::format("a trial takes {} slots (parallel), but the nodes that have "
+                  "joined bring {} (fewer ranks, more nodes, or "
+                  "resources.slots to run several on a core)",
+                  wanted, usable));
+}
+
+void Conductor::show_gangs(ClusterStatus& status) const {
+  if (gangs_ == nullptr) return;
+  for (const Trial& trial : study_.trials) {
+    const TrialRun& run = runs_[size_t(trial.id) - 1];
+    if (run.gang.empty()) continue;
+    const GangStatus gang = gangs_->status(run.gang);
+    for (const Seat& seat : run.seats) {
+      const FleetSlot& slot = fleet_.slots()[seat.slot];
+      const std::string& node = fleet_.agent_of(slot).node;
+      const auto shown = std::find_if(
+          status.slots.begin(), status.slots.end(), [&](const SlotStatus& s) {
+            return s.slot == slot.number && s.node == node;
+          });
+      if (shown == status.slots.end()) continue;
+      shown->member = seat.member;
+      if (static_cast<size_t>(seat.member) >= gang.members.size()) continue;
+      const MemberStatus& member = gang.members[size_t(seat.member)];
+      shown->present = member.present;
+      shown->share = member.share;
+      shown->wait_share = member.wait_share;
+      shown->late = member.late;
+      const auto staleness = member.gauges.find("staleness");
+      if (staleness != member.gauges.end()) {
+        shown->staleness = staleness->second;
+      }
+    }
+  }
+}
+
+}  // namespace dtune

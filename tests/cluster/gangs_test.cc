@@ -1,0 +1,163 @@
+// Trials that take several slots, and copies of stragglers: real processes,
+// real sockets, a real database.
+#include <chrono>
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "cluster/local_study.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/file.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+Recipe gang_recipe(int trials, int ranks) {
+  Recipe recipe = toy::recipe(trials);
+  recipe.parallel.mode = ParallelMode::data;
+  recipe.parallel.ranks = ranks;
+  recipe.final_training.enabled = false;
+  recipe.limits.lease = std::chrono::seconds(20);
+  return recipe;
+}
+
+struct GangStudy {
+  GangStudy(const std::string& name, int slots, const Recipe& recipe,
+            const Point& point)
+      : id(toy::unique(name)),
+        local(folder.path(), id, slots, recipe, {point}) {
+    local.options.gangs.local = local.sockets.endpoint("gangs");
+  }
+
+  // Runs `act` when the first report of trial 1 comes.
+  void at_first_report(std::function<void()> act) {
+    local.sink.at_report = [act = std::move(act), done = false](
+                               const Study&, const Trial& trial,
+                               const StepReport&) mutable {
+      if (done || trial.id != 1) return;
+      done = true;
+      act();
+    };
+  }
+
+  void check_whole(size_t trials) {
+    const auto stored = local.store->load_trials();
+    REQUIRE(stored.size() == trials);
+    for (const Trial& trial : stored) {
+      CHECK(trial.state == TrialState::complete);
+      CHECK(trial.steps() == 5);
+    }
+    CHECK(toy::leftovers(id).empty());
+  }
+
+  const TemporaryDirectory folder;
+  const std::string id;
+  toy::LocalStudy local;
+};
+
+}  // namespace
+
+TEST_CASE("trials of two ranks run two at a time on four slots") {
+  GangStudy study("gangs", 4, gang_recipe(4, 2), toy::point(0.5, "learn", 8));
+  size_t most = 0;
+  study.local.sink.at_tick = [&](const Study&, const ClusterStatus& status) {
+    std::set<std::pair<TrialId, int>> ranks;
+    for (const SlotStatus& slot : status.slots) {
+      if (slot.trial != 0) ranks.insert({slot.trial, slot.member});
+    }
+    most = std::max(most, ranks.size());
+  };
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(4);
+  CHECK(most == 4);
+}
+
+TEST_CASE("a gang gets all its slots or none") {
+  GangStudy study("gang-of-3", 4, gang_recipe(2, 3),
+                  toy::point(0.5, "learn", 8));
+  study.local.sink.at_tick = [&](const Study&, const ClusterStatus& status) {
+    std::set<TrialId> trials;
+    for (const SlotStatus& slot : status.slots) {
+      if (slot.trial != 0) trials.insert(slot.trial);
+    }
+    CHECK(trials.size() <= 1);
+  };
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(2);
+}
+
+TEST_CASE("a gang that no cluster can seat is refused, not queued") {
+  GangStudy study("gang-of-9", 2, gang_recipe(1, 9),
+                  toy::point(0.5, "learn", 8));
+  study.local.options.agent_timeout = std::chrono::seconds(2);
+  const StudyOutcome outcome = study.local.run();
+  CHECK(outcome.state == StudyState::failed);
+  CHECK(outcome.why.find("takes 9 slots") != std::string::npos);
+}
+
+TEST_CASE("a gang goes on without a rank that is killed and takes it back") {
+  GangStudy study("kill-rank", 3, gang_recipe(1, 3),
+                  toy::point(0.5, "learn", 60));
+  study.at_first_report([&] { kill(toy::worker_of(study.id, 1), SIGKILL); });
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(1);
+  CHECK(study.local.study.trial(1).attempt == 1);
+  CHECK(study.local.study.trial(1).failures == 0);
+  CHECK(study.local.sink.notices.find("rank 1 on here (signal 9)") !=
+        std::string::npos);
+}
+
+TEST_CASE("a gang of which all ranks die starts again from its checkpoint") {
+  GangStudy study("kill-all", 2, gang_recipe(1, 2),
+                  toy::point(0.5, "learn", 40));
+  study.at_first_report([&] {
+    for (const int slot : {0, 1}) {
+      kill(toy::worker_of(study.id, slot), SIGKILL);
+    }
+  });
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(1);
+  CHECK(study.local.study.trial(1).attempt == 2);
+}
+
+TEST_CASE("a pipeline that loses a stage starts again from its checkpoint") {
+  Recipe recipe = gang_recipe(1, 2);
+  recipe.parallel.mode = ParallelMode::model;
+  GangStudy study("kill-stage", 2, recipe, toy::point(0.5, "learn", 40));
+  study.at_first_report([&] { kill(toy::worker_of(study.id, 1), SIGKILL); });
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(1);
+  CHECK(study.local.study.trial(1).attempt == 2);
+}
+
+TEST_CASE("the final training of a gang is tested once") {
+  Recipe recipe = gang_recipe(1, 2);
+  recipe.final_training.enabled = true;
+  GangStudy study("gang-final", 2, recipe, toy::point(0.5, "learn", 4));
+  study.local.options.model_file = study.folder.path() / "model";
+  const StudyOutcome outcome = study.local.run();
+  CHECK(outcome.state == StudyState::finished);
+  CHECK(outcome.final_metrics.at("test_accuracy") == 0.25);
+  CHECK(read_file(study.local.options.model_file) == "gang");
+}
+
+TEST_CASE("a trial that straggles is copied and the first to finish wins") {
+  Recipe recipe = toy::recipe(1);
+  recipe.final_training.enabled = false;
+  recipe.limits.lease = std::chrono::seconds(60);
+  GangStudy study("copy", 2, recipe, toy::point(0.5, "learn", 20));
+  study.at_first_report([&] {
+    kill(toy::worker_of(study.id, study.local.study.trial(1).slot), SIGSTOP);
+  });
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(1);
+  const Trial& trial = study.local.study.trial(1);
+  CHECK(trial.attempt == 2);
+  CHECK(trial.failures == 0);
+  CHECK(study.local.sink.notices.find("straggling: step ") !=
+        std::string::npos);
+  CHECK(study.local.sink.notices.find("superseded: the copy on here 1") !=
+        std::string::npos);
+}
