@@ -1,6 +1,7 @@
 #include "dtune/train/gang_link.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -81,7 +82,7 @@ gang::Order GangLink::wait_for(int64_t round, const std::atomic<bool>& stop) {
   while (true) {
     gang::Order order = wait(stop);
     const auto* go = std::get_if<gang::Go>(&order);
-    if (go == nullptr || go->round == round) return order;
+    if (go == nullptr || go->round == round || go->last) return order;
   }
 }
 
@@ -113,7 +114,7 @@ int GangLink::rank_of(int member) const { return place_of(member, members_); }
 Collective& GangLink::group(const std::vector<int>& participants,
                             Duration patience, int device) {
   if (participants == members_ && device < 0) return everybody();
-  std::unique_ptr<Collective>& group = groups_[participants];
+  std::unique_ptr<Collective>& group = groups_[{participants, device}];
   if (group == nullptr) {
     for (const int member : participants) rank_of(member);
     group = make_group(participants, patience, device, nullptr);

@@ -6,7 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "dtune/comm/collective.h"
@@ -37,7 +37,8 @@ class GangLink {
 
   // The next order; as GangClient::wait.
   gang::Order wait(const std::atomic<bool>& stop);
-  // The answer to ready(round): its go, or an order that makes it void.
+  // The answer to ready(round): its go, or an order that makes it void. A go
+  // that is `last` may be another round's: the step ended without this member.
   gang::Order wait_for(int64_t round, const std::atomic<bool>& stop);
   // Whether an order waits already. Asked for while no answer is due, it means
   // that what is under way is void.
@@ -73,7 +74,9 @@ class GangLink {
   int incarnation_ = -1;
   std::vector<int> members_;  // ascending
   std::unique_ptr<Collective> everybody_;
-  std::map<std::vector<int>, std::unique_ptr<Collective>> groups_;
+  // By participants and device.
+  std::map<std::pair<std::vector<int>, int>, std::unique_ptr<Collective>>
+      groups_;
 };
 
 }  // namespace dtune

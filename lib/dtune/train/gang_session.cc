@@ -208,7 +208,7 @@ const gang::Work* GangSession::accept(const gang::Order& order,
   }
   if (const auto* late = std::get_if<gang::CatchUp>(&order)) {
     round_ = late->round;
-    receive(late->source, late->patience);
+    if (late->source >= 0) receive(late->source, late->patience);
     return &late->work;
   }
   const auto& regroup = std::get<gang::Regroup>(order);
@@ -315,7 +315,7 @@ gang::Order GangSession::evaluate(const gang::Work& work,
   client().set_phase("waiting for others to evaluate", work.round);
   gang::Order order = link_.wait_for(work.round, stop);
   const auto* go = std::get_if<gang::Go>(&order);
-  if (go != nullptr && answers_ && !go->participants.empty()) {
+  if (go != nullptr && !go->last && answers_ && !go->participants.empty()) {
     std::vector<int> ranks;
     for (const int one : go->participants) ranks.push_back(link_.rank_of(one));
     answers_->gather(link_.everybody(), ranks, ranks.front(), work.spans,
@@ -331,7 +331,7 @@ gang::Order GangSession::commit(const gang::Work& work,
   gang::Ready ready;
   ready.round = work.round;
   ready.updates = state().updates;
-  if (member() == lead_) {
+  if (!work.spans.empty()) {  // the lead's
     StepReport report;
     report.step = step();
     report.metrics = ready.metrics = lead_metrics();

@@ -68,9 +68,10 @@ class GangSession : public TrialSession {
   virtual void joined(const gang::Regroup& order);
   // One round of training. To do: the work; client().ready(...) with the sums
   // over its samples and `times` of the round before; link().wait_for(round).
-  // If that is a go, what it says (reduce, update); then the order is returned.
-  // A go that is returned counts: its totals are added to the step's. Throws
-  // Error(comm) where a peer failed: nothing of the round may count then.
+  // If that is a go that is not `last`, what it says (reduce, update); then the
+  // order is returned. A go that is returned counts: its totals are added to
+  // the step's. Throws Error(comm) where a peer failed: nothing of the round
+  // may count then.
   virtual gang::Order train(const gang::Work& work,
                             const std::atomic<bool>& stop) = 0;
   // The step's training is over; `who` are in here together, after the last
