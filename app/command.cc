@@ -30,12 +30,15 @@ const std::vector<Command>& commands() {
        declare_surrogate},
       {"speeds", "Use", "Train or judge what predicts ranks' speeds",
        declare_speeds},
+      {"bench", "Use", "Measure what ranks and nodes talk over",
+       declare_bench},
       {"doctor", "Use", "Check this machine, with a remedy for each problem",
        declare_doctor},
       {"completion", "Use", "Print a completion script for a shell",
        declare_completion},
       {"agent", "", "Serve a study with this machine's slots", declare_agent},
       {"worker", "", "Train trials in one slot", declare_worker},
+      {"rank", "", "Train as one rank of a benchmark", declare_rank},
   };
   return all;
 }

@@ -43,9 +43,11 @@ Action declare_record(Arguments& arguments);
 Action declare_simulate(Arguments& arguments);
 Action declare_surrogate(Arguments& arguments);
 Action declare_speeds(Arguments& arguments);
+Action declare_bench(Arguments& arguments);
 Action declare_doctor(Arguments& arguments);
 Action declare_completion(Arguments& arguments);
 Action declare_agent(Arguments& arguments);
 Action declare_worker(Arguments& arguments);
+Action declare_rank(Arguments& arguments);
 
 }  // namespace dtune

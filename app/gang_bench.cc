@@ -1,0 +1,253 @@
+#include "app/gang_bench.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "app/machine.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+#include "dtune/base/random.h"
+#include "dtune/cluster/process.h"
+
+namespace dtune {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kGang = "bench.1";
+constexpr Duration kTurn = milliseconds(20);  // of a slowed rank
+constexpr Duration kGlance = milliseconds(5);
+
+// Slows, stops and kills ranks from a thread of its own.
+class Disturber {
+ public:
+  Disturber(const Disturbance& what, pid_t pid, uint64_t seed)
+      : what_(what), pid_(pid), rng_(seed), thread_([this] { run(); }) {}
+  ~Disturber() {
+    end_ = true;
+    thread_.join();
+    kill(pid_, SIGCONT);
+  }
+  Disturber(const Disturber&) = delete;
+  Disturber& operator=(const Disturber&) = delete;
+
+ private:
+  void run() {
+    switch (what_.kind) {
+      case Disturbance::Kind::slow:
+        return slow_down();
+      case Disturbance::Kind::spike:
+        return spike();
+      case Disturbance::Kind::kill:
+        if (sleep(from_seconds(what_.seconds))) kill(pid_, SIGKILL);
+    }
+  }
+
+  void slow_down() {
+    const auto awake = from_seconds(to_seconds(kTurn) / what_.factor);
+    while (true) {
+      kill(pid_, SIGCONT);
+      if (!sleep(awake)) return;
+      kill(pid_, SIGSTOP);
+      if (!sleep(kTurn - awake)) return;
+    }
+  }
+
+  void spike() {
+    while (sleep(from_seconds(2 * what_.every * rng_.uniform()))) {
+      kill(pid_, SIGSTOP);
+      const bool more = sleep(from_seconds(what_.seconds));
+      kill(pid_, SIGCONT);
+      if (!more) return;
+    }
+  }
+
+  // False: the end has come.
+  bool sleep(Duration duration) const {
+    const MonoTime until = system_clock().now() + duration;
+    while (!end_) {
+      const MonoTime now = system_clock().now();
+      if (now >= until) return true;
+      std::this_thread::sleep_for(std::min<Duration>(until - now, kTurn));
+    }
+    return false;
+  }
+
+  const Disturbance what_;
+  const pid_t pid_;
+  Rng rng_;
+  std::atomic<bool> end_{false};
+  std::thread thread_;
+};
+
+// Steps of a status that were there before `before`.
+MemberStatus since(MemberStatus now, const MemberStatus& before) {
+  now.late -= before.late;
+  now.times.samples -= before.times.samples;
+  now.times.data -= before.times.data;
+  now.times.forward -= before.times.forward;
+  now.times.backward -= before.times.backward;
+  now.times.exposed -= before.times.exposed;
+  now.times.waiting -= before.times.waiting;
+  now.times.update -= before.times.update;
+  now.times.other -= before.times.other;
+  return now;
+}
+
+class Bench {
+ public:
+  explicit Bench(const GangCase& gang)
+      : gang_(gang), server_({.local = sockets_.endpoint("gangs")}, nullptr) {
+    write_file_atomic(folder_.path() / "recipe.yaml",
+                      gang.recipe.resolved_yaml(), false);
+    const ParallelSpec& parallel = gang.recipe.recipe().parallel;
+    if (parallel.mode != ParallelMode::none) {
+      members_ = gang_members(parallel);
+    }
+    if (!gang.trace.empty()) server_.trace_to(gang.trace);
+    GangOptions options;
+    options.gang = kGang;
+    options.parallel = parallel;
+    options.nodes.assign(size_t(members_), "here");
+    if (members_ > 1) server_.open(options);
+    for (int i = 0; i < members_; ++i) start(i);
+  }
+
+  GangRun run() {
+    const MonoTime deadline = system_clock().now() + gang_.patience;
+    const auto wanted = static_cast<size_t>(gang_.warmup + gang_.steps);
+    while (run_.steps.size() < wanted) {
+      if (!listen()) give_up("all ranks have ended");
+      if (system_clock().now() > deadline) give_up("it took too long");
+      std::this_thread::sleep_for(kGlance);
+    }
+    run_.seconds = to_seconds(system_clock().now() - began_);
+    disturbers_.clear();
+    const GangStatus after = server_.status(kGang);
+    for (size_t i = 0; i < after.members.size(); ++i) {
+      run_.members.push_back(i < before_.members.size()
+                                 ? since(after.members[i], before_.members[i])
+                                 : after.members[i]);
+    }
+    run_.events = server_.take_events();
+    if (members_ > 1) server_.close(kGang, "the benchmark is over");
+    return std::move(run_);
+  }
+
+ private:
+  void start(int member) {
+    SpawnOptions spawn;
+    spawn.argv = {own_program(), "rank",
+                  "--recipe",    (folder_.path() / "recipe.yaml").string(),
+                  "--data",      gang_.prepared_data.string(),
+                  "--steps",     std::to_string(gang_.warmup + gang_.steps),
+                  "--threads",   std::to_string(gang_.threads),
+                  "--seed",      std::to_string(gang_.seed)};
+    if (members_ > 1) {
+      spawn.argv.insert(
+          spawn.argv.end(),
+          {"--connect", server_.local_endpoint(), "--gang", kGang, "--member",
+           std::to_string(member), "--members", std::to_string(members_)});
+    }
+    ranks_.push_back(std::make_unique<Child>(spawn));
+    words_.resize(ranks_.size());
+  }
+
+  // What the ranks say; the first that has done a step speaks for all. False:
+  // none is left.
+  bool listen() {
+    bool any = false;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      const bool ended = ranks_[i]->status().has_value();
+      ranks_[i]->read_out(words_[i].out);
+      ranks_[i]->read_err(words_[i].err);
+      size_t end = 0;
+      while ((end = words_[i].out.find('\n')) != std::string::npos) {
+        heard(words_[i].out.substr(0, end));
+        words_[i].out.erase(0, end + 1);
+      }
+      any = any || !ended;
+      if (ended && members_ > 1 && !words_[i].ended) {
+        server_.member_lost(kGang, static_cast<int>(i),
+                            describe(*ranks_[i]->status()));
+      }
+      words_[i].ended = ended;
+    }
+    return any;
+  }
+
+  void heard(const std::string& line) {
+    const auto said = nlohmann::json::parse(line, nullptr, false);
+    if (!said.is_object() || !said.contains("step")) return;
+    if (said["step"].get<size_t>() != run_.steps.size() + 1) return;
+    GangRun::Step step;
+    step.seconds = said["seconds"].get<double>();
+    for (const auto& [name, value] : said["metrics"].items()) {
+      if (value.is_number()) step.metrics[name] = value.get<double>();
+    }
+    run_.steps.push_back(std::move(step));
+    if (run_.steps.size() == static_cast<size_t>(gang_.warmup)) begin();
+  }
+
+  void begin() {
+    before_ = server_.status(kGang);
+    server_.take_events();
+    began_ = system_clock().now();
+    for (const Disturbance& what : gang_.disturbances) {
+      if (what.member < 0 || what.member >= members_) continue;
+      disturbers_.push_back(std::make_unique<Disturber>(
+          what, ranks_[size_t(what.member)]->pid(), gang_.seed));
+    }
+  }
+
+  [[noreturn]] void give_up(const std::string& why) {
+    std::string text = why;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      std::string last = words_[i].err;
+      while (last.ends_with('\n')) last.pop_back();
+      const size_t line = last.rfind('\n');
+      if (line != std::string::npos) last.erase(0, line + 1);
+      const auto status = ranks_[i]->status();
+      text += fmt::format("; rank {}: {}", i,
+                          status ? describe(*status) : "running");
+      if (!last.empty()) text += ", " + last;
+    }
+    throw Error(ErrorKind::study, "benchmark: " + text);
+  }
+
+  struct Words {
+    std::string out;
+    std::string err;
+    bool ended = false;
+  };
+
+  const GangCase& gang_;
+  const TemporaryDirectory folder_;
+  const SocketDirectory sockets_;
+  GangServer server_;
+  int members_ = 1;
+  std::vector<std::unique_ptr<Child>> ranks_;
+  std::vector<Words> words_;
+  std::vector<std::unique_ptr<Disturber>> disturbers_;
+  GangStatus before_;
+  MonoTime began_ = system_clock().now();
+  GangRun run_;
+};
+
+}  // namespace
+
+GangRun run_gang(const GangCase& gang) {
+  Bench bench(gang);
+  return bench.run();
+}
+
+}  // namespace dtune

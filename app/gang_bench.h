@@ -1,0 +1,62 @@
+// Runs one gang on this machine, without a study: for `dtune bench train` and
+// for benchmarks of what stragglers cost.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dtune/base/clock.h"
+#include "dtune/config/recipe_file.h"
+#include "dtune/gang/server.h"
+
+namespace dtune {
+
+// What is done to a rank while it trains.
+struct Disturbance {
+  enum class Kind {
+    slow,   // runs 1 / `factor` of the time, in turns of some milliseconds
+    spike,  // is stopped for `seconds`, every `every` seconds on average
+    kill,   // is killed after `seconds` of the measured steps
+  };
+  Kind kind = Kind::slow;
+  int member = 0;
+  double factor = 1;
+  double seconds = 0;
+  double every = 0;
+};
+
+// Reads "2:4" (slow: rank 2, four times), "1:5:0.5" (spike: rank 1, every 5 s,
+// for half a second), "3:2" (kill: rank 3 after 2 s). Throws Error(config).
+Disturbance parse_disturbance(Disturbance::Kind kind, const std::string& text);
+
+struct GangCase {
+  RecipeFile recipe;  // its `parallel` says the gang; mode none: one process
+  std::filesystem::path prepared_data;
+  int warmup = 1;   // fidelity steps that do not count
+  int steps = 1;    // that do
+  int threads = 1;  // of a rank
+  uint64_t seed = 0;
+  std::vector<Disturbance> disturbances;  // during the steps that count
+  std::filesystem::path trace;            // "": none
+  Duration patience = std::chrono::minutes(10);
+};
+
+struct GangRun {
+  struct Step {
+    double seconds = 0;
+    std::map<std::string, double> metrics;
+  };
+  std::vector<Step> steps;  // warm-up included
+  double seconds = 0;       // of those that count, by this process's clock
+  // Over the steps that count; empty where there was one process.
+  std::vector<MemberStatus> members;
+  std::vector<GangEvent> events;
+};
+
+// Blocks. Throws Error(study) with what a rank said where all of them ended
+// before the last step, or none of them got there in time.
+GangRun run_gang(const GangCase& gang);
+
+}  // namespace dtune
