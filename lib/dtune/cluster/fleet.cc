@@ -221,6 +221,13 @@ void Fleet::on_message(size_t index, const wire::Message& message,
     on_slot_down(slot, *down, events);
   } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
     slots_[slot].progress = *progress;
+    // Files that travel take what they take; if nothing moves, the worker says
+    // so itself.
+    if (progress->phase == "fetching" || progress->phase == "sending") {
+      slots_[slot].last_report = agent.heard;
+      slots_[slot].deadline =
+          std::max(slots_[slot].deadline, agent.heard + lease_);
+    }
   } else if (const auto* report = std::get_if<wire::Report>(&message)) {
     on_report(slot, *report, events);
   } else if (const auto* ended = std::get_if<wire::Ended>(&message)) {

@@ -199,7 +199,9 @@ struct Progress {
   int slot = 0;
   TrialId trial = 0;  // 0: idle
   Attempt attempt = 0;
-  std::string phase;    // "starting", "training", "waiting", "idle"
+  // "starting", "fetching" (files), "training", "sending" (files), "testing",
+  // "waiting", "idle"
+  std::string phase;
   double fraction = 0;  // of the step in flight, 0..1
   double samples_per_second = 0;
   uint64_t resident_bytes = 0;
