@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "dtune/gang/speed_lstm.h"
+
 namespace dtune {
 namespace {
 
@@ -41,6 +43,7 @@ std::unique_ptr<SpeedPredictor> make_speed_predictor(PredictorKind kind) {
     case PredictorKind::last:
       return std::make_unique<LastSpeed>();
     case PredictorKind::lstm:
+      return make_lstm_predictor(shipped_speed_lstm());
     case PredictorKind::ema:
       break;
   }

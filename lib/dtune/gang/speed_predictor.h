@@ -22,14 +22,16 @@ class SpeedPredictor {
 // Whether `value` can be one: finite and > 0.
 bool is_speed(double value);
 
-// Weight of the newest logarithm in PredictorKind::ema; best of a scan over
-// mixed traces (`dtune speeds train` prints it).
-inline constexpr double kEmaWeight = 0.5;
+// Weight of the newest logarithm in PredictorKind::ema: 0.5 loses more at jumps
+// than it gains on noise (`dtune speeds eval`), 1 would be the last value.
+inline constexpr double kEmaWeight = 0.7;
 
-// last: the last observation. ema: exponential moving average. lstm: a small
-// LSTM over the recent logarithms of the speed, trained offline on traces
-// (`dtune speeds train`); its weights ship. Chen et al. 2020 (SoCC, LB-BSP) use
-// a recurrent network (NARX) in the same place.
+// last: the last observation. ema: exponential moving average of the logarithm.
+// lstm: a small LSTM that mixes and corrects simple predictions, trained
+// offline on traces (`dtune speeds train`); its weights ship (speed_lstm.h). It
+// leans to the low side where it is unsure, because all wait for a rank that
+// got too much. Chen et al. 2020 (SoCC, LB-BSP) use a recurrent network (NARX)
+// in the same place.
 std::unique_ptr<SpeedPredictor> make_speed_predictor(PredictorKind kind);
 
 }  // namespace dtune

@@ -1,0 +1,226 @@
+// dtune speeds: make the weights of the speed predictor, or judge predictors.
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "app/command.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/base/suggest.h"
+#include "dtune/gang/speed_judge.h"
+#include "dtune/gang/speed_trainer.h"
+
+namespace dtune {
+namespace {
+
+constexpr uint64_t kMostSamples = 100'000'000;
+
+struct SpeedsOptions {
+  std::string action;
+  std::string output;
+  std::string weights;
+  std::vector<std::string> traces;
+  std::optional<uint64_t> samples;
+  std::optional<uint64_t> gangs;
+  std::optional<uint64_t> ranks;
+  std::optional<uint64_t> seed;
+  bool json = false;
+};
+
+[[noreturn]] void fail(const std::string& text) {
+  throw Error(ErrorKind::config,
+              "dtune speeds " + text + " (see dtune speeds --help)");
+}
+
+uint64_t within(const std::string& name, std::optional<uint64_t> value,
+                uint64_t otherwise, uint64_t least, uint64_t most) {
+  const uint64_t number = value.value_or(otherwise);
+  if (number < least || number > most) {
+    fail(fmt::format("{} must be from {} to {}", name, least, most));
+  }
+  return number;
+}
+
+std::vector<std::vector<double>> read_traces(const SpeedsOptions& options) {
+  std::vector<std::vector<double>> traces;
+  for (const std::string& path : options.traces) {
+    traces.push_back(read_speed_trace(path));
+  }
+  return traces;
+}
+
+std::string provenance(const SpeedsOptions& options,
+                       const SpeedTrainOptions& train) {
+  std::string text = "dtune speeds train";
+  for (const std::string& path : options.traces) {
+    text += " --traces " + std::filesystem::path(path).filename().string();
+  }
+  return text +
+         fmt::format(" --samples {} --seed {}", train.samples, train.seed);
+}
+
+int train_speeds(const Console& console, const SpeedsOptions& options) {
+  if (options.output.empty()) fail("train: needs --output FILE");
+  SpeedTrainOptions train;
+  train.samples = static_cast<int64_t>(
+      within("train: --samples", options.samples,
+             static_cast<uint64_t>(train.samples), 1, kMostSamples));
+  train.seed = options.seed.value_or(train.seed);
+  train.recorded = read_traces(options);
+  train.progress = [&](const SpeedTrainProgress& p) {
+    console.notice(
+        fmt::format("{:>8}/{} traces  loss {:.4f}, of other traces {:.4f}",
+                    p.samples, p.of, p.loss, p.validation));
+  };
+  const SpeedLstm network = train_speed_lstm(train);
+  network.save(options.output, provenance(options, train));
+  console.notice(
+      fmt::format("wrote {}: {} traces", options.output, train.samples));
+  return kExitOk;
+}
+
+double efficiency_of(const std::vector<SpeedJudgement>& rows,
+                     const std::string& slowness, const std::string& name) {
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const SpeedJudgement& row) {
+        return row.slowness == slowness && row.predictor == name;
+      });
+  return found == rows.end() ? 0 : found->efficiency;
+}
+
+// Kinds of slowness on which `name` is not the best.
+std::vector<std::string> beaten_on(const std::vector<SpeedJudgement>& rows,
+                                   const std::string& name) {
+  std::vector<std::string> kinds;
+  for (const SpeedJudgement& row : rows) {
+    const bool better =
+        row.efficiency > efficiency_of(rows, row.slowness, name);
+    if (!better || row.slowness == "all") continue;
+    const std::string text =
+        fmt::format("{} ({} is better)", row.slowness, row.predictor);
+    kinds.push_back(text);
+  }
+  return kinds;
+}
+
+// What follows from the rows, in one line.
+std::string verdict_of(const std::vector<SpeedJudgement>& rows) {
+  const std::string standard = to_string(ParallelSpec().predictor);
+  const std::string best = best_predictor(rows);
+  std::string text = fmt::format(
+      "best of all: {} ({:.4f}; even {:.4f}, last {:.4f}, ema "
+      "{:.4f}, lstm {:.4f})",
+      best, efficiency_of(rows, "all", best),
+      efficiency_of(rows, "all", "even"), efficiency_of(rows, "all", "last"),
+      efficiency_of(rows, "all", "ema"), efficiency_of(rows, "all", "lstm"));
+  text += best == standard
+              ? ", which is the default"
+              : fmt::format("; the default, {}, does not win", standard);
+  const std::vector<std::string> beaten = beaten_on(rows, best);
+  if (!beaten.empty()) {
+    text += fmt::format("; but not on {}", fmt::join(beaten, ", "));
+  }
+  return text;
+}
+
+std::string table_of(const std::vector<SpeedJudgement>& rows) {
+  std::string text = fmt::format("{:<12}{:<12}{:>10}{:>14}\n", "slowness",
+                                 "predictor", "error", "of the ideal");
+  for (const SpeedJudgement& row : rows) {
+    const bool even = row.predictor == "even";
+    text += fmt::format("{:<12}{:<12}{:>10}{:>14.4f}\n",
+                        even ? row.slowness : "", row.predictor,
+                        even ? "" : fmt::format("{:.4f}", row.log_error),
+                        row.efficiency);
+  }
+  return text +
+         "error: mean |log predicted - log true speed| of slowed ranks. Of the "
+         "ideal:\nthroughput over that with the next speeds known; even: "
+         "shares never change.\n" +
+         verdict_of(rows) + "\n";
+}
+
+std::string json_of(const std::vector<SpeedJudgement>& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const SpeedJudgement& row : rows) {
+    list.push_back({{"slowness", row.slowness},
+                    {"predictor", row.predictor},
+                    {"log_error", row.log_error},
+                    {"efficiency", row.efficiency}});
+  }
+  nlohmann::ordered_json document;
+  document["rows"] = std::move(list);
+  document["best"] = best_predictor(rows);
+  document["default"] = to_string(ParallelSpec().predictor);
+  return document.dump(2) + "\n";
+}
+
+int eval_speeds(const Console& console, const SpeedsOptions& options) {
+  const SpeedLstm network = options.weights.empty()
+                                ? shipped_speed_lstm()
+                                : SpeedLstm::load(options.weights);
+  SpeedJudgeOptions judged;
+  judged.gangs =
+      static_cast<int>(within("eval: --gangs", options.gangs,
+                              static_cast<uint64_t>(judged.gangs), 1, 100'000));
+  judged.ranks =
+      static_cast<int>(within("eval: --ranks", options.ranks,
+                              static_cast<uint64_t>(judged.ranks), 2, 64));
+  judged.seed = options.seed.value_or(judged.seed);
+  const std::vector<SpeedJudgement> rows =
+      judge_speeds(network, read_traces(options), judged);
+  console.print(console.json ? json_of(rows) : table_of(rows));
+  return kExitOk;
+}
+
+int run_speeds(const Console& console, const SpeedsOptions& options) {
+  static const std::vector<std::string> kActions = {"train", "eval"};
+  if (options.action == "train") return train_speeds(console, options);
+  if (options.action == "eval") return eval_speeds(console, options);
+  fail(fmt::format("cannot '{}'{}", options.action,
+                   did_you_mean(options.action, kActions)));
+}
+
+}  // namespace
+
+Action declare_speeds(Arguments& arguments) {
+  auto options = std::make_shared<SpeedsOptions>();
+  SpeedsOptions& o = *options;
+  arguments.describe(
+      "Makes the weights of the network that predicts how fast a rank will be "
+      "in its next round, from synthetic traces of slowness and, if given, "
+      "recorded ones (train); or says how well that network, a moving average "
+      "and the last value predict, and what it costs a gang of ranks whose "
+      "shares of a batch follow the predictions (eval). The same seed makes "
+      "the same weights.");
+  arguments.positional("ACTION", o.action, "train or eval.", Complete::words,
+                       true, {"train", "eval"});
+  arguments.option("--output", o.output, "FILE",
+                   "train: write the weights here (safetensors).",
+                   Complete::file);
+  arguments.option("--samples", o.samples, "N",
+                   "train: on so many traces (default: 24000, a minute).");
+  arguments.option("--traces", o.traces, "FILE",
+                   "A recorded trace, one speed a line; may be repeated. train "
+                   "learns from them, too; eval judges on them, too.");
+  arguments.option("--weights", o.weights, "FILE",
+                   "eval: these (default: the shipped ones).", Complete::model);
+  arguments.option("--gangs", o.gangs, "N",
+                   "eval: so many for each kind of slowness (default: 40).");
+  arguments.option("--ranks", o.ranks, "N", "eval: of a gang (default: 4).");
+  arguments.option("--seed", o.seed, "N", "Default: train 1, eval 1000.");
+  arguments.flag("--json", o.json, "eval: the table as JSON.");
+  arguments.example("dtune speeds eval",
+                    "how well the shipped weights predict");
+  arguments.example(
+      "dtune speeds train --output speeds.safetensors --traces node7.csv",
+      "learn from recorded speeds as well");
+  return [options](const Console& console) {
+    return run_speeds(console, *options);
+  };
+}
+
+}  // namespace dtune
