@@ -1,0 +1,60 @@
+// What both kinds of parameter servers do with their sockets.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "dtune/comm/listener.h"
+#include "dtune/comm/ps_protocol.h"
+#include "dtune/train/ps_shard.h"
+
+namespace dtune {
+
+struct PsParcel {
+  std::string peer;
+  Frames frames;  // that the message's piece is in
+  ps::Message message;
+};
+
+// A server's router and who is who behind it. Not thread-safe.
+class PsPost {
+ public:
+  PsPost(const SocketContext& context, ListenOptions listen);
+
+  std::string endpoint() const;
+  void add_to(PollSet& polls) const { listener_.add_to(polls); }
+  // The next message that can be read; others are dropped.
+  std::optional<PsParcel> receive();
+
+  // False where the peer is gone.
+  bool send(const std::string& peer, const ps::Message& message);
+  // Values in pieces.
+  void send_values(const std::string& peer, ps::Piece head,
+                   std::span<const float> values,
+                   std::span<const ps::Range> pieces);
+
+  // Workers by member. A new peer of a member replaces the one before.
+  void know(int member, const std::string& peer);
+  int member_of(const std::string& peer) const;  // -1: none
+  const std::string& peer_of(int member) const { return peers_.at(member); }
+  bool tell(int member, const ps::Message& message);
+  void tell_all(const ps::Message& message);
+  // The weights, to a worker that was ordered to have them.
+  void serve(const PsShard& shard, const ps::Serve& order);
+  // Weights' companions, at the end of a step.
+  void send_state(int member, const PsShard& shard, uint64_t session);
+  void forget_all();
+
+ private:
+  Listener listener_;
+  std::map<std::string, int> members_;
+  std::map<int, std::string> peers_;
+};
+
+// Throws what a Broken says.
+[[noreturn]] void throw_broken(const ps::Broken& broken);
+
+}  // namespace dtune
