@@ -18,6 +18,8 @@ constexpr double kJump = 4.5;       // mean deviations
 constexpr double kLeastJump = 0.1;  // in the logarithm
 constexpr double kErrorWeight = 0.07;
 constexpr double kLargestError = 2;
+// From the level: a factor of 20. A jump further off is forgotten.
+constexpr double kFarthest = 3;
 constexpr double kMemory = 0.15;  // least weight of the newest in a regime
 
 double squash(double x) { return 2 * std::tanh(0.5 * x); }
@@ -101,7 +103,9 @@ SpeedMoment SpeedHistory::moment() const {
   moment.level = regimes_[0].level;
   moment.spread = spread_;
   moment.candidates = predicted_;
-  for (double& value : moment.candidates) value -= moment.level;
+  for (double& value : moment.candidates) {
+    value = std::clamp(value - moment.level, -kFarthest, kFarthest);
+  }
   fill_inputs(moment);
   return moment;
 }
