@@ -1,0 +1,239 @@
+// Groups: who begins, who is taken in, what survives a failure.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/gang/master.h"
+
+namespace dtune::gang {
+namespace {
+
+// Regroups on end without progress before somebody is left out for a while: two
+// members that reach the server, but not each other, would go on for ever.
+constexpr int kMostFailures = 3;
+constexpr int64_t kQuarantine = 32;  // rounds
+
+constexpr Duration kBeginPatience = std::chrono::seconds(10);
+
+bool contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+void GangMaster::gather(MonoTime now) {
+  if (in_state(State::waiting).empty()) return;
+  if (gathering_since_ == MonoTime{}) gathering_since_ = now;
+  if (gathered(now)) regroup(now);
+}
+
+bool GangMaster::gathered(MonoTime now) const {
+  const std::vector<int> waiting = in_state(State::waiting);
+  const bool first = incarnation_ == 0;
+  std::vector<int> missing;
+  for (int i = 0; i < members(); ++i) {
+    const Member& m = at(i);
+    if (m.state == State::waiting || m.state == State::gone) continue;
+    const bool needed = needs_all() || !computes(i);
+    if (needed || (m.awaited && (first || m.state != State::absent))) {
+      missing.push_back(i);
+    }
+  }
+  if (missing.empty()) return true;
+  const bool own = at(waiting.front()).begin.own_training;
+  if (first || own || !automatic()) return false;
+  if (2 * static_cast<int>(waiting.size()) < count_present()) return false;
+  if (now - gathering_since_ > kBeginPatience) return true;
+  return std::all_of(missing.begin(), missing.end(),
+                     [&](int m) { return now - at(m).heard > kSilent; });
+}
+
+// Whether everybody in the round has failed, shown that it has not, or is not
+// to be expected soon: only then is it known who has applied what.
+bool GangMaster::accounted(MonoTime now) {
+  bool all = true;
+  for (const int w : in_state(State::working)) {
+    const bool hangs = now - broken_since_ > kHanging;
+    if (now - at(w).heard <= kSilent && !hangs) {
+      all = false;
+      continue;
+    }
+    at(w).state = State::late;
+    ++at(w).late;
+  }
+  return all;
+}
+
+// Members that will act on an order at once.
+std::vector<int> GangMaster::responsive() const {
+  std::vector<int> found;
+  for (int i = 0; i < members(); ++i) {
+    const Member& m = at(i);
+    const bool waits =
+        m.state == State::waiting && m.quarantine <= round_.number &&
+        (stage_ == Stage::gathering || m.begin.step <= step_.begin.step);
+    if (waits || m.state == State::ready || m.state == State::behind ||
+        m.state == State::failed) {
+      found.push_back(i);
+    }
+  }
+  return found;
+}
+
+// Of those whose history is the gang's; -1: none.
+int GangMaster::newest(const std::vector<int>& members) const {
+  int best = -1;
+  const auto rank = [&](int m) {
+    const int step = stage_ == Stage::gathering ? at(m).begin.step : 0;
+    return std::tuple(step, at(m).updates);
+  };
+  for (const int m : members) {
+    if (at(m).forked) continue;
+    if (best < 0 || rank(m) > rank(best)) best = m;
+  }
+  return best;
+}
+
+void GangMaster::quarantine_one(std::vector<int>& members) {
+  if (failures_on_end_ < kMostFailures || members.size() < 2) return;
+  const auto unlucky =
+      members.begin() +
+      static_cast<std::ptrdiff_t>(static_cast<size_t>(failures_on_end_) %
+                                  members.size());
+  Member& m = at(*unlucky);
+  m.state = State::waiting;
+  m.begin.step = step_.begin.step;
+  m.quarantine = round_.number + kQuarantine;
+  members.erase(unlucky);
+}
+
+void GangMaster::regroup(MonoTime now) {
+  std::vector<int> members = responsive();
+  const std::vector<int> failed = in_state(State::failed);
+  if (members.empty()) return;
+  if (!failed.empty() && needs_all()) {
+    return close(fmt::format("the pipeline broke: {}: {}",
+                             describe(failed.front(), now),
+                             at(failed.front()).failure));
+  }
+  quarantine_one(members);
+  const int leader = newest(members);
+  if (leader < 0 && stage_ == Stage::gathering) {
+    for (const int m : members) at(m).forked = false;
+    return regroup(now);
+  }
+  if (leader < 0 ||
+      (stage_ == Stage::running && !roll_back(at(leader).updates, members))) {
+    return close(
+        fmt::format("whoever held the newest state is gone; {} holds "
+                    "an older one than the step began with",
+                    describe(members.front(), now)));
+  }
+  if (stage_ == Stage::gathering) start_step(leader);
+  if (!failed.empty()) ++failures_on_end_;
+  if (members != group_ || !failed.empty()) ++incarnation_;
+  group_ = members;
+  broken_ = false;
+  announce(members, now);
+}
+
+void GangMaster::announce(const std::vector<int>& members, MonoTime now) {
+  Regroup order;
+  order.incarnation = incarnation_;
+  order.step = step_.begin.step;
+  order.updates = updates_;
+  order.members = members;
+  std::vector<int> current;
+  for (const int m : members) {
+    at(m).begin.step = step_.begin.step;
+    if (lags(m) && !step_.begin.own_training) {
+      order.targets.push_back(m);
+    } else {
+      current.push_back(m);
+    }
+  }
+  if (!order.targets.empty()) order.source = choose_source(current);
+  enter_phase();
+  const bool own = own_training();
+  if (own) {
+    hand_out_own(members, now);
+  } else {
+    hand_out(members, false, now);
+  }
+  round_.settling = true;
+  round_.source = order.source;
+  for (const int m : members) {
+    at(m).lagging = contains(order.targets, m);
+    at(m).unpaced = true;
+    order.work = at(m).work;
+    send(m, order);
+  }
+  marks_.push_back({fmt::format("regroup {}", incarnation_), {}});
+}
+
+// Repeats a round of its own training: who was ready stays so.
+void GangMaster::hand_out_own(const std::vector<int>& members, MonoTime now) {
+  std::vector<int> ready;
+  for (const int m : members) {
+    if (at(m).state == State::ready) ready.push_back(m);
+  }
+  const bool again = own_round_ == round_.number && round_.number > 0;
+  if (again) --round_.number;
+  hand_out(members, false, now);
+  own_round_ = round_.number;
+  if (!again) return;
+  for (const int m : ready) at(m).state = State::ready;
+}
+
+void GangMaster::start_step(int leader) {
+  stage_ = Stage::running;
+  step_ = Step();
+  step_.begin = at(leader).begin;
+  const Begin& begin = step_.begin;
+  updates_ = step_.first_updates = at(leader).updates;
+  if (!begin.own_training) {
+    step_.queue.emplace(BatchCutter(begin.epoch_samples, begin.batch_size),
+                        begin.batch_size, begin.position, begin.end);
+  }
+  if (begin.evaluation_batches > 0) {
+    step_.evaluation = {{0, begin.evaluation_batches}};
+  }
+}
+
+// The gang goes on from `updates`, the most that any of `members` has applied.
+// False where that is before the step.
+bool GangMaster::roll_back(int64_t updates, const std::vector<int>& members) {
+  if (updates >= updates_ || own_training()) {
+    step_.first_updates += std::max<int64_t>(0, updates - updates_);
+    updates_ = std::max(updates_, updates);
+    return true;
+  }
+  if (updates < step_.first_updates || !step_.queue) return false;
+  step_.queue->keep(updates - step_.first_updates);
+  updates_ = updates;
+  if (!step_.queue->done()) {
+    step_.phase = Phase::train;
+    step_.evaluated = Totals();
+    step_.evaluation.clear();
+    if (step_.begin.evaluation_batches > 0) {
+      step_.evaluation = {{0, step_.begin.evaluation_batches}};
+    }
+  }
+  // Whoever is not here may have applied what is void now.
+  for (int m = 0; m < this->members(); ++m) {
+    if (!contains(members, m)) at(m).forked = true;
+  }
+  return true;
+}
+
+// Of the data plane: long against a round, so that a spike breaks nothing.
+Duration GangMaster::patience() const {
+  constexpr Duration kLeast = std::chrono::seconds(5);
+  constexpr Duration kMost = std::chrono::seconds(60);
+  if (!automatic()) return kMost;
+  return std::clamp(20 * pace_.quantile(0.95), kLeast, kMost);
+}
+
+}  // namespace dtune::gang
