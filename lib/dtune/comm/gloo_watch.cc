@@ -147,10 +147,11 @@ struct GlooWatch::Impl {
         say_farewell(lock);
         return;
       }
-      timer_sleeps_until = busy ? deadline : MonoTime::max();
-      if (busy) {
-        timer_wakes.wait_until(lock, deadline);
+      if (deadline > system_clock().now()) {
+        timer_sleeps_until = deadline;
+        timer_wakes.wait_until(lock, timer_sleeps_until);
       } else {
+        timer_sleeps_until = MonoTime::max();
         timer_wakes.wait(lock);
       }
     }
