@@ -70,8 +70,9 @@ class Collective {
   virtual void broadcast(std::span<float> data, int root, Duration timeout) = 0;
   virtual void barrier(Duration timeout) = 0;
 
-  // Point to point. Matched by (peer, tag) and, for equal ones, by order;
-  // sizes must agree. The memory must stay as it is until wait() has returned.
+  // Point to point, with another rank. Matched by (peer, tag) and, for equal
+  // ones, by order; sizes must agree. The memory must stay as it is until
+  // wait() has returned.
   virtual std::unique_ptr<Transfer> start_send(
       int to, uint32_t tag, std::span<const std::byte> data) = 0;
   virtual std::unique_ptr<Transfer> start_receive(
@@ -95,8 +96,9 @@ struct GroupOptions {
   Duration connect_timeout = std::chrono::seconds(30);
 };
 
-// Blocks until all ranks have come; throws Error(comm) that names those that
-// have not. The store is used only here.
+// Blocks until all ranks have come; throws RanksMissing with those that have
+// not. The store is used only here. Over TCP, in the clear: for networks that
+// are trusted. Ignores SIGPIPE where nobody else has decided what it does.
 std::unique_ptr<Collective> make_gloo_group(const GroupOptions& options,
                                             RendezvousStore& store);
 
@@ -104,7 +106,10 @@ std::unique_ptr<Collective> make_gloo_group(const GroupOptions& options,
 std::vector<std::unique_ptr<Collective>> make_local_groups(int size);
 
 // Spans are device memory of CUDA device `device`. Throws Error(config) where
-// this build has no NCCL.
+// this build has no NCCL. NCCL has no tags: transfers between two ranks must be
+// started in the same order at both ends, none is empty, and they begin at the
+// next wait(), together. It does not know who is missing either, but for
+// transfers.
 bool has_nccl();
 std::unique_ptr<Collective> make_nccl_group(const GroupOptions& options,
                                             int device, RendezvousStore& store);
