@@ -67,18 +67,32 @@ std::vector<double> speeds_at(const Gang& gang, size_t round) {
   return speeds;
 }
 
-double round_with(const std::vector<double>& predicted,
-                  const std::vector<double>& speeds, int64_t batch) {
-  return round_seconds(split_batch(batch, predicted, {}), speeds);
-}
+// Shares that follow the predictions of a gang's ranks as Balancer's do.
+class Shares {
+ public:
+  explicit Shares(const SpeedJudgeOptions& options) : options_(options) {}
+
+  const std::vector<int64_t>& update(const std::vector<double>& predicted) {
+    std::vector<int64_t> next = split_batch(options_.batch, predicted, {});
+    if (worth_changing(shares_, next, predicted, options_.gain)) {
+      shares_ = std::move(next);
+    }
+    return shares_;
+  }
+
+ private:
+  const SpeedJudgeOptions& options_;
+  std::vector<int64_t> shares_;
+};
 
 Score play(const Gang& gang, size_t which, const SpeedLstm& network,
-           int64_t batch) {
+           const SpeedJudgeOptions& options) {
   std::vector<std::unique_ptr<SpeedPredictor>> predictors;
   for (size_t i = 0; i < gang.speeds.size(); ++i) {
     predictors.push_back(make_predictor(which, network));
   }
   const bool even = which == 0;
+  Shares shares(options);
   Score score;
   double spent = 0;
   double ideal = 0;
@@ -93,8 +107,8 @@ Score play(const Gang& gang, size_t which, const SpeedLstm& network,
       }
       predictors[i]->observe(speeds[i]);
     }
-    spent += round_with(predicted, speeds, batch);
-    ideal += round_with(speeds, speeds, batch);
+    spent += round_seconds(shares.update(predicted), speeds);
+    ideal += round_seconds(split_batch(options.batch, speeds, {}), speeds);
   }
   score.log_error /= static_cast<double>((rounds - 1) * gang.slowed);
   score.efficiency = ideal / spent;
@@ -102,12 +116,12 @@ Score play(const Gang& gang, size_t which, const SpeedLstm& network,
 }
 
 Scores judge_gangs(std::span<const Gang> gangs, const SpeedLstm& network,
-                   int64_t batch) {
+                   const SpeedJudgeOptions& options) {
   Scores scores;
   const auto count = static_cast<double>(gangs.size());
   for (const Gang& gang : gangs) {
     for (size_t which = 0; which < scores.size(); ++which) {
-      const Score one = play(gang, which, network, batch);
+      const Score one = play(gang, which, network, options);
       scores[which].log_error += one.log_error / count;
       scores[which].efficiency += one.efficiency / count;
     }
@@ -165,11 +179,10 @@ std::vector<SpeedJudgement> judge_speeds(const SpeedLstm& network,
   };
   for (const Slowness kind : kSlownesses) {
     add(to_string(kind),
-        judge_gangs(gangs_of(kind, options), network, options.batch));
+        judge_gangs(gangs_of(kind, options), network, options));
   }
   if (!recorded.empty()) {
-    add("recorded",
-        judge_gangs(gangs_of(recorded, options), network, options.batch));
+    add("recorded", judge_gangs(gangs_of(recorded, options), network, options));
   }
   add("all", Scores(all));
   return rows;

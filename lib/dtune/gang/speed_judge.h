@@ -17,6 +17,7 @@ struct SpeedJudgeOptions {
   int ranks = 4;        // one of them follows such a trace, in every second
                         // gang two; the others are constant
   int64_t batch = 1024;
+  double gain = 0.05;  // shares change only for that (worth_changing)
   uint64_t seed = 1000;
 };
 
