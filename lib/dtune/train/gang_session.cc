@@ -153,10 +153,14 @@ StepReport GangSession::run_until_done(const std::atomic<bool>& stop) {
   }
 }
 
-void GangSession::restore() {
+void GangSession::put_commit() {
   TrainingState own = state();
   commit_.put(own);
   set_progress(own.position, own.updates);
+}
+
+void GangSession::restore() {
+  put_commit();
   broken_off_ = false;
 }
 

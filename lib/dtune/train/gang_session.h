@@ -110,6 +110,12 @@ class GangSession : public TrialSession {
   // progress().
   void note_position(int64_t position);
 
+  // The state is that of the end of the last step: what a step that is broken
+  // off comes back to. For modes whose state() grows when the data plane is
+  // there; steps keep theirs by themselves.
+  void take_commit() { commit_.take(state()); }
+  void put_commit();
+
   gang::RoundTimes times;  // of the last round; told with the next ready
 
  private:

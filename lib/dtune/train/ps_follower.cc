@@ -116,7 +116,9 @@ void PsFollower::handle_worker(const PsParcel& parcel) {
       tell_lead(ps::Arrived{session_, member, push->ticket});
     }
   } else if (std::holds_alternative<ps::WantState>(parcel.message)) {
-    if (trained()) post_.send_state(member, *shard_, session_);
+    if (!trained()) return;
+    post_.send_state(member, *shard_, session_);
+    ++states_;
   }
 }
 

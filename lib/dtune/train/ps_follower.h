@@ -19,6 +19,8 @@ class PsFollower final : public PsServer {
   void remove(int /*member*/) override {}
   bool trained() const override { return result_.has_value(); }
   const ps::Final& result() const override { return *result_; }
+  std::span<const float> buffers() const override { return {}; }
+  int64_t state_requests_done() const override { return states_; }
   double fraction() const override { return trained() ? 1 : 0; }
   PsFigures take_figures() override { return {}; }
   int awaited() const override { return -1; }
@@ -51,6 +53,7 @@ class PsFollower final : public PsServer {
   std::optional<PsShard> shard_;
   std::map<int, uint64_t> workers_;  // nonces
   std::optional<ps::Final> result_;
+  int64_t states_ = 0;
   MonoTime heard_;     // of server 0
   MonoTime followed_;  // said so last
 };

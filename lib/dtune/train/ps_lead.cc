@@ -338,9 +338,9 @@ void PsLead::check_finished() {
 
 void PsLead::on(const PsParcel& parcel, const ps::WantState& /*want*/) {
   const int member = post_.member_of(parcel.peer);
-  if (member >= 0 && trained()) {
-    post_.send_state(member, *shard_, plan_.session);
-  }
+  if (member < 0 || !trained()) return;
+  post_.send_state(member, *shard_, plan_.session);
+  ++states_;
 }
 
 // ---- Time
@@ -352,7 +352,11 @@ void PsLead::notice() {
   for (const auto& [member, other] : clock_->waiting()) {
     post_.tell(member, ps::Wait{plan_.session, other});
   }
-  post_.tell_all(ps::Alive{plan_.session});
+  // Who cannot be told is not connected any more.
+  for (const int member : clock_->present_members()) {
+    if (!post_.tell(member, ps::Alive{plan_.session})) remove(member);
+    if (!clock_) return;
+  }
   send_followers(ps::Alive{plan_.session});
   if (!trained()) check_patience();
 }

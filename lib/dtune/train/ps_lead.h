@@ -21,15 +21,14 @@ class PsLead final : public PsServer {
   void remove(int member) override;
   bool trained() const override { return result_.has_value(); }
   const ps::Final& result() const override { return *result_; }
+  std::span<const float> buffers() const override { return buffers_; }
+  int64_t state_requests_done() const override { return states_; }
   double fraction() const override;
   PsFigures take_figures() override {
     return clock_ ? clock_->take_figures() : PsFigures{};
   }
   int awaited() const override;
   const PsShard& shard() const override { return *shard_; }
-
-  // Batch norm's buffers: the workers' mean, once the step is trained.
-  std::span<const float> buffers() const { return buffers_; }
 
  private:
   struct Worker {
@@ -89,6 +88,7 @@ class PsLead final : public PsServer {
   std::vector<float> buffers_;
   std::vector<ps::Range> buffer_pieces_;
   std::optional<ps::Final> result_;
+  int64_t states_ = 0;
   MonoTime began_;
   MonoTime noticed_;
 };

@@ -52,7 +52,8 @@ class PsServer {
   // Handles what comes within `timeout`. Throws Error(comm) where others are
   // missing and TrialFailure(diverged); workers and followers are told.
   virtual void poll(Duration timeout) = 0;
-  // A worker's process is gone: nobody waits for it. Only server 0 minds.
+  // A worker's process is gone: nobody waits for it. Only server 0 minds; it
+  // finds out by itself where the connection has ended.
   virtual void remove(int member) = 0;
 
   // All samples of the step are accepted; from then on poll() answers those who
@@ -60,6 +61,10 @@ class PsServer {
   virtual bool trained() const = 0;
   // Valid then.
   virtual const ps::Final& result() const = 0;
+  // Batch norm's: the workers' mean, once the step is trained; of server 0.
+  virtual std::span<const float> buffers() const = 0;
+  // Times that somebody was sent the state.
+  virtual int64_t state_requests_done() const = 0;
   virtual double fraction() const = 0;   // of the step, 0..1; server 0
   virtual PsFigures take_figures() = 0;  // server 0
   // Whom the step waits for just now; -1: nobody.
