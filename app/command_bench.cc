@@ -19,6 +19,7 @@ struct Benchmark {
 
 constexpr Benchmark kBenchmarks[] = {
     {"comm", bench_comm},
+    {"train", bench_train},
 };
 
 std::vector<std::string> benchmark_names() {
@@ -40,6 +41,34 @@ int run_bench(const Console& console, const BenchOptions& options) {
                   options.what, did_you_mean(options.what, benchmark_names())));
 }
 
+void declare_train_options(Arguments& arguments, BenchOptions& options) {
+  arguments.option("--model", options.model, "ARCH",
+                   "train: of a recipe's model.arch (default resnet50)");
+  arguments.option("--image", options.image, "PIXELS",
+                   "train: height and width (default 32)");
+  arguments.option("--batch", options.batch, "N",
+                   "train: images of a batch, for each rank (default 32)");
+  arguments.option("--batches", options.batches, "N",
+                   "train: that count, after some to warm up (default 10)");
+  arguments.option("--strategy", options.strategies, "NAME",
+                   "train: allreduce, allreduce-later (no overlap), ps, "
+                   "ps-sync, ps-async, pipeline, gpipe; may be given several "
+                   "times (default: allreduce, ps, pipeline)");
+  arguments.option("--slow", options.slow, "RANK:FACTOR",
+                   "train: stop a rank again and again, so that it is that "
+                   "many times slower");
+  arguments.option("--spike", options.spikes, "RANK:EVERY:SECONDS",
+                   "train: stop a rank for some seconds now and then");
+  arguments.option("--kill", options.kills, "RANK:SECONDS",
+                   "train: kill a rank after some seconds");
+  arguments.flag("--unwatched", options.unwatched,
+                 "train: plain synchronous training (stragglers: off)");
+  arguments.option("--trace", options.trace, "FILE",
+                   "train: what the ranks did when, for Perfetto (of the last "
+                   "strategy)",
+                   Complete::file);
+}
+
 }  // namespace
 
 Action declare_bench(Arguments& arguments) {
@@ -49,9 +78,15 @@ Action declare_bench(Arguments& arguments) {
       "ZeroMQ, ZeroMQ with CURVE and Gloo (transfers and sums), in the columns "
       "of nccl-tests: time of one operation, bytes by time (algbw), what that "
       "asks of each link (busbw), in 1e9 bytes a second, and elements that "
-      "arrived wrong. Beside each power of two a little less and more.");
-  arguments.positional("WHAT", options->what, "comm", Complete::words, true,
-                       benchmark_names());
+      "arrived wrong. Beside each power of two a little less and "
+      "more.\n\ntrain: "
+      "images/s of a network on synthetic images, by one process and by gangs "
+      "of 2, 4, ... ranks in every strategy; scaling is images/s over ranks "
+      "times those of one process. Where the ranks' time goes: input, forward, "
+      "backward, reduction that nothing hid (exposed), slower ranks (waiting), "
+      "optimizer, and what remains.");
+  arguments.positional("WHAT", options->what, "comm, train", Complete::words,
+                       true, benchmark_names());
   arguments.option("--from", options->from, "BYTES",
                    "comm: smallest size, as 8, 4K or 1M (default 8)");
   arguments.option("--to", options->to, "BYTES",
@@ -61,12 +96,18 @@ Action declare_bench(Arguments& arguments) {
   arguments.option("--transport", options->transports, "NAME",
                    "comm: only this one; may be given several times");
   arguments.option("--ranks", options->ranks, "N",
-                   "comm: processes of a sum (default 2)");
+                   "comm: processes of a sum; train: ranks at most (default "
+                   "2)");
   arguments.flag("--exact", options->exact, "comm: powers of two only");
+  declare_train_options(arguments, *options);
   arguments.flag("--json", options->json, "As JSON.");
   arguments.example("dtune bench comm", "everything, some minutes");
   arguments.example("dtune bench comm --transport gloo-sum --ranks 4 --to 4M",
                     "sums of up to 4 MiB by 4 processes");
+  arguments.example("dtune bench train --model cnn-small --image 28 --ranks 4",
+                    "what 2 and 4 ranks bring");
+  arguments.example("dtune bench train --model cnn-small --ranks 4 --slow 3:4",
+                    "and what a rank costs that is four times slower");
   return [options](const Console& console) {
     return run_bench(console, *options);
   };

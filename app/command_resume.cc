@@ -145,6 +145,9 @@ Action declare_resume(Arguments& arguments) {
   arguments.option("--events", options->view.events, "FILE",
                    "Append every event to FILE, a JSON object per line.",
                    Complete::file);
+  arguments.option("--listen", options->view.listen, "ENDPOINT",
+                   "Let agents of other machines join, e.g. "
+                   "tcp://10.0.0.1:5555 (needs 'dtune keygen' once).");
   arguments.option("--trace", options->view.trace, "FILE",
                    "Write what the ranks of each trial do when, for Perfetto "
                    "or chrome://tracing (recipe: parallel).",

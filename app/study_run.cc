@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/cluster_door.h"
 #include "app/local_agent.h"
 #include "app/machine.h"
 #include "app/patience.h"
@@ -87,7 +88,8 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   const fs::path data = prepare_recipe_data(console, recipe);
   make_folder(loaded.files.checkpoints());
   const SlotPlan slots = plan_slots(recipe);
-  check_gang_fits(recipe, slots);
+  const ClusterDoor door(loaded, view.listen);
+  if (!door.open()) check_gang_fits(recipe, slots);
   const SocketDirectory sockets;
   const std::string endpoint = sockets.endpoint("coordinator");
   LocalAgent agent({.endpoint = endpoint,
@@ -97,11 +99,13 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   CoordinatorOptions options = coordinator_options(loaded, endpoint, data);
   options.gangs.local = sockets.endpoint("gangs");
   options.trace = view.trace;
+  door.describe(options);
   options.ensure_local_agent = [&agent] { agent.ensure(); };
   const auto progress = make_progress(console, view, signals.stop(), hint);
   Coordinator coordinator(loaded.study, *loaded.store, *tuner.sampler,
                           *tuner.scheduler, *progress, system_clock(),
                           std::move(options));
+  door.announce(console, coordinator.remote_endpoint());
   return coordinator.run(signals.stop());
 }
 

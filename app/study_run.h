@@ -16,6 +16,7 @@ struct RunView {
   std::string junit;   // file for JUnit XML, or ""
   std::string events;  // file for JSON lines, or ""
   std::string trace;   // file for the ranks' trace, or ""
+  std::string listen;  // where agents of other machines join, or ""
 };
 
 // Prepares the data of a recipe in the cache folder; "" for commands. Says so

@@ -1,0 +1,75 @@
+#include "app/cluster_door.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+#include "dtune/comm/endpoint.h"
+
+namespace dtune {
+namespace {
+
+bool names_others(const Recipe& recipe) {
+  return std::any_of(recipe.nodes.begin(), recipe.nodes.end(),
+                     [](const NodeSpec& n) { return n.address != "local"; });
+}
+
+// "eth0 10.0.0.1" -> "10.0.0.1".
+std::string first_address() {
+  for (const std::string& one : interface_addresses()) {
+    const std::string address = one.substr(one.find(' ') + 1);
+    if (!is_loopback(address)) return address;
+  }
+  throw Error(ErrorKind::config,
+              "nodes: this machine has no address beyond loopback that others "
+              "could reach (say one with --listen tcp://ADDRESS:PORT)");
+}
+
+}  // namespace
+
+ClusterDoor::ClusterDoor(const LoadedStudy& loaded, const std::string& listen)
+    : listen_(listen) {
+  if (listen_.empty()) {
+    if (!names_others(loaded.study.recipe)) return;
+    listen_ = fmt::format("tcp://{}:0", first_address());
+  }
+  const auto endpoint = parse_tcp(listen_);
+  if (!endpoint) {
+    throw Error(ErrorKind::config,
+                fmt::format("--listen: '{}' is no address to listen on (write "
+                            "tcp://10.0.0.1:5555)",
+                            listen_));
+  }
+  host_ = resolve_host(endpoint->host);
+  AccessOptions access;
+  access.keys = load_cluster_keys(loaded.files.database.parent_path());
+  access.allowed_file = loaded.files.folder / "allowed-keys";
+  access.endpoint = TcpEndpoint{host_, 0}.text();
+  access.study_id = loaded.study.id;
+  access_ = std::make_unique<ClusterAccess>(std::move(access));
+}
+
+void ClusterDoor::describe(CoordinatorOptions& options) const {
+  if (!open()) return;
+  const std::string any_port = TcpEndpoint{host_, 0}.text();
+  options.remote = listen_;
+  options.security = access_->security();
+  options.take_notices = [this] { return access_->take_notices(); };
+  options.gangs.remote = options.files.remote = any_port;
+  options.gangs.security = options.files.security = access_->security();
+  options.gang_address = host_;
+}
+
+void ClusterDoor::announce(const Console& console,
+                           const std::string& endpoint) const {
+  if (!open()) return;
+  console.notice(fmt::format(
+      "listening on {0}; another machine joins with\n"
+      "  dtune agent --connect {0} --token-file FILE\n"
+      "where FILE holds this line, which is good for one machine and one day:\n"
+      "  {1}",
+      endpoint, make_token()));
+}
+
+}  // namespace dtune

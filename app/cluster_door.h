@@ -1,0 +1,37 @@
+// What lets other machines into a study that runs here.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/console.h"
+#include "app/study_loader.h"
+
+#include "dtune/cluster/coordinator.h"
+#include "dtune/cluster/join.h"
+
+namespace dtune {
+
+// Owned by the thread that runs the coordinator; outlives it.
+class ClusterDoor {
+ public:
+  // `listen`: tcp://address:port; "" where the recipe names no node beyond this
+  // machine: then the door stays shut. Without `listen` other nodes reach this
+  // machine at the address of its first interface, at any port. Throws
+  // Error(config) where there are no keys (dtune keygen).
+  ClusterDoor(const LoadedStudy& loaded, const std::string& listen);
+
+  bool open() const { return access_ != nullptr; }
+  // Lets the coordinator, its gangs and its files be reached.
+  void describe(CoordinatorOptions& options) const;
+  // How another machine joins; `endpoint` is the coordinator's.
+  void announce(const Console& console, const std::string& endpoint) const;
+  std::string make_token() const { return access_->make_token(); }
+
+ private:
+  std::string listen_;
+  std::string host_;
+  std::unique_ptr<ClusterAccess> access_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,70 @@
+// dtune bench train: what ranks bring.
+
+#include <algorithm>
+
+#include "app/command_bench.h"
+#include "app/train_bench.h"
+#include <fmt/format.h>
+
+namespace dtune {
+namespace {
+
+constexpr uint64_t kMostRanks = 64;
+
+int number(const char* option, std::optional<uint64_t> value, int otherwise,
+           uint64_t most) {
+  if (!value) return otherwise;
+  if (*value == 0 || *value > most) {
+    throw Error(ErrorKind::config,
+                fmt::format("dtune bench train: {} must be from 1 to {}",
+                            option, most));
+  }
+  return static_cast<int>(*value);
+}
+
+TrainBenchOptions read_options(const BenchOptions& options) {
+  TrainBenchOptions read;
+  if (!options.model.empty()) read.model = options.model;
+  read.image = number("--image", options.image, read.image, 1024);
+  read.batch = number("--batch", options.batch, read.batch, 65536);
+  read.batches = number("--batches", options.batches, read.batches, 100'000);
+  read.ranks = number("--ranks", options.ranks, read.ranks, kMostRanks);
+  read.strategies = options.strategies;
+  if (read.strategies.empty()) {
+    read.strategies = {"allreduce", "ps", "pipeline"};
+  }
+  const auto add = [&read](Disturbance::Kind kind,
+                           const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      read.disturbances.push_back(parse_disturbance(kind, text));
+    }
+  };
+  add(Disturbance::Kind::slow, options.slow);
+  add(Disturbance::Kind::spike, options.spikes);
+  add(Disturbance::Kind::kill, options.kills);
+  read.watchful = !options.unwatched;
+  read.trace = options.trace;
+  return read;
+}
+
+}  // namespace
+
+int bench_train(const Console& console, const BenchOptions& options) {
+  const TrainBenchOptions read = read_options(options);
+  std::vector<TrainBenchRow> rows;
+  TrainBenchOptions quiet = read;
+  quiet.disturbances.clear();
+  quiet.trace.clear();
+  rows.push_back(measure_training(quiet, read.strategies.front(), 1, 0));
+  const double alone = rows.front().images_per_second;
+  for (int ranks = 2; ranks <= read.ranks; ranks *= 2) {
+    for (const std::string& strategy : read.strategies) {
+      rows.push_back(measure_training(read, strategy, ranks, alone));
+    }
+  }
+  console.print(options.json ? train_json(read, rows) + "\n"
+                             : train_table(rows));
+  return kExitOk;
+}
+
+}  // namespace dtune

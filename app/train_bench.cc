@@ -1,0 +1,205 @@
+#include "app/train_bench.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/base/error.h"
+#include "dtune/data/prepared.h"
+
+namespace dtune {
+namespace {
+
+constexpr int kMostWarmup = 5;  // batches
+
+struct Strategy {
+  const char* name;
+  const char* parallel;  // YAML, without ranks
+  bool shares_batch;     // each rank has a part of the batch
+};
+
+constexpr Strategy kStrategies[] = {
+    {"allreduce", "mode: data", true},
+    {"allreduce-later", "mode: data, overlap: false", true},
+    {"ps", "mode: data, sync: ps", true},
+    {"ps-sync", "mode: data, sync: ps, ps: { consistency: sync }", true},
+    {"ps-async", "mode: data, sync: ps, ps: { consistency: async }", true},
+    {"pipeline", "mode: model", false},
+    {"gpipe", "mode: model, pipeline: { schedule: gpipe }", false},
+};
+
+const Strategy& find_strategy(const std::string& name) {
+  for (const Strategy& strategy : kStrategies) {
+    if (name == strategy.name) return strategy;
+  }
+  std::string known;
+  for (const std::string& one : bench_strategies()) {
+    known += (known.empty() ? "" : ", ") + one;
+  }
+  throw Error(
+      ErrorKind::config,
+      fmt::format("--strategy: '{}' is unknown (there are {})", name, known));
+}
+
+// As many images as the batches that count; the validation that ends a step is
+// as small as it can be.
+RecipeFile recipe_for(const TrainBenchOptions& options,
+                      const Strategy& strategy, int ranks) {
+  const bool alone = ranks == 1;
+  const int batch =
+      strategy.shares_batch ? options.batch * ranks : options.batch;
+  const int warmup = std::min(options.batches, kMostWarmup);
+  constexpr int kValidation = 20;
+  const std::string parallel =
+      alone ? ""
+            : fmt::format("parallel: {{ {}, ranks: {}, stragglers: {} }}\n",
+                          strategy.parallel, ranks,
+                          options.watchful ? "auto" : "off");
+  return RecipeFile::parse(
+      fmt::format("study: bench\n"
+                  "data: {{ kind: synthetic, size: {0}, channels: 3, samples: "
+                  "{1}, validation: {2} }}\n"
+                  "model: {{ arch: {3} }}\n"
+                  "train: {{ epochs: 1000, step: {{ samples: {4} }}, "
+                  "batch_size: {5}, lr: 0.01 }}\n"
+                  "space: none\n{6}",
+                  options.image,
+                  std::max(batch * options.batches, 64) + kValidation,
+                  kValidation, options.model,
+                  batch * std::max(options.batches, warmup), batch, parallel),
+      "bench", "", {});
+}
+
+TimeShares shares_of(const gang::RoundTimes& times) {
+  const double sum = times.data + times.forward + times.backward +
+                     times.exposed + times.waiting + times.update + times.other;
+  const auto percent = [sum](double part) {
+    return sum > 0 ? 100 * part / sum : 0;
+  };
+  return {percent(times.data),     percent(times.forward),
+          percent(times.backward), percent(times.exposed),
+          percent(times.waiting),  percent(times.update),
+          percent(times.other)};
+}
+
+TimeShares mean_of(const std::vector<TimeShares>& ranks) {
+  TimeShares mean;
+  const auto count = static_cast<double>(std::max<size_t>(ranks.size(), 1));
+  for (const TimeShares& one : ranks) {
+    mean.data += one.data / count;
+    mean.forward += one.forward / count;
+    mean.backward += one.backward / count;
+    mean.exposed += one.exposed / count;
+    mean.waiting += one.waiting / count;
+    mean.update += one.update / count;
+    mean.other += one.other / count;
+  }
+  return mean;
+}
+
+void add_members(const std::vector<MemberStatus>& members, int ranks,
+                 TrainBenchRow& row) {
+  for (size_t i = 0; i < members.size() && i < size_t(ranks); ++i) {
+    const MemberStatus& member = members[i];
+    row.of_rank.push_back(shares_of(member.times));
+    row.share.push_back(member.share);
+    row.late.push_back(member.late);
+    const double compute = member.times.compute();
+    if (compute > 0) {
+      row.speeds += static_cast<double>(member.times.samples) / compute;
+    }
+  }
+  row.mean = mean_of(row.of_rank);
+}
+
+nlohmann::ordered_json json_of(const TimeShares& shares) {
+  return {{"data", shares.data},         {"forward", shares.forward},
+          {"backward", shares.backward}, {"exposed", shares.exposed},
+          {"waiting", shares.waiting},   {"update", shares.update},
+          {"other", shares.other}};
+}
+
+}  // namespace
+
+const std::vector<std::string>& bench_strategies() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Strategy& strategy : kStrategies)
+      all.emplace_back(strategy.name);
+    return all;
+  }();
+  return names;
+}
+
+TrainBenchRow measure_training(const TrainBenchOptions& options,
+                               const std::string& name, int ranks,
+                               double alone) {
+  const Strategy& strategy = find_strategy(name);
+  GangCase gang{.recipe = recipe_for(options, strategy, ranks)};
+  const Recipe& recipe = gang.recipe.recipe();
+  gang.prepared_data = prepare_data(recipe.data, cache_directory());
+  gang.disturbances = options.disturbances;
+  gang.trace = options.trace;
+  const GangRun run = run_gang(gang);
+  TrainBenchRow row;
+  row.strategy = ranks == 1 ? "one process" : name;
+  row.ranks = ranks;
+  double seconds = 0;
+  for (size_t i = 1; i < run.steps.size(); ++i) seconds += run.steps[i].seconds;
+  row.images_per_second =
+      static_cast<double>(recipe.train.step_samples) / seconds;
+  const double base = alone > 0 ? alone : row.images_per_second;
+  row.efficiency = row.images_per_second / (ranks * base);
+  add_members(run.members, ranks, row);
+  return row;
+}
+
+std::string train_table(const std::vector<TrainBenchRow>& rows) {
+  std::string text = fmt::format(
+      "{:<16} {:>5} {:>10} {:>8}   share of a rank's time, %\n"
+      "{:<16} {:>5} {:>10} {:>8}   {:>5} {:>7} {:>8} {:>7} {:>7} {:>6} {:>5}\n",
+      "strategy", "ranks", "images/s", "scaling", "", "", "", "", "data",
+      "forward", "backward", "exposed", "waiting", "update", "other");
+  for (const TrainBenchRow& row : rows) {
+    text += fmt::format("{:<16} {:>5} {:>10.1f} {:>8.2f}", row.strategy,
+                        row.ranks, row.images_per_second, row.efficiency);
+    if (!row.of_rank.empty()) {
+      const TimeShares& mean = row.mean;
+      text += fmt::format(
+          "   {:>5.1f} {:>7.1f} {:>8.1f} {:>7.1f} {:>7.1f} {:>6.1f} {:>5.1f}",
+          mean.data, mean.forward, mean.backward, mean.exposed, mean.waiting,
+          mean.update, mean.other);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string train_json(const TrainBenchOptions& options,
+                       const std::vector<TrainBenchRow>& rows) {
+  nlohmann::ordered_json document = {{"model", options.model},
+                                     {"image", options.image},
+                                     {"batch", options.batch},
+                                     {"rows", nlohmann::ordered_json::array()}};
+  for (const TrainBenchRow& row : rows) {
+    nlohmann::ordered_json one = {{"strategy", row.strategy},
+                                  {"ranks", row.ranks},
+                                  {"images_per_second", row.images_per_second},
+                                  {"efficiency", row.efficiency},
+                                  {"speeds", row.speeds}};
+    if (!row.of_rank.empty()) one["percent"] = json_of(row.mean);
+    for (size_t i = 0; i < row.of_rank.size(); ++i) {
+      nlohmann::ordered_json rank = {{"rank", i},
+                                     {"share", row.share[i]},
+                                     {"late", row.late[i]},
+                                     {"percent", json_of(row.of_rank[i])}};
+      one["of_rank"].push_back(std::move(rank));
+    }
+    document["rows"].push_back(std::move(one));
+  }
+  return document.dump(2);
+}
+
+}  // namespace dtune

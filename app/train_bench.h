@@ -1,0 +1,65 @@
+// How fast gangs train: `dtune bench train`, the evaluation of distributed
+// training frameworks as a tool (Wang, Kuo, Chou and Fang 2019,
+// doi 10.5281/zenodo.3455641: throughput, scaling and where the overheads are).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/gang_bench.h"
+
+namespace dtune {
+
+// "allreduce", "allreduce-later" (no overlap), "ps", "ps-sync", "ps-async",
+// "pipeline" (1F1B), "gpipe".
+const std::vector<std::string>& bench_strategies();
+
+struct TrainBenchOptions {
+  std::string model = "resnet50";
+  int image = 32;    // pixels a side, three channels
+  int batch = 32;    // of each rank; pipelines: of all
+  int batches = 10;  // that count; as many again, up to 5, warm up
+  int ranks = 2;     // at most; 1, 2, 4, ... are measured
+  std::vector<std::string> strategies;
+  std::vector<Disturbance> disturbances;
+  bool watchful = true;  // stragglers: auto
+  std::string trace;     // of the last case, or ""
+};
+
+// The shares of a rank's time, in percent.
+struct TimeShares {
+  double data = 0;
+  double forward = 0;
+  double backward = 0;
+  double exposed = 0;
+  double waiting = 0;
+  double update = 0;
+  double other = 0;
+};
+
+struct TrainBenchRow {
+  std::string strategy;
+  int ranks = 1;
+  double images_per_second = 0;
+  double efficiency = 0;  // images/s over ranks times that of one rank
+  // Images/s that the ranks computed at, summed: what nothing but computing
+  // would give; 0: not known (one process).
+  double speeds = 0;
+  TimeShares mean;                  // over the ranks
+  std::vector<TimeShares> of_rank;  // empty: one process
+  std::vector<double> share;        // of the batch, at the end
+  std::vector<int64_t> late;        // rounds that went on without the rank
+};
+
+// The row of one strategy. Throws as run_gang; Error(config) where the model
+// is unknown.
+TrainBenchRow measure_training(const TrainBenchOptions& options,
+                               const std::string& strategy, int ranks,
+                               double alone);
+
+std::string train_table(const std::vector<TrainBenchRow>& rows);
+std::string train_json(const TrainBenchOptions& options,
+                       const std::vector<TrainBenchRow>& rows);
+
+}  // namespace dtune
