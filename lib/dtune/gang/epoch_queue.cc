@@ -13,26 +13,6 @@ int64_t total(std::span<const Span> spans) {
   return sum;
 }
 
-// `from` without `what`, both ascending, the second within the first.
-std::vector<Span> without(const std::vector<Span>& from,
-                          const std::vector<Span>& what) {
-  std::vector<Span> rest;
-  size_t next = 0;
-  for (const Span& span : from) {
-    int64_t at = span.first;
-    const int64_t end = span.first + span.size;
-    for (; next < what.size() && what[next].first < end; ++next) {
-      const Span& hole = what[next];
-      DTUNE_CHECK(hole.first >= at && hole.first + hole.size <= end);
-      if (hole.first > at) rest.push_back({at, hole.first - at});
-      at = hole.first + hole.size;
-    }
-    if (at < end) rest.push_back({at, end - at});
-  }
-  DTUNE_CHECK(next == what.size());
-  return rest;
-}
-
 }  // namespace
 
 std::vector<Span> slice(std::span<const Span> spans, int64_t first,
@@ -64,6 +44,25 @@ std::vector<Span> merged(std::vector<Span> spans) {
     }
   }
   return result;
+}
+
+std::vector<Span> without(const std::vector<Span>& from,
+                          const std::vector<Span>& what) {
+  std::vector<Span> rest;
+  size_t next = 0;
+  for (const Span& span : from) {
+    int64_t at = span.first;
+    const int64_t end = span.first + span.size;
+    for (; next < what.size() && what[next].first < end; ++next) {
+      const Span& hole = what[next];
+      DTUNE_CHECK(hole.first >= at && hole.first + hole.size <= end);
+      if (hole.first > at) rest.push_back({at, hole.first - at});
+      at = hole.first + hole.size;
+    }
+    if (at < end) rest.push_back({at, end - at});
+  }
+  DTUNE_CHECK(next == what.size());
+  return rest;
 }
 
 EpochQueue::EpochQueue(const BatchCutter& cutter, int64_t batch_size,

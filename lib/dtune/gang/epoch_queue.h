@@ -27,6 +27,10 @@ std::vector<Span> slice(std::span<const Span> spans, int64_t first,
 // Spans in ascending order; neighbours become one.
 std::vector<Span> merged(std::vector<Span> spans);
 
+// `from` without `what`. REQUIRES: both ascending, the second within the first.
+std::vector<Span> without(const std::vector<Span>& from,
+                          const std::vector<Span>& what);
+
 // While nothing is dropped, batches are BatchCutter's. What is dropped goes
 // back and comes out again first, within the same epoch and step; so whenever
 // done(), exactly the samples of whole batches before `end` are accepted, which

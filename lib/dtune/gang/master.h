@@ -125,6 +125,7 @@ class GangMaster {
     MonoTime handed{};
     bool settling = false;  // groups are made, state is sent: no deadline
     bool idle = false;      // no work: a regroup follows
+    int lead = -1;
     int source = -1;
     QueuedBatch batch;         // train; evaluate: spans only
     std::vector<int> members;  // that got work, and how much
@@ -140,6 +141,7 @@ class GangMaster {
     bool trained = false;  // own_training
     std::optional<EpochQueue> queue;
     std::vector<Span> evaluation;  // batches not done yet
+    int evaluation_lead = -1;      // who has the answers of the others
     Totals evaluated;
   };
 
@@ -174,14 +176,15 @@ class GangMaster {
   bool lags(int member) const;
   void drop_late(MonoTime now);
   Totals accept_round(const std::vector<int>& participants, MonoTime now);
+  void accept_evaluation(const std::vector<Span>& done, int lead);
+  void restart_evaluation();
   void remember_accepted(int64_t samples, MonoTime now);
   void finish_commit(Go go);
   bool wants_regroup() const;
   int choose_source(const std::vector<int>& candidates) const;
   int judge(const std::vector<int>& participants, MonoTime now);
   void enter_phase();
-  int lead() const;
-  void hand_out(const std::vector<int>& to, bool idle, MonoTime now);
+  void hand_out(const std::vector<int>& to, int lead, bool idle, MonoTime now);
   void plan_round(Work& work);
 
   // master_groups.cc

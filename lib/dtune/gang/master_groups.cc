@@ -133,7 +133,7 @@ void GangMaster::regroup(MonoTime now) {
   }
   if (stage_ == Stage::gathering) start_step(leader);
   if (!failed.empty()) ++failures_on_end_;
-  if (members != group_ || !failed.empty()) ++incarnation_;
+  ++incarnation_;
   group_ = members;
   broken_ = false;
   announce(members, now);
@@ -155,12 +155,14 @@ void GangMaster::announce(const std::vector<int>& members, MonoTime now) {
     }
   }
   if (!order.targets.empty()) order.source = choose_source(current);
+  // Nobody can tell whose answers have been gathered.
+  restart_evaluation();
+  if (step_.phase == Phase::commit) step_.phase = Phase::evaluate;
   enter_phase();
-  const bool own = own_training();
-  if (own) {
+  if (own_training()) {
     hand_out_own(members, now);
   } else {
-    hand_out(members, false, now);
+    hand_out(members, current.front(), false, now);
   }
   round_.settling = true;
   round_.source = order.source;
@@ -181,7 +183,7 @@ void GangMaster::hand_out_own(const std::vector<int>& members, MonoTime now) {
   }
   const bool again = own_round_ == round_.number && round_.number > 0;
   if (again) --round_.number;
-  hand_out(members, false, now);
+  hand_out(members, members.front(), false, now);
   own_round_ = round_.number;
   if (!again) return;
   for (const int m : ready) at(m).state = State::ready;
@@ -197,15 +199,13 @@ void GangMaster::start_step(int leader) {
     step_.queue.emplace(BatchCutter(begin.epoch_samples, begin.batch_size),
                         begin.batch_size, begin.position, begin.end);
   }
-  if (begin.evaluation_batches > 0) {
-    step_.evaluation = {{0, begin.evaluation_batches}};
-  }
+  restart_evaluation();
 }
 
 // The gang goes on from `updates`, the most that any of `members` has applied.
 // False where that is before the step.
 bool GangMaster::roll_back(int64_t updates, const std::vector<int>& members) {
-  if (updates >= updates_ || own_training()) {
+  if (updates >= updates_ || step_.begin.own_training) {
     step_.first_updates += std::max<int64_t>(0, updates - updates_);
     updates_ = std::max(updates_, updates);
     return true;
@@ -213,14 +213,7 @@ bool GangMaster::roll_back(int64_t updates, const std::vector<int>& members) {
   if (updates < step_.first_updates || !step_.queue) return false;
   step_.queue->keep(updates - step_.first_updates);
   updates_ = updates;
-  if (!step_.queue->done()) {
-    step_.phase = Phase::train;
-    step_.evaluated = Totals();
-    step_.evaluation.clear();
-    if (step_.begin.evaluation_batches > 0) {
-      step_.evaluation = {{0, step_.begin.evaluation_batches}};
-    }
-  }
+  if (!step_.queue->done()) step_.phase = Phase::train;
   // Whoever is not here may have applied what is void now.
   for (int m = 0; m < this->members(); ++m) {
     if (!contains(members, m)) at(m).forked = true;

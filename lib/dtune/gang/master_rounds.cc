@@ -118,7 +118,8 @@ bool GangMaster::overdue(MonoTime now) const {
   const Duration half = round_.half_ready - base;
   if (round_.settling) return now - round_.half_ready > 2 * patience();
   if (step_.phase != Phase::train || round_.idle) {
-    if (step_.phase == Phase::commit && !contains(ready, lead())) return false;
+    if (step_.phase == Phase::commit && !contains(ready, round_.lead))
+      return false;
     return now - base > 3 * half + kSilent;
   }
   const double expected =
@@ -135,7 +136,7 @@ void GangMaster::finish_round(MonoTime now) {
   // Nothing came of it: hand out anew.
   const bool train = step_.phase == Phase::train && !step_.begin.own_training;
   const bool no_lead =
-      step_.phase == Phase::commit && !contains(participants, lead());
+      step_.phase == Phase::commit && !contains(participants, round_.lead);
   if (round_.idle || participants.empty() || no_lead ||
       (train && samples == 0)) {
     return regroup(now);
@@ -147,7 +148,8 @@ void GangMaster::finish_round(MonoTime now) {
   go.totals = accept_round(participants, now);
   failures_on_end_ = 0;
   if (step_.phase == Phase::commit) return finish_commit(go);
-  const int evicted = train ? judge(participants, now) : -1;
+  const bool more = train && !step_.queue->done();
+  const int evicted = more ? judge(participants, now) : -1;
   enter_phase();
   go_on(std::move(go), evicted, now);
 }
@@ -166,7 +168,7 @@ void GangMaster::go_on(Go go, int evicted, MonoTime now) {
   if (!go.targets.empty()) go.source = choose_source(next);
   next.insert(next.end(), back.begin(), back.end());
   std::sort(next.begin(), next.end());
-  hand_out(next, idle, now);
+  hand_out(next, go.participants.front(), idle, now);
   round_.source = go.source;
   if (go.source >= 0) at(go.source).unpaced = true;
   for (const int p : go.participants) {
@@ -224,21 +226,32 @@ Totals GangMaster::accept_round(const std::vector<int>& participants,
       pace_.end_round();
       remember_accepted(samples_of(done), now);
       break;
-    case Phase::evaluate: {
-      std::vector<Span> rest;
-      for (const int w : round_.members) {
-        if (contains(participants, w)) continue;
-        const std::vector<Span>& spans = at(w).work.spans;
-        rest.insert(rest.end(), spans.begin(), spans.end());
-      }
-      step_.evaluation = merged(std::move(rest));
-      step_.evaluated += totals;
-      return step_.evaluated;
-    }
+    case Phase::evaluate:
+      accept_evaluation(merged(std::move(done)), participants.front());
+      return step_.evaluated += totals;
     case Phase::commit:
       break;
   }
   return totals;
+}
+
+// The answers of a round are gathered by its lead: with another lead, those of
+// the rounds before are gone.
+void GangMaster::accept_evaluation(const std::vector<Span>& done, int lead) {
+  if (step_.evaluation_lead >= 0 && step_.evaluation_lead != lead) {
+    restart_evaluation();
+  }
+  step_.evaluation_lead = lead;
+  step_.evaluation = without(step_.evaluation, done);
+}
+
+void GangMaster::restart_evaluation() {
+  step_.evaluation_lead = -1;
+  step_.evaluated = Totals();
+  step_.evaluation.clear();
+  if (step_.begin.evaluation_batches > 0) {
+    step_.evaluation = {{0, step_.begin.evaluation_batches}};
+  }
 }
 
 void GangMaster::remember_accepted(int64_t samples, MonoTime now) {
@@ -249,7 +262,7 @@ void GangMaster::remember_accepted(int64_t samples, MonoTime now) {
 
 void GangMaster::finish_commit(Go go) {
   go.last = true;
-  go.metrics = at(lead()).metrics;
+  go.metrics = at(round_.lead).metrics;
   committed_ = step_.begin.step;
   last_go_ = go;
   for (int i = 0; i < members(); ++i) {
@@ -329,14 +342,14 @@ void GangMaster::enter_phase() {
   }
 }
 
-int GangMaster::lead() const { return round_.members.front(); }
-
-void GangMaster::hand_out(const std::vector<int>& to, bool idle, MonoTime now) {
+void GangMaster::hand_out(const std::vector<int>& to, int lead, bool idle,
+                          MonoTime now) {
   const int64_t number = round_.number + 1;
   round_ = Round();
   round_.number = number;
   round_.handed = now;
   round_.idle = idle;
+  round_.lead = lead;
   round_.members = to;
   Work work;
   work.round = number;
@@ -385,9 +398,11 @@ void GangMaster::plan_round(Work& work) {
     batch.size = samples_of(batch.spans);
     sizes = balancer_.split_once(batch.size, computing);
   } else {
+    // The lead's work, and nobody else's.
     batch.spans = {{0, 1}};
     batch.size = 1;
-    sizes = {1};
+    for (const int m : round_.members)
+      sizes.push_back(m == round_.lead ? 1 : 0);
   }
   work.epoch = batch.epoch;
   work.number = batch.number;
