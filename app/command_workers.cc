@@ -1,21 +1,30 @@
 // dtune agent, worker: the processes that `dtune run` starts by itself.
 
 #include <charconv>
+#include <iostream>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 #include "app/command.h"
 #include "app/machine.h"
 #include "app/signals.h"
 #include <fmt/format.h>
 
+#include "dtune/base/file.h"
 #include "dtune/cluster/agent.h"
+#include "dtune/cluster/join.h"
 #include "dtune/cluster/worker.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/keys.h"
 #include "dtune/config/recipe_file.h"
 #include "dtune/train/plugin.h"
 
 namespace dtune {
 namespace {
+
+// How long an agent looks for a coordinator of another machine.
+constexpr Duration kRejoin = std::chrono::minutes(10);
 
 struct NodeOptions {
   std::string connect;
@@ -24,6 +33,10 @@ struct NodeOptions {
   std::optional<uint64_t> slots;
   std::optional<uint64_t> threads;
   std::string devices;
+  std::string token_file;
+  std::string state;
+  std::string wait;
+  bool stay = false;
 };
 
 struct SlotOptions {
@@ -56,11 +69,60 @@ std::vector<int> parse_devices(const std::string& text) {
   return devices;
 }
 
+constexpr uint64_t kMaxTokenBytes = 4096;
+
+std::string read_token(const std::string& file) {
+  if (file.empty()) return "";
+  if (file != "-") return read_file(file, kMaxTokenBytes);
+  std::string line;
+  std::getline(std::cin, line);
+  if (line.empty()) {
+    throw Error(ErrorKind::config,
+                "stdin: no token came (one line, as the coordinator prints "
+                "it)");
+  }
+  return line;
+}
+
+// What to connect with; nothing on this machine, where no keys are needed.
+std::optional<CurveClient> join(const NodeOptions& options, Duration patience,
+                                const std::atomic<int>& stop) {
+  if (options.token_file.empty() && is_local_endpoint(options.connect)) {
+    return std::nullopt;
+  }
+  JoinOptions join;
+  join.endpoint = options.connect;
+  join.token = read_token(options.token_file);
+  join.node = options.node;
+  join.state = options.state.empty() ? state_directory()
+                                     : std::filesystem::path(options.state);
+  join.patience = patience;
+  return join_cluster(join, stop);
+}
+
+// Study after study, where it is to stay.
+int serve_for(const AgentOptions& agent, bool stay,
+              const std::atomic<int>& stop) {
+  while (true) {
+    const int code = run_agent(agent, stop);
+    if (!stay || stop != 0 || code == kExitConfig) return code;
+    for (int i = 0; i < 10 && stop == 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+}
+
 int serve_node(const NodeOptions& options) {
   require(options.connect, "dtune agent", "--connect");
-  require(options.study, "dtune agent", "--study");
   const StopSignals signals(true);
+  const Duration wait =
+      options.wait.empty() ? kRejoin : parse_duration(options.wait);
   AgentOptions agent;
+  agent.curve = join(options, wait, signals.stop());
+  if (agent.curve) {
+    agent.rejoin = wait;
+    agent.join_timeout = options.stay ? Duration::max() : wait;
+  }
   agent.endpoint = options.connect;
   agent.study_id = options.study;
   agent.node = options.node;
@@ -69,7 +131,7 @@ int serve_node(const NodeOptions& options) {
   agent.threads_per_slot = static_cast<int>(options.threads.value_or(1));
   agent.devices = parse_devices(options.devices);
   agent.worker_argv = {own_program(), "worker"};
-  return run_agent(agent, signals.stop());
+  return serve_for(agent, options.stay && agent.curve, signals.stop());
 }
 
 // A study's YAML is the same for all its assignments: read it once.
@@ -122,11 +184,24 @@ int serve_slot(const SlotOptions& options) {
 Action declare_agent(Arguments& arguments) {
   auto options = std::make_shared<NodeOptions>();
   arguments.describe(
-      "Owns the slots of one machine for one study; 'dtune run' starts one by "
-      "itself. It ends with its coordinator and leaves no process behind.");
+      "Brings the slots of one machine into a study; 'dtune run' starts one "
+      "for its own machine by itself. It leaves no process behind, and may end "
+      "or die at any time: the study goes on. On another machine it joins with "
+      "a token that 'dtune run --listen' prints; after that it is known there "
+      "by its own key and needs none.");
   arguments.option("--connect", options->connect, "ENDPOINT",
-                   "Of the coordinator, e.g. ipc:///run/x/coordinator.");
-  arguments.option("--study", options->study, "ID", "The study's id.");
+                   "Of the coordinator, e.g. tcp://10.0.0.1:5555.");
+  arguments.option("--token-file", options->token_file, "FILE",
+                   "Holds the token; - reads it from stdin.", Complete::file);
+  arguments.option("--state", options->state, "DIR",
+                   "Keeps this machine's keys (default: ~/.local/state/dtune).",
+                   Complete::folder);
+  arguments.option("--wait", options->wait, "TIME",
+                   "How long to look for a coordinator that is not there "
+                   "(default: 10m).");
+  arguments.flag("--stay", options->stay, "Serve study after study, for ever.");
+  arguments.option("--study", options->study, "ID",
+                   "Refuse other studies than this.");
   arguments.option("--node", options->node, "NAME",
                    "Shown to people (default: the host's name).");
   arguments.option("--slots", options->slots, "N",
@@ -135,6 +210,9 @@ Action declare_agent(Arguments& arguments) {
                    "Threads of one slot (default: 1).");
   arguments.option("--devices", options->devices, "LIST",
                    "CUDA devices, one per slot: 0,1.");
+  arguments.example(
+      "dtune agent --connect tcp://10.0.0.1:5555 --token-file token",
+      "join the study that runs there");
   return [options](const Console&) { return serve_node(*options); };
 }
 

@@ -48,6 +48,7 @@ void LocalStudy::ensure_agent() {
 StudyOutcome LocalStudy::run(const std::atomic<int>& stop) {
   Coordinator coordinator(study, *store, sampler_, *scheduler, sink,
                           system_clock(), options);
+  if (at_start) at_start(coordinator);
   StudyOutcome outcome = coordinator.run(stop);
   if (agent) agent->wait(std::chrono::seconds(2));
   if (replays) check_replay();

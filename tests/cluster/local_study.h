@@ -62,6 +62,8 @@ class LocalStudy {
   // The agent's process; null before it is needed.
   std::unique_ptr<Child> agent;
   int agents_started = 0;
+  // Called before it runs: it listens by now. May be empty.
+  std::function<void(const Coordinator&)> at_start;
   bool replays = true;  // false: its records were not made by a coordinator
   SocketDirectory sockets;
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/coordinator_link.h"
+#include "dtune/cluster/join.h"
 #include "dtune/cluster/slot_process.h"
 #include "dtune/comm/socket.h"
 
@@ -22,11 +25,12 @@ using std::chrono::seconds;
 
 constexpr Duration kHelloInterval = seconds(1);
 
-std::string host_name() {
-  std::string name(256, '\0');
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  name.resize(name.find('\0'));
-  return name;
+// Other machines have the same process ids.
+std::string unique_name(const AgentOptions& options) {
+  const std::string process = process_name(getpid());
+  if (!options.curve) return process;
+  return fmt::format("{}/{}/{:08x}", host_name(), process,
+                     std::random_device()());
 }
 
 class Agent {
@@ -42,9 +46,10 @@ class Agent {
   void on_assign(const wire::Assign& assign, const std::string& frame);
   void forward(int slot, const std::string& frame);
   void say_hello();
+  void lose_coordinator();
   void keep_alive(MonoTime now);
   void send(const wire::Message& message) { send_raw(encode(message)); }
-  void send_raw(std::string frame) { outbox_.push_back(std::move(frame)); }
+  void send_raw(std::string frame);
   void flush();
   MonoTime tick_slots(MonoTime now);
   void begin_end(bool now, int code);
@@ -55,18 +60,22 @@ class Agent {
   SlotOptions slot_options_;
   SocketDirectory directory_;
   SocketContext context_;
-  Socket coordinator_;
+  const std::string name_;  // unique among all agents
+  CoordinatorLink coordinator_;
   Socket workers_;
   Frames outbox_;  // to the coordinator
   std::map<int, Frames> to_workers_;
   std::map<int, std::string> identities_;  // slot -> worker's identity
+  std::map<int, std::string> keys_;        // slot -> worker's public key
   std::deque<SlotProcess> slots_;
+  wire::Welcome welcome_;
   std::string welcome_frame_;
   std::string session_;  // of the coordinator; "": not welcome yet
   Duration heartbeat_;
   Duration lease_{seconds(15)};
-  MonoTime heard_;  // from the coordinator
-  MonoTime began_;
+  MonoTime heard_;     // from the coordinator
+  MonoTime began_;     // to look for a coordinator
+  Duration patience_;  // for finding one
   MonoTime next_hello_{};
   MonoTime next_heartbeat_{};
   MonoTime last_turn_;
@@ -79,9 +88,11 @@ class Agent {
 
 Agent::Agent(const AgentOptions& options)
     : options_(options),
-      coordinator_(context_, Socket::Kind::dealer),
+      name_(unique_name(options)),
+      coordinator_(options.endpoint, options.curve),
       workers_(context_, Socket::Kind::router),
-      heartbeat_(options.heartbeat) {
+      heartbeat_(options.heartbeat),
+      patience_(options.join_timeout) {
   slot_options_.argv = options.worker_argv;
   slot_options_.endpoint = directory_.endpoint("agent");
   slot_options_.study_id = options.study_id;
@@ -90,7 +101,6 @@ Agent::Agent(const AgentOptions& options)
   slot_options_.grace = options.grace;
   slot_options_.log_line = options.log_line;
   workers_.bind(slot_options_.endpoint);
-  coordinator_.connect(options.endpoint);
   began_ = heard_ = last_turn_ = system_clock().now();
 }
 
@@ -116,14 +126,15 @@ int Agent::run(const std::atomic<int>& stop) {
 void Agent::keep_alive(MonoTime now) {
   if (session_.empty()) {
     if (now >= next_hello_) say_hello();
-    if (now - began_ > options_.join_timeout) {
-      spdlog::error("{}: no coordinator answered within {}", options_.endpoint,
-                    format_duration(options_.join_timeout));
+    if (now - began_ > patience_) {
+      spdlog::error("{}: no coordinator answered within {}{}{}",
+                    options_.endpoint, format_duration(patience_),
+                    coordinator_.trouble().empty() ? "" : ": ",
+                    coordinator_.trouble());
       begin_end(true, kExitTemporary);
     }
   } else if (now - heard_ > lease_) {
-    spdlog::error("{}: the coordinator is gone", options_.endpoint);
-    begin_end(true, kExitTemporary);
+    lose_coordinator();
   }
   if (now >= next_heartbeat_) {
     if (!session_.empty() && outbox_.empty()) send(wire::Heartbeat{});
@@ -131,21 +142,49 @@ void Agent::keep_alive(MonoTime now) {
   }
 }
 
+void Agent::lose_coordinator() {
+  if (options_.rejoin.count() <= 0) {
+    spdlog::error("{}: the coordinator is gone", options_.endpoint);
+    begin_end(true, kExitTemporary);
+    return;
+  }
+  spdlog::warn("{}: the coordinator is gone; looking for it for {}",
+               options_.endpoint, format_duration(options_.rejoin));
+  session_.clear();
+  outbox_.clear();
+  began_ = system_clock().now();
+  patience_ = options_.rejoin;
+  next_hello_ = began_;
+  coordinator_.reconnect();
+  // Workers leave what belonged to another session.
+  wire::Welcome nobody = welcome_;
+  nobody.session = "none";
+  for (const SlotProcess& s : slots_) {
+    if (s.up()) forward(s.slot(), encode(nobody));
+  }
+}
+
+// Without a coordinator there is nobody to tell; the next one starts anew.
+void Agent::send_raw(std::string frame) {
+  if (!session_.empty()) outbox_.push_back(std::move(frame));
+}
+
 void Agent::say_hello() {
   wire::Hello hello;
   hello.study_id = options_.study_id;
   hello.node = options_.node.empty() ? host_name() : options_.node;
-  hello.agent = process_name(getpid());
+  hello.agent = name_;
   hello.slots = options_.slots;
   hello.threads = options_.threads_per_slot;
   hello.pid = getpid();
-  send(hello);
+  if (session_.empty()) outbox_.clear();  // the last one still waits there
+  outbox_.push_back(encode(hello));
   next_hello_ = system_clock().now() + kHelloInterval;
 }
 
 void Agent::wait(MonoTime until) {
   PollSet polls;
-  polls.add(coordinator_);
+  polls.add(coordinator_.socket());
   polls.add(workers_);
   size_t last = 1;
   for (const SlotProcess& s : slots_) {
@@ -155,6 +194,12 @@ void Agent::wait(MonoTime until) {
   polls.wait(until - system_clock().now());
   for (size_t i = 2; i <= last; ++i) {
     slots_stirred_ = slots_stirred_ || polls.ready(i);
+  }
+  try {
+    coordinator_.check();
+  } catch (const Error& e) {
+    spdlog::error("{}", e.what());
+    begin_end(true, exit_code(e.kind()));
   }
   while (auto frames = coordinator_.receive()) {
     heard_ = system_clock().now();
@@ -200,6 +245,18 @@ void Agent::from_coordinator(const std::string& frame) {
 }
 
 void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
+  if (!options_.study_id.empty() && welcome.study_id != options_.study_id) {
+    spdlog::error("the coordinator runs another study: {}", welcome.study_id);
+    begin_end(true, kExitConfig);
+    return;
+  }
+  if (slot_options_.study_id != welcome.study_id) {
+    slot_options_.study_id = welcome.study_id;
+    for (SlotProcess& s : slots_) {  // those of another study's
+      s.kill(Reason::user, "its study is over", system_clock().now());
+    }
+  }
+  welcome_ = welcome;
   welcome_frame_ = frame;
   heartbeat_ = Duration(welcome.heartbeat_ns);
   next_heartbeat_ = system_clock().now();  // not when it was due before
@@ -208,7 +265,7 @@ void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
   slot_options_.memory_bytes =
       static_cast<uint64_t>(std::max<int64_t>(welcome.memory_mb, 0)) << 20;
   if (slots_.empty()) {
-    kill_orphans(options_.study_id);
+    kill_orphans(slot_options_.study_id);
     for (int i = 0; i < options_.slots; ++i) {
       slots_.emplace_back(i, slot_options_,
                           [this](const wire::Message& m) { send(m); });
@@ -217,9 +274,10 @@ void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
   session_ = welcome.session;
   slots_stirred_ = true;
   for (const SlotProcess& s : slots_) {
+    if (s.gone()) send(wire::SlotDown{s.slot(), true, "given up before"});
     if (!s.up()) continue;
     forward(s.slot(), frame);
-    send(wire::SlotUp{s.slot(), s.pid()});
+    send(wire::SlotUp{s.slot(), s.pid(), keys_[s.slot()]});
   }
 }
 
@@ -254,6 +312,7 @@ void Agent::from_worker(const std::string& identity, const std::string& frame) {
   if (const auto* up = std::get_if<wire::SlotUp>(&message)) {
     if (up->pid != s->pid()) return;  // a late word of a worker that is dead
     identities_[s->slot()] = identity;
+    keys_[s->slot()] = up->public_key;
     s->on_slot_up();
     forward(s->slot(), welcome_frame_);
   } else if (identities_[s->slot()] != identity) {

@@ -4,17 +4,22 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dtune/base/clock.h"
+#include "dtune/comm/curve.h"
 
 namespace dtune {
 
 struct AgentOptions {
   std::string endpoint;  // of the coordinator
-  std::string study_id;  // marks all processes: DTUNE_STUDY=<id>
-  std::string node;      // name shown to people; "": host name
+  std::string study_id;  // marks all processes: DTUNE_STUDY=<id>; "": of the
+                         // study that the coordinator runs
+  // What to connect with beyond this machine (join_cluster).
+  std::optional<CurveClient> curve;
+  std::string node;  // name shown to people; "": host name
   int slots = 1;
   int threads_per_slot = 1;
   std::vector<int> devices;  // CUDA ordinals, one per slot, or empty
@@ -24,15 +29,20 @@ struct AgentOptions {
   Duration grace{3'000'000'000};
   // How long to wait for the coordinator's welcome.
   Duration join_timeout{30'000'000'000};
+  // How long to look for a coordinator that has gone without a word, before
+  // ending. Meanwhile trials are dropped: they will be run elsewhere.
+  Duration rejoin{0};
   // Gets every line that a worker writes; called on the agent's thread. May be
   // empty: the last lines of one that crashes are reported in any case.
   std::function<void(int slot, const std::string& line)> log_line;
 };
 
-// Runs until the coordinator says so, is gone for longer than a lease, or
+// Runs until the coordinator says so, is gone for longer than a lease (and
+// `rejoin`), refuses this agent, or
 // `stop` is set (1: workers may end their step's clean-up within `grace`; 2:
 // at once). Leaves no process behind. Returns an exit code: ok, temporary
-// where the coordinator is gone, study failed where no worker could be started.
+// where the coordinator is gone, config where it refuses, study failed where no
+// worker could be started.
 //
 // Workers get, after worker_argv: --connect <endpoint> --slot <k> --threads
 // <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT. Heartbeat

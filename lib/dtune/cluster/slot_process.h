@@ -40,6 +40,8 @@ class SlotProcess {
   }
   bool alive() const { return child_ != nullptr; }
   bool up() const { return up_; }
+  // It will not be started again, since it never came up.
+  bool gone() const { return gone_; }
   pid_t pid() const { return child_ ? child_->pid() : -1; }
 
   void on_slot_up();

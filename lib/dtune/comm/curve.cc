@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 
+#include <fmt/format.h>
 #include <zmq.h>
 
 #include "dtune/base/error.h"
@@ -19,6 +21,8 @@ constexpr std::string_view kZ85 =
     ">()[]{}@%$#";
 
 }  // namespace
+
+bool has_curve() { return zmq_has("curve") != 0; }
 
 CurveKeys generate_curve_keys() {
   std::array<char, kKeyCharacters + 1> public_key{};
@@ -51,6 +55,31 @@ bool is_curve_key(std::string_view text) {
   // Five characters can say more than four bytes can hold.
   std::array<uint8_t, kKeyBytes> bytes{};
   return zmq_z85_decode(bytes.data(), std::string(text).c_str()) != nullptr;
+}
+
+std::string hex_of_key(const std::string& key) {
+  std::array<uint8_t, kKeyBytes> bytes{};
+  if (!is_curve_key(key) ||
+      zmq_z85_decode(bytes.data(), key.c_str()) == nullptr)
+    throw Error(ErrorKind::config, "what should be a key is none");
+  std::string text;
+  for (const uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::string key_of_hex(std::string_view hex) {
+  std::array<uint8_t, kKeyBytes> bytes{};
+  bool good = hex.size() == 2 * kKeyBytes;
+  for (size_t i = 0; good && i < kKeyBytes; ++i) {
+    const char* digits = hex.data() + 2 * i;
+    const auto [stop, error] =
+        std::from_chars(digits, digits + 2, bytes[i], 16);
+    good = error == std::errc() && stop == digits + 2;
+  }
+  if (!good) throw Error(ErrorKind::config, "a key has 64 hexadecimal digits");
+  std::array<char, kKeyCharacters + 1> text{};
+  zmq_z85_encode(text.data(), bytes.data(), bytes.size());
+  return text.data();
 }
 
 std::string short_key(std::string_view public_key) {

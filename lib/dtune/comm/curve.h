@@ -14,6 +14,9 @@ struct CurveKeys {
   std::string secret_key;  // never on a wire, in argv or in the environment
 };
 
+// This ZeroMQ library was built with CURVE.
+bool has_curve();
+
 // A new pair, from the system's random numbers. Throws Error(config) where
 // ZeroMQ was built without CURVE.
 CurveKeys generate_curve_keys();
@@ -23,6 +26,10 @@ std::string public_key_of(const std::string& secret_key);
 
 // 40 characters of Z85 that stand for 32 bytes.
 bool is_curve_key(std::string_view text);
+
+// 64 digits, for people to copy; `key_of_hex` throws Error(config) for others.
+std::string hex_of_key(const std::string& key);
+std::string key_of_hex(std::string_view hex);
 
 // How much of a public key people are shown.
 std::string short_key(std::string_view public_key);

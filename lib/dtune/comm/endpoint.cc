@@ -153,6 +153,26 @@ bool is_loopback(const std::string& address) {
   return IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127;
 }
 
+std::vector<std::string> interface_addresses() {
+  std::vector<std::string> out;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return out;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list,
+                                                               &freeifaddrs);
+  for (const ifaddrs* it = list; it != nullptr; it = it->ifa_next) {
+    if (it->ifa_addr == nullptr || it->ifa_addr->sa_family != AF_INET) continue;
+    const std::string address = numeric(it->ifa_addr, sizeof(sockaddr_in));
+    if (address.empty() || is_loopback(address)) continue;
+    out.push_back(fmt::format("{} {}", it->ifa_name, address));
+  }
+  return out;
+}
+
+bool names_loopback(const std::string& host) {
+  return host == "localhost" || host == "lo" || host == "ip6-localhost" ||
+         is_loopback(host);
+}
+
 bool is_local_endpoint(const std::string& endpoint) {
   const auto tcp = parse_tcp(endpoint);
   if (!tcp) return endpoint.starts_with("ipc:") || endpoint.starts_with("inp");

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dtune {
 
@@ -25,6 +26,13 @@ std::string resolve_host(const std::string& host);
 
 // Of a numeric address: 127.0.0.0/8, ::1 and the like.
 bool is_loopback(const std::string& address);
+
+// "eth0 10.0.0.1", ...: where this machine could be reached by others (IPv4).
+std::vector<std::string> interface_addresses();
+
+// Whoever writes this host means this machine: "localhost", "lo" or a loopback
+// address. Other names may stand for it by mistake.
+bool names_loopback(const std::string& host);
 
 // The endpoint reaches this machine alone: ipc, inproc, tcp on loopback.
 bool is_local_endpoint(const std::string& endpoint);

@@ -34,7 +34,15 @@ std::string checked_remote(const ListenOptions& options) {
            "listens on every network of this machine (name one address or "
            "interface, e.g. tcp://10.0.0.1:5555 or tcp://eth0:5555)");
   }
-  tcp->host = resolve_host(tcp->host);
+  const std::string name = tcp->host;
+  tcp->host = resolve_host(name);
+  if (is_loopback(tcp->host) && !names_loopback(name)) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: '{}' is the loopback address {} here, where "
+                            "no other machine could join (a line in "
+                            "/etc/hosts? give the numeric address)",
+                            endpoint, name, tcp->host));
+  }
   if (!options.security && !is_loopback(tcp->host)) {
     refuse(endpoint,
            "cannot be listened on without keys, for anybody could join (make "

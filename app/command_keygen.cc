@@ -1,0 +1,82 @@
+// dtune keygen: the key pair that a study's coordinator is known by.
+
+#include <filesystem>
+#include <memory>
+
+#include "app/command.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/keys.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct KeygenOptions {
+  std::string output;
+  bool json = false;
+};
+
+void explain(const Console& console, const fs::path& secret,
+             const fs::path& open) {
+  console.line(
+      fmt::format("{}  secret: stays on the machine that runs 'dtune run'\n"
+                  "{}  public: tokens carry it",
+                  secret.string(), open.string()));
+  std::string address = "ADDRESS";
+  const std::vector<std::string> all = interface_addresses();
+  if (!all.empty()) address = all.front().substr(all.front().find(' ') + 1);
+  console.notice(fmt::format(
+      "next, here:          dtune run RECIPE --listen tcp://{0}:5555\n"
+      "                     (it prints a token, good for one machine)\n"
+      "on another machine:  dtune agent --connect tcp://{0}:5555 "
+      "--token-file FILE",
+      address));
+  for (size_t i = 1; i < all.size(); ++i) {
+    console.notice(fmt::format("another address of this machine: {}", all[i]));
+  }
+}
+
+int make_keys(const Console& console, const KeygenOptions& options) {
+  const fs::path folder = options.output.empty() ? config_directory()
+                                                 : fs::absolute(options.output);
+  const fs::path secret = folder / "dtune.key";
+  const fs::path open = folder / "dtune.pub";
+  const CurveKeys keys = generate_curve_keys();
+  write_secret_key(secret, keys);
+  write_public_key(open, keys.public_key);
+  if (options.json) {
+    console.print(nlohmann::ordered_json{{"secret_key_file", secret.string()},
+                                         {"public_key_file", open.string()},
+                                         {"public_key", keys.public_key}}
+                      .dump(2) +
+                  '\n');
+  } else {
+    explain(console, secret, open);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Action declare_keygen(Arguments& arguments) {
+  auto options = std::make_shared<KeygenOptions>();
+  arguments.describe(
+      "Agents on other machines know the coordinator by this pair of keys, and "
+      "everything between them is encrypted. Once per user is enough; a pair "
+      "in the folder of a recipe is used for the studies there.");
+  arguments.option("--output", options->output, "DIR",
+                   "Where dtune.key and dtune.pub go (default: "
+                   "~/.config/dtune).",
+                   Complete::folder);
+  arguments.flag("--json", options->json, "As JSON.");
+  arguments.example("dtune keygen", "once, before agents can join");
+  return [options](const Console& console) {
+    return make_keys(console, *options);
+  };
+}
+
+}  // namespace dtune

@@ -1,0 +1,278 @@
+// The coordinator's side of joining.
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+#include "dtune/cluster/join.h"
+#include "dtune/cluster/protocol.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/keys.h"
+#include "dtune/comm/quiet_thread.h"
+
+namespace dtune {
+namespace {
+
+constexpr const char* kKeyFile = "dtune.key";
+constexpr size_t kEnrolBytes = 1024;
+constexpr int kEnrolQueue = 16;
+constexpr size_t kMaxNotices = 100;
+constexpr uint64_t kMaxFileBytes = uint64_t{16} << 20;
+
+std::string utc(int64_t wall_ms) {
+  const std::time_t seconds = wall_ms / 1000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                     parts.tm_min);
+}
+
+// In time that does not depend on where they differ.
+bool equal_secrets(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i] ^ b[i]);
+  }
+  return difference == 0;
+}
+
+// What strangers call themselves, on one line of a terminal.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const char c : text.substr(0, 64)) {
+    out += c > ' ' && c < 127 ? c : '?';
+  }
+  return out.empty() ? "?" : out;
+}
+
+// 16 bytes of the system's random numbers, in hex.
+std::string random_secret() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) !=
+      static_cast<ssize_t>(bytes.size())) {
+    throw Error(ErrorKind::temporary, "random numbers: " + errno_text(errno));
+  }
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+struct Token {
+  std::string secret;
+  int64_t expires_ms = 0;
+  std::string used_by;  // "": not yet
+  int64_t used_ms = 0;
+};
+
+}  // namespace
+
+struct ClusterAccess::Impl {
+  Impl(AccessOptions given, const Clock& the_clock)
+      : options(std::move(given)),
+        clock(the_clock),
+        listener(context, listen_options(options)) {
+    load();
+    port = parse_tcp(listener.remote_endpoint())->port;
+    thread = start_quiet_thread([this] { serve(); });
+  }
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    wakeup.notify();
+    thread.join();
+  }
+
+  static ListenOptions listen_options(const AccessOptions& options) {
+    ListenOptions listen;
+    listen.remote = options.endpoint;
+    listen.max_message_bytes = kEnrolBytes;
+    listen.remote_queue = kEnrolQueue;
+    const auto anybody = std::make_shared<AllowList>();
+    anybody->admit_all();
+    listen.security = ListenSecurity{options.keys, anybody};
+    return listen;
+  }
+
+  // Lines: key, node, time.
+  void load() {
+    std::error_code error;
+    if (!std::filesystem::exists(options.allowed_file, error)) return;
+    check_private(options.allowed_file);
+    std::istringstream lines(read_file(options.allowed_file, kMaxFileBytes));
+    for (std::string line; std::getline(lines, line);) {
+      const std::string key = line.substr(0, line.find(' '));
+      if (line.empty() || line.starts_with("# ")) continue;
+      if (!is_curve_key(key)) {
+        throw Error(ErrorKind::config,
+                    fmt::format("{}: '{}' is no public key (remove the line)",
+                                options.allowed_file.string(), key));
+      }
+      file_text += line + "\n";
+      allowed->add(key);
+    }
+  }
+
+  void serve() {
+    while (true) {
+      PollSet polls;
+      polls.add(wakeup.descriptor());
+      listener.add_to(polls);
+      polls.wait(std::chrono::seconds(60));
+      {
+        const std::lock_guard lock(mutex);
+        if (stopping) return;
+      }
+      while (auto frames = listener.receive()) {
+        try {
+          answer(*frames);
+        } catch (const Error& e) {
+          notice(fmt::format("joining: {}", e.what()));
+        }
+      }
+    }
+  }
+
+  void answer(const Frames& frames) {
+    if (frames.size() != 2) return;
+    wire::Message message;
+    try {
+      message = decode(frames[1]);
+    } catch (const Error& e) {
+      listener.send({frames[0], encode(wire::Bye{false, e.what()})});
+      return;
+    }
+    const auto* enrol = std::get_if<wire::Enrol>(&message);
+    if (enrol == nullptr) return;
+    const std::string why = admit(listener.sender(), *enrol);
+    const wire::Message reply =
+        why.empty() ? wire::Message(wire::Enrolled{options.study_id})
+                    : wire::Message(wire::Bye{false, why});
+    listener.send({frames[0], encode(reply)});
+  }
+
+  // Why not; "": it is allowed from now on.
+  std::string admit(const std::string& key, const wire::Enrol& enrol) {
+    const std::lock_guard lock(mutex);
+    if (allowed->contains(key)) return "";
+    const std::string node = printable(enrol.node);
+    Token* token = find(enrol.secret);
+    std::string why;
+    if (token == nullptr) {
+      why = "the token is unknown here: it is mistyped, or of an earlier run";
+    } else if (!token->used_by.empty()) {
+      why = fmt::format("the token was used by {} at {}", token->used_by,
+                        utc(token->used_ms));
+    } else if (clock.wall_ms() >= token->expires_ms) {
+      why = fmt::format("the token expired at {}", utc(token->expires_ms));
+    }
+    if (!why.empty()) {
+      notice_locked(fmt::format("{} may not join: {}", node, why));
+      return why + " (each machine needs a fresh token of the coordinator)";
+    }
+    try {
+      remember(key, node);
+    } catch (const Error& e) {
+      notice_locked(fmt::format("{} may not join: {}", node, e.what()));
+      return "the coordinator cannot write down who may join (see there)";
+    }
+    token->used_by = node;
+    token->used_ms = clock.wall_ms();
+    allowed->add(key);
+    notice_locked(fmt::format("{} has joined; its key {} is kept in {}", node,
+                              short_key(key), options.allowed_file.string()));
+    return "";
+  }
+
+  Token* find(const std::string& secret) {
+    Token* found = nullptr;
+    for (Token& token : tokens) {
+      if (equal_secrets(token.secret, secret)) found = &token;
+    }
+    return found;
+  }
+
+  void remember(const std::string& key, const std::string& node) {
+    const std::string text =
+        file_text + fmt::format("{} {} {}\n", key, node, utc(clock.wall_ms()));
+    write_private_file(options.allowed_file, text, true);
+    file_text = text;
+  }
+
+  void notice(std::string text) {
+    const std::lock_guard lock(mutex);
+    notice_locked(std::move(text));
+  }
+
+  void notice_locked(std::string text) {
+    if (notices.size() < kMaxNotices) notices.push_back(std::move(text));
+  }
+
+  const AccessOptions options;
+  const Clock& clock;
+  const std::shared_ptr<AllowList> allowed = std::make_shared<AllowList>();
+  SocketContext context;
+  Listener listener;  // used by the thread alone once it runs
+  Wakeup wakeup;
+  int port = 0;
+  std::mutex mutex;  // guards what follows
+  bool stopping = false;
+  std::deque<Token> tokens;
+  std::vector<std::string> notices;
+  std::string file_text;
+  std::thread thread;
+};
+
+CurveKeys load_cluster_keys(const std::filesystem::path& folder) {
+  const std::filesystem::path beside = folder / kKeyFile;
+  std::error_code error;
+  if (std::filesystem::exists(beside, error)) return read_secret_key(beside);
+  return read_secret_key(config_directory() / kKeyFile);
+}
+
+ClusterAccess::ClusterAccess(AccessOptions options, const Clock& clock)
+    : impl_(std::make_unique<Impl>(std::move(options), clock)) {}
+
+ClusterAccess::~ClusterAccess() = default;
+
+ListenSecurity ClusterAccess::security() const {
+  return {impl_->options.keys, impl_->allowed};
+}
+
+std::string ClusterAccess::endpoint() const {
+  auto tcp = parse_tcp(impl_->options.endpoint);
+  tcp->port = impl_->port;
+  return tcp->text();
+}
+
+std::string ClusterAccess::make_token(Duration lifetime) {
+  JoinToken token;
+  token.port = impl_->port;
+  token.server_key = impl_->options.keys.public_key;
+  token.secret = random_secret();
+  const std::lock_guard lock(impl_->mutex);
+  impl_->tokens.push_back(
+      {token.secret, impl_->clock.wall_ms() + lifetime.count() / 1'000'000, "",
+       0});
+  return token.text();
+}
+
+std::vector<std::string> ClusterAccess::take_notices() {
+  const std::lock_guard lock(impl_->mutex);
+  return std::exchange(impl_->notices, {});
+}
+
+}  // namespace dtune

@@ -1,0 +1,94 @@
+#include "dtune/cluster/coordinator_link.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "dtune/base/error.h"
+#include "dtune/comm/endpoint.h"
+
+namespace dtune {
+namespace {
+
+// A coordinator that is just starting breaks a handshake or two.
+constexpr int kMaxMismatches = 10;
+
+}  // namespace
+
+CoordinatorLink::CoordinatorLink(const std::string& endpoint,
+                                 const std::optional<CurveClient>& curve)
+    : endpoint_(endpoint), curve_(curve), address_(endpoint) {
+  if (const auto tcp = parse_tcp(endpoint)) {
+    const std::string host = resolve_host(tcp->host);
+    if (!curve && !is_loopback(host)) {
+      throw Error(ErrorKind::config,
+                  fmt::format("{}: is on another machine, so this agent has to "
+                              "join with a token (--token-file FILE, or - for "
+                              "stdin; the coordinator prints it)",
+                              endpoint));
+    }
+    if (is_loopback(host) && !names_loopback(tcp->host)) {
+      hint_ = fmt::format(
+          "'{}' is this machine's own address {} here (a line in /etc/hosts?); "
+          "give the coordinator's numeric address",
+          tcp->host, host);
+      spdlog::warn("{}: {}", endpoint, hint_);
+    }
+  }
+  connect();
+  if (curve) spdlog::info("connecting to {} ({})", endpoint, address_);
+}
+
+void CoordinatorLink::reconnect() {
+  monitor_.reset();
+  socket_.reset();
+  connect();
+}
+
+void CoordinatorLink::connect() {
+  if (auto tcp = parse_tcp(endpoint_)) {
+    tcp->host = resolve_host(tcp->host);
+    address_ = tcp->text();
+  }
+  SocketOptions options;
+  options.client = curve_;
+  socket_ = std::make_unique<Socket>(context_, Socket::Kind::dealer, options);
+  monitor_ = std::make_unique<ConnectionMonitor>(context_, *socket_);
+  socket_->connect(address_);
+  mismatches_ = 0;
+}
+
+void CoordinatorLink::check() {
+  for (const ConnectionEvent event : monitor_->take()) {
+    if (event == ConnectionEvent::established) {
+      trouble_.clear();
+      mismatches_ = 0;
+    } else if (event == ConnectionEvent::unreachable) {
+      trouble_ =
+          "nobody answers there (is the coordinator running, and is its port "
+          "open to this machine?)";
+    } else if (event == ConnectionEvent::broken) {
+      trouble_ = "the connection broke";
+    } else if (event == ConnectionEvent::denied) {
+      throw Error(ErrorKind::config,
+                  fmt::format("{}: the coordinator does not know this "
+                              "machine's key (let it join with a fresh token: "
+                              "--token-file)",
+                              endpoint_));
+    } else if (++mismatches_ >= kMaxMismatches) {
+      throw Error(
+          ErrorKind::config,
+          curve_ ? fmt::format("{}: whoever listens there is not the "
+                               "coordinator that this machine has joined (was "
+                               "its key replaced? join with a fresh token)",
+                               endpoint_)
+                 : fmt::format("{}: whoever listens there wants keys (join "
+                               "with a token: --token-file)",
+                               endpoint_));
+    }
+  }
+  if (!trouble_.empty() && !hint_.empty() && !trouble_.ends_with(hint_)) {
+    trouble_ += "; " + hint_;
+  }
+}
+
+}  // namespace dtune

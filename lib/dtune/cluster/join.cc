@@ -1,0 +1,204 @@
+// The agent's side of joining.
+#include "dtune/cluster/join.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/cluster/protocol.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/keys.h"
+#include "dtune/comm/monitor.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+constexpr const char* kTokenKind = "dtune1";
+constexpr size_t kSecretDigits = 32;
+// A coordinator that is being restarted breaks a handshake or two.
+constexpr int kMaxMismatches = 5;
+
+[[noreturn]] void no_token() {
+  throw Error(ErrorKind::config,
+              "this is no join token (a line that begins with 'dtune1-'; the "
+              "coordinator prints it)");
+}
+
+// The pair is this machine's for one coordinator's key, whatever its address.
+fs::path key_file(const fs::path& state, const std::string& server_key) {
+  return state / "keys" / (hex_of_key(server_key).substr(0, 16) + ".key");
+}
+
+fs::path coordinator_file(const fs::path& state, const TcpEndpoint& tcp) {
+  std::string name = fmt::format("{}_{}.pub", tcp.host, tcp.port);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '/' || c == ':'; },
+      '_');
+  return state / "coordinators" / name;
+}
+
+// One conversation with the doorkeeper.
+class Enrolment {
+ public:
+  Enrolment(const std::string& endpoint, const CurveClient& client)
+      : endpoint_(endpoint),
+        socket_(context_, Socket::Kind::dealer,
+                SocketOptions{
+                    .max_message_bytes = 4096, .queue = 16, .client = client}),
+        monitor_(context_, socket_) {
+    socket_.connect(endpoint);
+  }
+
+  void run(const wire::Enrol& enrol, Duration patience,
+           const std::atomic<int>& stop) {
+    const MonoTime end = system_clock().now() + patience;
+    bool sent = false;
+    while (system_clock().now() < end) {
+      if (stop != 0) throw Error(ErrorKind::interrupted, "stopped");
+      sent = sent || socket_.send(Frames{encode(enrol)});
+      PollSet polls;
+      polls.add(socket_);
+      polls.wait(milliseconds(50));
+      for (const ConnectionEvent event : monitor_.take()) {
+        note(event);
+        if (event == ConnectionEvent::broken) sent = false;  // say it again
+      }
+      const auto frames = socket_.receive();
+      if (frames && is_welcome(frames->front())) return;
+    }
+    throw Error(ErrorKind::temporary,
+                fmt::format("{}: no coordinator let this agent join within {}: "
+                            "{}",
+                            endpoint_, format_duration(patience), last_));
+  }
+
+ private:
+  void note(ConnectionEvent event) {
+    if (event == ConnectionEvent::unreachable) {
+      last_ =
+          "nobody answers at this address (is the coordinator running, and "
+          "is the port open to this machine?)";
+    } else if (event == ConnectionEvent::broken) {
+      last_ = "the connection broke";
+    } else if (event == ConnectionEvent::mismatched &&
+               ++mismatches_ >= kMaxMismatches) {
+      throw Error(ErrorKind::config,
+                  fmt::format("{}: whoever listens there is not the "
+                              "coordinator that made the token (ask for a "
+                              "fresh token; has its key been replaced?)",
+                              endpoint_));
+    }
+  }
+
+  bool is_welcome(const std::string& frame) const {
+    const wire::Message message = decode(frame);
+    if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+      throw Error(
+          ErrorKind::config,
+          fmt::format("{}: the coordinator refuses: {}", endpoint_, bye->why));
+    }
+    return std::holds_alternative<wire::Enrolled>(message);
+  }
+
+  const std::string endpoint_;
+  SocketContext context_;
+  Socket socket_;
+  ConnectionMonitor monitor_;
+  int mismatches_ = 0;
+  std::string last_ = "nobody answers";
+};
+
+CurveClient known_client(const JoinOptions& options, const TcpEndpoint& tcp) {
+  const fs::path file = coordinator_file(options.state, tcp);
+  std::error_code error;
+  if (!fs::exists(file, error)) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: this machine has not joined there before "
+                            "(give it the coordinator's token: --token-file "
+                            "FILE, or - for stdin)",
+                            options.endpoint));
+  }
+  const std::string server_key = read_public_key(file);
+  return {server_key, read_secret_key(key_file(options.state, server_key))};
+}
+
+}  // namespace
+
+std::string JoinToken::text() const {
+  return fmt::format("{}-{}-{}-{}", kTokenKind, port, hex_of_key(server_key),
+                     secret);
+}
+
+JoinToken parse_join_token(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) no_token();
+  const size_t last = text.find_last_not_of(" \t\r\n");
+  const std::string line = text.substr(begin, last - begin + 1);
+  std::vector<std::string> parts;
+  for (size_t at = 0; at <= line.size() && parts.size() < 5;) {
+    const size_t end = std::min(line.find('-', at), line.size());
+    parts.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  if (parts.size() != 4 || parts[0] != kTokenKind || parts[2].size() != 64 ||
+      parts[3].size() != kSecretDigits) {
+    no_token();
+  }
+  JoinToken token;
+  const char* end = parts[1].data() + parts[1].size();
+  const auto [stop, error] = std::from_chars(parts[1].data(), end, token.port);
+  if (error != std::errc() || stop != end || token.port < 1 ||
+      token.port > 65535) {
+    no_token();
+  }
+  try {
+    token.server_key = key_of_hex(parts[2]);
+  } catch (const Error&) {
+    no_token();
+  }
+  token.secret = parts[3];
+  return token;
+}
+
+CurveClient join_cluster(const JoinOptions& options,
+                         const std::atomic<int>& stop) {
+  const auto tcp = parse_tcp(options.endpoint);
+  if (!tcp) {
+    throw Error(
+        ErrorKind::config,
+        fmt::format("{}: agents join over tcp://host:port", options.endpoint));
+  }
+  if (options.token.empty()) return known_client(options, *tcp);
+  const JoinToken token = parse_join_token(options.token);
+  CurveClient client;
+  client.server_key = token.server_key;
+  client.keys =
+      read_or_make_secret_key(key_file(options.state, token.server_key));
+  TcpEndpoint door = *tcp;
+  door.host = resolve_host(tcp->host);
+  door.port = token.port;
+  Enrolment(door.text(), client)
+      .run({token.secret, options.node.empty() ? host_name() : options.node},
+           options.patience, stop);
+  const fs::path file = coordinator_file(options.state, *tcp);
+  fs::create_directories(file.parent_path());
+  write_public_key(file, token.server_key);
+  return client;
+}
+
+std::string host_name() {
+  std::string name(256, '\0');
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  name.resize(name.find('\0'));
+  return name;
+}
+
+}  // namespace dtune

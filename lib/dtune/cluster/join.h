@@ -1,0 +1,105 @@
+// How agents of other machines come to be allowed.
+//
+// A token is one line, given by people to the machine that is to join:
+//
+//   dtune1-<port>-<the server's public key, hex>-<one-time secret, hex>
+//
+//   agent                                     coordinator (ClusterAccess)
+//     |  CURVE handshake, with the server key of the token and a pair of its
+//     |  own, to <port>: any client may; one kind of message is read there
+//     |---- enrol {secret, node} ----------------->|  is the secret one that
+//     |                                            |  was given out, unused,
+//     not
+//     |<--- enrolled {study} or bye {why} ---------|  expired? then the key of
+//     |  keeps its pair and the server's key       |  this connection is
+//     allowed |                                            |  and kept |  CURVE
+//     to the coordinator's own port: admitted by the allow-list
+//
+// The handshake proves to the agent that it speaks with the coordinator that
+// made the token, and to the coordinator that the agent has the secret of the
+// key that it asks to be allowed; the token's secret goes through that channel
+// alone. What was recorded is of no use later: CURVE's session keys are fresh,
+// and a secret counts once. The agent may repeat itself: a key that is allowed
+// already is answered `enrolled` whatever its token.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtune/base/clock.h"
+#include "dtune/comm/listener.h"
+
+namespace dtune {
+
+// What a token says. `secret`: 16 random bytes in hex.
+struct JoinToken {
+  int port = 0;
+  std::string server_key;  // Z85
+  std::string secret;
+
+  std::string text() const;
+};
+
+// Throws Error(config) where it is none; blanks around it do not matter.
+JoinToken parse_join_token(const std::string& text);
+
+// The coordinator's own pair: `folder`/dtune.key, else the one of
+// config_directory(). Throws Error(config) with the remedy where there is none.
+CurveKeys load_cluster_keys(const std::filesystem::path& folder);
+
+struct AccessOptions {
+  CurveKeys keys;                      // the server's
+  std::filesystem::path allowed_file;  // keeps allowed keys; mode 0600
+  std::string endpoint;                // where to enrol; port 0: any
+  std::string study_id;
+};
+
+// The coordinator's doorkeeper: gives out tokens, enrols agents on a thread of
+// its own, remembers who is allowed. Thread-safe.
+class ClusterAccess {
+ public:
+  // Reads who is allowed; listens at once. Throws as Listener, and
+  // Error(config) where the file cannot be used.
+  explicit ClusterAccess(AccessOptions options,
+                         const Clock& clock = system_clock());
+  ~ClusterAccess();
+  ClusterAccess(const ClusterAccess&) = delete;
+  ClusterAccess& operator=(const ClusterAccess&) = delete;
+
+  // For the study's listeners; the list is shared with them.
+  ListenSecurity security() const;
+  std::string endpoint() const;
+  // A line for --token-file or its stdin; good for one machine until then.
+  std::string make_token(Duration lifetime = std::chrono::hours(24));
+  // Who came and who was turned away, and why, since the last call.
+  std::vector<std::string> take_notices();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct JoinOptions {
+  std::string endpoint;         // of the coordinator, tcp://host:port
+  std::string token;            // "": it has joined before
+  std::string node;             // shown to people
+  std::filesystem::path state;  // folder for its keys (state_directory())
+  Duration patience = std::chrono::minutes(2);  // to reach the coordinator
+};
+
+// Enrols where there is a token; returns what to connect with from then on.
+// Keys are kept in `state`, one pair for each coordinator's key, so an agent
+// joins again by itself: after its own restart and after the coordinator's.
+// Blocks. Throws Error(config) with the coordinator's words where it refuses,
+// or where there is neither token nor key; Error(temporary) where nobody
+// answers within `patience`; Error(interrupted) when `stop` is set.
+CurveClient join_cluster(const JoinOptions& options,
+                         const std::atomic<int>& stop);
+
+// The host's name, as people know it.
+std::string host_name();
+
+}  // namespace dtune

@@ -1,0 +1,193 @@
+// Tokens, enrolment and the keys that are kept.
+#include "dtune/cluster/join.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/keys.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+// A doorkeeper on loopback and machines that come to it.
+struct Door {
+  Door() { open(); }
+
+  void open() {
+    access.reset();
+    access = std::make_unique<ClusterAccess>(
+        AccessOptions{.keys = keys,
+                      .allowed_file = folder.path() / "agents",
+                      .endpoint = "tcp://127.0.0.1:0",
+                      .study_id = "s"},
+        clock);
+  }
+
+  // What the machine is told; "": it may join.
+  std::string join(const std::string& machine, const std::string& token) {
+    JoinOptions options;
+    options.endpoint = "tcp://127.0.0.1:5555";
+    options.token = token;
+    options.node = machine;
+    options.state = folder.path() / machine;
+    options.patience = std::chrono::seconds(20);
+    try {
+      last = join_cluster(options, stop);
+      return "";
+    } catch (const Error& e) {
+      kind = e.kind();
+      return e.what();
+    }
+  }
+
+  bool says(const std::string& text) {
+    for (const std::string& notice : access->take_notices()) said += notice;
+    return said.find(text) != std::string::npos;
+  }
+
+  TemporaryDirectory folder;
+  ManualClock clock;
+  std::atomic<int> stop{0};
+  const CurveKeys keys = generate_curve_keys();
+  std::unique_ptr<ClusterAccess> access;
+  CurveClient last;
+  ErrorKind kind = ErrorKind::internal;
+  std::string said;
+};
+
+bool has(const std::string& text, const char* part) {
+  CAPTURE(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a token says the port and the key of its coordinator") {
+  const JoinToken token{5556, generate_curve_keys().public_key,
+                        std::string(32, 'a')};
+  const JoinToken read = parse_join_token("  " + token.text() + "\n");
+  CHECK(read.port == 5556);
+  CHECK(read.server_key == token.server_key);
+  CHECK(read.secret == token.secret);
+  const std::string text = token.text();
+  for (const std::string& wrong :
+       {std::string(), std::string("dtune1"), text.substr(1), text + "0",
+        "dtune1-0" + text.substr(11), "dtune1-x" + text.substr(11),
+        text.substr(0, 20) + "g" + text.substr(21), text + "-"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(parse_join_token(wrong), Error);
+  }
+}
+
+TEST_CASE("a machine with a token is allowed and remembered") {
+  Door door;
+  CHECK(door.join("gpu1", door.access->make_token()) == "");
+  const auto allowed = door.access->security().allowed;
+  CHECK(allowed->contains(door.last.keys.public_key));
+  CHECK(door.last.server_key == door.keys.public_key);
+  CHECK(door.says("gpu1 has joined"));
+  struct stat info {};
+  REQUIRE(stat((door.folder.path() / "agents").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  const CurveClient before = door.last;
+  door.open();  // the coordinator's next run
+  CHECK(door.access->security().allowed->contains(before.keys.public_key));
+  CHECK(door.join("gpu1", "") == "");  // needs no token now
+  CHECK(door.last.keys.public_key == before.keys.public_key);
+}
+
+TEST_CASE("a token lets one machine in, which may use it again") {
+  Door door;
+  const std::string token = door.access->make_token();
+  CHECK(door.join("gpu1", token) == "");
+  CHECK(door.join("gpu1", token) == "");
+  const std::string why = door.join("gpu2", token);
+  CHECK(has(why, "the token was used by gpu1"));
+  CHECK(has(why, "needs a fresh token"));
+  CHECK(door.kind == ErrorKind::config);
+  CHECK(door.access->security().allowed->size() == 1);
+  CHECK(door.says("gpu2 may not join: the token was used by gpu1"));
+}
+
+TEST_CASE("a token that is old or of another run is refused") {
+  Door door;
+  const std::string token = door.access->make_token(std::chrono::hours(1));
+  door.clock.advance(std::chrono::hours(2));
+  CHECK(has(door.join("gpu1", token), "the token expired at"));
+  JoinToken other = parse_join_token(token);
+  other.secret = std::string(32, '0');
+  CHECK(has(door.join("gpu1", other.text()), "the token is unknown here"));
+  CHECK(door.access->security().allowed->size() == 0);
+}
+
+TEST_CASE("a token of another coordinator's key is noticed by the machine") {
+  Door door;
+  JoinToken token = parse_join_token(door.access->make_token());
+  token.server_key = generate_curve_keys().public_key;
+  CHECK(has(door.join("gpu1", token.text()),
+            "is not the coordinator that made the token"));
+}
+
+TEST_CASE("a machine that has never joined needs a token") {
+  Door door;
+  const std::string why = door.join("gpu1", "");
+  CHECK(has(why, "has not joined there before"));
+  CHECK(has(why, "--token-file"));
+  CHECK(door.kind == ErrorKind::config);
+}
+
+TEST_CASE("nobody at the other end is said as such") {
+  Door door;
+  JoinToken token = parse_join_token(door.access->make_token());
+  door.access.reset();
+  JoinOptions options;
+  options.endpoint = "tcp://127.0.0.1:5555";
+  options.token = token.text();
+  options.state = door.folder.path() / "x";
+  options.patience = std::chrono::milliseconds(700);
+  try {
+    join_cluster(options, door.stop);
+    FAIL("joined nobody");
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::temporary);
+    CHECK(has(e.what(), "nobody answers at this address"));
+  }
+}
+
+TEST_CASE("the doorkeeper survives what is no request") {
+  Door door;
+  const CurveKeys mine = generate_curve_keys();
+  const SocketContext context;
+  SocketOptions socket;
+  socket.client = CurveClient{door.keys.public_key, mine};
+  Socket stranger(context, Socket::Kind::dealer, socket);
+  stranger.connect(door.access->endpoint());
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{900}, size_t{5000}}) {
+    const MonoTime end = system_clock().now() + std::chrono::seconds(20);
+    while (!stranger.send(Frames{std::string(bytes, '\xff')}) &&
+           system_clock().now() < end) {
+    }
+  }
+  CHECK(door.join("gpu1", door.access->make_token()) == "");
+  CHECK(door.access->security().allowed->size() == 1);
+}
+
+TEST_CASE("keys that others can read are refused") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "sub" / "dtune.key";
+  const CurveKeys keys = generate_curve_keys();
+  write_secret_key(path, keys);
+  CHECK(read_secret_key(path).public_key == keys.public_key);
+  CHECK(load_cluster_keys(path.parent_path()).secret_key == keys.secret_key);
+  CHECK_THROWS_WITH_AS(write_secret_key(path, keys),
+                       doctest::Contains("exists already"), Error);
+  REQUIRE(chmod(path.c_str(), 0640) == 0);
+  CHECK_THROWS_WITH_AS(read_secret_key(path), doctest::Contains("chmod 600"),
+                       Error);
+  CHECK_THROWS_WITH_AS(read_secret_key(folder.path() / "none"),
+                       doctest::Contains("dtune keygen"), Error);
+}

@@ -1,0 +1,317 @@
+// Agents that join over CURVE, on loopback: what they may do, what happens to
+// them, and what strangers can do to a study.
+#include <array>
+#include <thread>
+
+#include "cluster/remote_study.h"
+#include "cluster/toy.h"
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/cluster/fleet.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/keys.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A fleet that listens on loopback with CURVE, and scripted agents.
+struct Port {
+  Port() {
+    FleetOptions options;
+    options.listen.remote = "tcp://127.0.0.1:0";
+    options.listen.security = ListenSecurity{server, allowed};
+    options.welcome.study_id = "s";
+    options.welcome.heartbeat_ns = 100'000'000;
+    options.welcome.lease_ns = 60'000'000'000;
+    fleet = std::make_unique<Fleet>(options, system_clock());
+  }
+
+  std::unique_ptr<Socket> client(const CurveKeys& keys, int queue = 1000) {
+    SocketOptions options;
+    options.queue = queue;
+    options.client = CurveClient{server.public_key, keys};
+    auto socket =
+        std::make_unique<Socket>(context, Socket::Kind::dealer, options);
+    socket->connect(fleet->remote_endpoint());
+    return socket;
+  }
+
+  CurveKeys known() {
+    const CurveKeys keys = generate_curve_keys();
+    allowed->add(keys.public_key);
+    return keys;
+  }
+
+  void send(Socket& socket, const Frames& frames) {
+    REQUIRE(toy::RemoteStudy::wait_for([&] { return socket.send(frames); }));
+  }
+  void hello(Socket& socket, const std::string& name, int slots = 1) {
+    wire::Hello message;
+    message.node = message.agent = name;
+    message.slots = slots;
+    send(socket, {encode(message)});
+  }
+
+  // Lets the fleet work until `condition` holds.
+  bool until(const std::function<bool()>& condition) {
+    return toy::RemoteStudy::wait_for([&] {
+      turn();
+      return condition();
+    });
+  }
+  void turn() {
+    std::vector<FleetEvent> events;
+    fleet->poll(milliseconds(5), wakeup, events);
+    fleet->check(events);
+    for (const FleetEvent& event : events) {
+      if (const auto* notice = std::get_if<Notice>(&event)) {
+        said += notice->text + "\n";
+      }
+    }
+  }
+  bool has_said(const std::string& text) {
+    return until([&] { return said.find(text) != std::string::npos; });
+  }
+  // The next message of a type that a client gets.
+  template <class T>
+  std::optional<T> expect(Socket& socket) {
+    std::optional<T> found;
+    until([&] {
+      const auto frames = socket.receive();
+      if (!frames) return false;
+      for (const std::string& frame : *frames) {
+        const wire::Message message = decode(frame);
+        if (const T* wanted = std::get_if<T>(&message)) found = *wanted;
+      }
+      return found.has_value();
+    });
+    return found;
+  }
+
+  SocketContext context;
+  const CurveKeys server = generate_curve_keys();
+  std::shared_ptr<AllowList> allowed = std::make_shared<AllowList>();
+  std::unique_ptr<Fleet> fleet;
+  Wakeup wakeup;
+  std::string said;
+};
+
+// Bytes straight to a port; what a scanner or a confused program would send.
+void throw_at(const std::string& endpoint, const std::string& bytes) {
+  const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(parse_tcp(endpoint)->port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(descriptor, reinterpret_cast<const sockaddr*>(&address),
+              sizeof address) == 0) {
+    (void)!send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    usleep(20'000);
+  }
+  close(descriptor);
+}
+
+}  // namespace
+
+TEST_CASE("an agent joins a study over the network and needs no study id") {
+  Port port;
+  const auto agent = port.client(port.known());
+  port.hello(*agent, "far", 2);
+  const auto welcome = port.expect<wire::Welcome>(*agent);
+  REQUIRE(welcome);
+  CHECK(welcome->study_id == "s");
+  CHECK(port.fleet->slots().size() == 2);
+  CHECK(port.has_said("node far has joined with 2 slots"));
+}
+
+TEST_CASE("a worker's key is allowed while its process is up") {
+  Port port;
+  const auto agent = port.client(port.known());
+  const std::string key = generate_curve_keys().public_key;
+  port.hello(*agent, "far");
+  port.send(*agent, {encode(wire::SlotUp{0, 1, key})});
+  CHECK(port.until([&] { return port.allowed->contains(key); }));
+  const std::string next = generate_curve_keys().public_key;
+  port.send(*agent, {encode(wire::SlotDown{0, false, "died"})});
+  port.send(*agent, {encode(wire::SlotUp{0, 2, next})});
+  CHECK(port.until([&] { return port.allowed->contains(next); }));
+  CHECK(!port.allowed->contains(key));
+  port.send(*agent, {encode(wire::Bye{false, "leaves"})});
+  CHECK(port.until([&] { return !port.allowed->contains(next); }));
+}
+
+TEST_CASE("of two agents of one name the second is refused or renamed") {
+  Port port;
+  const auto first = port.client(port.known());
+  const auto second = port.client(port.known());
+  port.hello(*first, "far");
+  REQUIRE(port.expect<wire::Welcome>(*first));
+  port.hello(*second, "far");
+  const auto bye = port.expect<wire::Bye>(*second);
+  REQUIRE(bye);
+  CHECK(!bye->again);
+  CHECK(bye->why == "an agent of the name 'far' is here already");
+  CHECK(port.has_said("refused a second agent of the name 'far'"));
+  // Another process of a machine that is called the same.
+  wire::Hello other;
+  other.node = "far";
+  other.agent = "far/2";
+  port.send(*second, {encode(other)});
+  REQUIRE(port.expect<wire::Welcome>(*second));
+  CHECK(port.fleet->present_agents() == 2);
+  CHECK(port.fleet->agent_of(port.fleet->slots()[1]).node == "far#2");
+}
+
+TEST_CASE("a connection that is made anew begins its leases anew") {
+  Port port;
+  const CurveKeys keys = port.known();
+  auto agent = port.client(keys);
+  port.hello(*agent, "far");
+  port.send(*agent, {encode(wire::SlotUp{0, 1})});
+  REQUIRE(port.until([&] {
+    return !port.fleet->slots().empty() &&
+           port.fleet->slots()[0].state == SlotState::idle;
+  }));
+  port.fleet->assign(0, wire::Assign{.trial = 1, .attempt = 1});
+  const auto session = port.expect<wire::Welcome>(*agent)->session;
+  agent = port.client(keys);
+  port.hello(*agent, "far");
+  const auto welcome = port.expect<wire::Welcome>(*agent);
+  REQUIRE(welcome);
+  CHECK(welcome->session != session);
+  CHECK(port.fleet->slots()[0].state == SlotState::down);
+  CHECK(port.has_said("node far is back"));
+}
+
+TEST_CASE("a stranger is not let in and told of once") {
+  Port port;
+  const CurveKeys keys = generate_curve_keys();
+  for (int i = 0; i < 3; ++i) {
+    const auto stranger = port.client(keys);
+    CHECK(port.has_said("127.0.0.1 was not let in: its key " +
+                        short_key(keys.public_key)));
+  }
+  for (int i = 0; i < 20; ++i) port.turn();
+  const size_t first = port.said.find("was not let in");
+  CHECK(port.said.find("was not let in", first + 1) == std::string::npos);
+}
+
+TEST_CASE("an agent that does not read is given up and the others go on") {
+  Port port;
+  const auto slow = port.client(port.known(), 10);
+  const auto other = port.client(port.known());
+  port.hello(*slow, "slow");
+  port.hello(*other, "other");
+  REQUIRE(port.until([&] { return port.fleet->present_agents() == 2; }));
+  // It sends, so it is not silent; but nobody takes what it is sent.
+  const std::string text(100'000, 'x');
+  CHECK(port.until([&] {
+    slow->send(Frames{encode(wire::Heartbeat{})});
+    for (int i = 0; i < 500; ++i) {
+      port.fleet->kill(0, Reason::none, text);
+      port.fleet->acknowledge({0, 1, 1, i}, 0);
+    }
+    return port.said.find("node slow does not read") != std::string::npos;
+  }));
+  CHECK(port.fleet->present_agents() == 1);
+  port.send(*other, {encode(wire::SlotUp{0, 1})});
+  CHECK(port.until(
+      [&] { return port.fleet->slots()[1].state == SlotState::idle; }));
+}
+
+TEST_CASE("noise at the remote port does not disturb a study") {
+  Port port;
+  const CurveKeys keys = port.known();
+  const auto agent = port.client(keys);
+  port.hello(*agent, "far");
+  REQUIRE(port.expect<wire::Welcome>(*agent));
+  const std::string endpoint = port.fleet->remote_endpoint();
+  const std::string greeting("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
+  throw_at(endpoint, "GET / HTTP/1.1\r\n\r\n");
+  throw_at(endpoint, "");
+  throw_at(endpoint, std::string(100'000, '\0'));
+  throw_at(endpoint, greeting + std::string("NULL") + std::string(48, '\0'));
+  throw_at(endpoint, greeting + std::string("CURVE") + std::string(47, '\0') +
+                         "\x04\xc8\x05HELLO" + std::string(194, 'x'));
+  throw_at(endpoint, greeting + std::string("CURVE") + std::string(47, '\0') +
+                         std::string("\x02\x7f\xff\xff\xff\xff\xff\xff\xff"));
+  // One that is let in and talks nonsense is not believed either.
+  const auto odd = port.client(port.known());
+  const std::string hello = encode(wire::Hello{.node = "n", .agent = "n"});
+  for (const std::string& bytes :
+       {std::string(), std::string("\xc1"), std::string(3000, '\x91'),
+        hello.substr(0, hello.size() / 2), hello + "x"}) {
+    port.send(*odd, {bytes});
+  }
+  CHECK(port.has_said("ignored a message"));
+  const auto large = port.client(port.known());
+  port.send(*large, {std::string(kControlMessageBytes + 1, 'x')});
+  port.send(*agent, {encode(wire::SlotUp{0, 1})});
+  CHECK(port.until(
+      [&] { return port.fleet->slots()[0].state == SlotState::idle; }));
+  CHECK(port.fleet->slots().size() == 1);
+}
+
+TEST_CASE("a study runs on an agent that joined with a token") {
+  toy::RemoteStudy study("joined", 4, 5);
+  study.start_coordinator();
+  Child& agent = study.start_agent("token1");
+  CHECK(study.result() == 0);
+  CHECK(study.notices("finished"));
+  CHECK(study.said().find("node far has joined") != std::string::npos);
+  const toy::Ending ending = toy::ending_of(agent);
+  CHECK_MESSAGE(ending.code == 0, ending.text);
+  CHECK(find_marked({"DTUNE_STUDY=" + study.id}).empty());
+}
+
+TEST_CASE("a study outlives its agent and goes on with the next") {
+  toy::RemoteStudy study("outlives", 6, 30);
+  study.start_coordinator();
+  Child& first = study.start_agent("token1", "one");
+  REQUIRE(study.trains(2));
+  kill(first.pid(), SIGKILL);
+  study.start_agent("token2", "two", "other");
+  CHECK(study.result() == 0);
+  CHECK(study.said().find("node far has been silent") != std::string::npos);
+}
+
+TEST_CASE("an agent finds its coordinator again after a kill -9") {
+  toy::RemoteStudy study("again", 6, 30);
+  study.start_coordinator();
+  Child& agent = study.start_agent("token1");
+  REQUIRE(study.trains(3));
+  kill(study.coordinator->pid(), SIGKILL);
+  study.coordinator->wait(seconds(5));
+  study.start_coordinator();
+  CHECK(study.result() == 0);
+  const toy::Ending ending = toy::ending_of(agent);
+  CHECK_MESSAGE(ending.code == 0, ending.text);
+  CHECK(ending.text.find("the coordinator is gone; looking for it") !=
+        std::string::npos);
+}
+
+TEST_CASE("an agent whose key was taken away is told why it cannot join") {
+  toy::RemoteStudy study("taken", 1, 5);
+  study.start_coordinator();
+  Child& first = study.start_agent("token1");
+  REQUIRE(study.notices("node far has joined"));
+  kill(first.pid(), SIGKILL);
+  kill(study.coordinator->pid(), SIGKILL);
+  study.coordinator->wait(seconds(5));
+  std::filesystem::remove(study.folder.path() / "agents");
+  study.start_coordinator();
+  const toy::Ending ending = toy::ending_of(study.start_agent("none"));
+  CHECK(ending.code == kExitConfig);
+  CHECK(ending.text.find("does not know this machine's key") !=
+        std::string::npos);
+  CHECK(study.notices("was not let in"));
+}

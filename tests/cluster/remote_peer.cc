@@ -1,0 +1,102 @@
+// A study whose agents join over the network, as separate processes.
+//
+//   cluster_remote_peer coordinator FOLDER STUDY ADDRESS PORT TRIALS MS
+//   cluster_remote_peer agent ENDPOINT TOKENFILE STATE NODE SLOTS
+//
+// `coordinator` runs, or resumes, a study in FOLDER/study.db; it writes
+// FOLDER/token1 to token3, then the ports to FOLDER/endpoint, and everything
+// that it has to say to FOLDER/notices. TOKENFILE may be "none".
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "cluster/local_study.h"
+#include "cluster/toy.h"
+
+#include "dtune/base/file.h"
+#include "dtune/cluster/join.h"
+#include "dtune/comm/keys.h"
+
+namespace {
+
+using namespace dtune;  // NOLINT: a program of the tests
+namespace fs = std::filesystem;
+
+std::atomic<int> g_stop{0};  // NOLINT: what a signal handler can reach
+
+void on_signal(int) { ++g_stop; }
+
+Recipe patient_recipe(int trials) {
+  Recipe recipe = toy::recipe(trials);
+  recipe.limits.lease = std::chrono::milliseconds(1500);
+  return recipe;
+}
+
+int coordinate(char** argv) {
+  const fs::path folder = argv[2];
+  const std::string address = argv[4];
+  const int port = std::stoi(argv[5]);
+  const auto endpoint = [&](int of) {
+    return "tcp://" + address + ":" + std::to_string(of);
+  };
+  ClusterAccess access({.keys = read_or_make_secret_key(folder / "dtune.key"),
+                        .allowed_file = folder / "agents",
+                        .endpoint = endpoint(port == 0 ? 0 : port + 1),
+                        .study_id = argv[3]});
+  for (const char* name : {"token1", "token2", "token3"}) {
+    write_private_file(folder / name, access.make_token() + "\n", true);
+  }
+  toy::LocalStudy local(folder, argv[3], 1, patient_recipe(std::stoi(argv[6])),
+                        {toy::point(0.5, "learn", std::stoi(argv[7]))});
+  local.options.ensure_local_agent = nullptr;
+  local.options.remote = endpoint(port);
+  local.options.security = access.security();
+  std::ofstream notices(folder / "notices", std::ios::app);
+  local.options.take_notices = [&] {
+    notices << local.sink.notices << std::flush;
+    local.sink.notices.clear();
+    return access.take_notices();
+  };
+  local.at_start = [&](const Coordinator& coordinator) {
+    write_file_atomic(folder / "endpoint", coordinator.remote_endpoint(),
+                      false);
+  };
+  const StudyOutcome outcome = local.run(g_stop);
+  notices << local.sink.notices << to_string(outcome.state) << ": "
+          << outcome.why << "\n"
+          << std::flush;
+  return outcome.state == StudyState::finished ? 0 : 3;
+}
+
+int serve(char** argv) {
+  JoinOptions join;
+  join.endpoint = argv[2];
+  if (std::string(argv[3]) != "none") join.token = read_file(argv[3]);
+  join.state = argv[4];
+  join.node = argv[5];
+  join.patience = std::chrono::seconds(30);
+  AgentOptions options =
+      toy::agent_options(DTUNE_FAKE_WORKER, argv[2], "", std::stoi(argv[6]));
+  options.curve = join_cluster(join, g_stop);
+  options.node = join.node;
+  options.rejoin = std::chrono::seconds(60);
+  return run_agent(options, g_stop);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGINT, on_signal);
+  const std::string what = argc > 1 ? argv[1] : "";
+  try {
+    if (what == "coordinator" && argc == 8) return coordinate(argv);
+    if (what == "agent" && argc == 7) return serve(argv);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return exit_code(e.kind());
+  }
+  std::fprintf(stderr, "see the head of remote_peer.cc\n");
+  return 2;
+}

@@ -1,0 +1,125 @@
+#include "cluster/remote_study.h"
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "cluster/toy.h"
+
+#include "dtune/store/trial_store.h"
+
+namespace dtune::toy {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(90);
+
+std::vector<std::string> joined(std::vector<std::string> words,
+                                const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error) ? read_file(path) : "";
+}
+
+}  // namespace
+
+RemoteStudy::RemoteStudy(const std::string& name, int trials, int step_ms,
+                         Places places)
+    : id(unique(name)),
+      trials_(trials),
+      step_ms_(step_ms),
+      places_(std::move(places)) {}
+
+RemoteStudy::~RemoteStudy() {
+  agents.clear();
+  coordinator.reset();
+  kill_marked({"DTUNE_STUDY=" + id});
+}
+
+void RemoteStudy::start_coordinator() {
+  std::filesystem::remove(folder.path() / "endpoint");
+  SpawnOptions spawn;
+  // The same port again, where it was chosen before.
+  const std::string port = endpoint.empty()
+                               ? std::to_string(places_.port)
+                               : endpoint.substr(endpoint.rfind(':') + 1);
+  spawn.argv =
+      joined(places_.head, {DTUNE_REMOTE_PEER, "coordinator",
+                            folder.path().string(), id, places_.address, port,
+                            std::to_string(trials_), std::to_string(step_ms_)});
+  spawn.capture = false;
+  coordinator = std::make_unique<Child>(spawn);
+  const bool listens = wait_for([this] {
+    endpoint = text_of(folder.path() / "endpoint");
+    return !endpoint.empty() || coordinator->status().has_value();
+  });
+  if (!listens || endpoint.empty()) {
+    throw std::runtime_error("the coordinator did not start");
+  }
+}
+
+Child& RemoteStudy::start_agent(const std::string& token,
+                                const std::string& state,
+                                const std::string& node) {
+  SpawnOptions spawn;
+  const std::string file =
+      token == "none" ? token : (folder.path() / token).string();
+  spawn.argv =
+      joined(places_.node, {DTUNE_REMOTE_PEER, "agent", endpoint, file,
+                            (folder.path() / state).string(), node, "1"});
+  spawn.merge = true;
+  agents.push_back(std::make_unique<Child>(spawn));
+  return *agents.back();
+}
+
+bool RemoteStudy::wait_for(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+std::string RemoteStudy::said() const {
+  return text_of(folder.path() / "notices");
+}
+
+bool RemoteStudy::notices(const std::string& text) const {
+  return wait_for([&] { return said().find(text) != std::string::npos; });
+}
+
+bool RemoteStudy::trains(int reports) const {
+  return wait_for([&] {
+    try {
+      const auto store =
+          open_sqlite_store(folder.path() / "study.db", StoreMode::read_only);
+      int seen = 0;
+      for (const Trial& trial : store->load_trials()) seen += trial.steps();
+      return seen >= reports;
+    } catch (const Error&) {
+      return false;  // it is just being made
+    }
+  });
+}
+
+int RemoteStudy::result() {
+  const auto status = coordinator->wait(kPatience);
+  return status ? status->exit_code : -1;
+}
+
+Ending ending_of(Child& child) {
+  Ending out;
+  RemoteStudy::wait_for([&] {
+    child.read_out(out.text);
+    return child.status().has_value();
+  });
+  child.read_out(out.text);
+  if (const auto status = child.status()) out.code = status->exit_code;
+  return out;
+}
+
+}  // namespace dtune::toy

@@ -1,0 +1,63 @@
+// A study whose coordinator and agents are processes that reach each other over
+// the network alone.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtune/base/file.h"
+#include "dtune/cluster/process.h"
+
+namespace dtune::toy {
+
+class RemoteStudy {
+ public:
+  // Commands are run behind these words, e.g. "ip netns exec a".
+  struct Places {
+    std::vector<std::string> head;
+    std::vector<std::string> node;
+    std::string address = "127.0.0.1";
+    int port = 0;
+  };
+
+  RemoteStudy(const std::string& name, int trials, int step_ms, Places places);
+  RemoteStudy(const std::string& name, int trials, int step_ms)
+      : RemoteStudy(name, trials, step_ms, Places()) {}
+  ~RemoteStudy();  // kills all
+
+  void start_coordinator();  // waits until it listens
+  // With "token1", ...; "none": by the key that it has.
+  Child& start_agent(const std::string& token, const std::string& state = "s",
+                     const std::string& node = "far");
+  // Waits until `condition` holds; false after a long while.
+  static bool wait_for(const std::function<bool()>& condition);
+  bool notices(const std::string& text) const;  // waits until it was said
+  std::string said() const;                     // all notices
+  // Reports that the database holds by now.
+  bool trains(int reports) const;
+  // Exit code of the coordinator; -1: it does not end.
+  int result();
+
+  TemporaryDirectory folder;
+  std::unique_ptr<Child> coordinator;
+  std::vector<std::unique_ptr<Child>> agents;
+  std::string endpoint;  // of the coordinator
+  const std::string id;
+
+ private:
+  const int trials_;
+  const int step_ms_;
+  const Places places_;
+};
+
+// What a child wrote, and its exit code (-1: it does not end).
+struct Ending {
+  int code = -1;
+  std::string text;
+};
+Ending ending_of(Child& child);
+
+}  // namespace dtune::toy
