@@ -91,17 +91,20 @@ double efficiency_of(const std::vector<SpeedJudgement>& rows,
   return found == rows.end() ? 0 : found->efficiency;
 }
 
-// Kinds of slowness on which `name` is not the best.
+// Kinds of slowness on which another than `name` is the best, with that one.
 std::vector<std::string> beaten_on(const std::vector<SpeedJudgement>& rows,
                                    const std::string& name) {
   std::vector<std::string> kinds;
-  for (const SpeedJudgement& row : rows) {
-    const bool better =
-        row.efficiency > efficiency_of(rows, row.slowness, name);
-    if (!better || row.slowness == "all") continue;
-    const std::string text =
-        fmt::format("{} ({} is better)", row.slowness, row.predictor);
-    kinds.push_back(text);
+  for (const Slowness slowness : kSlownesses) {
+    const std::string kind = to_string(slowness);
+    std::string best = name;
+    for (const SpeedJudgement& row : rows) {
+      if (row.slowness == kind &&
+          row.efficiency > efficiency_of(rows, kind, best)) {
+        best = row.predictor;
+      }
+    }
+    if (best != name) kinds.push_back(kind + " (" + best + " is better)");
   }
   return kinds;
 }
