@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +42,23 @@ struct Pipe {
   }
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
+
+  // Ends of a local socket, which unlike a pipe can be written to without a
+  // SIGPIPE.
+  static Pipe of_socket(bool wanted) {
+    Pipe out(false);
+    std::array<int, 2> ends{};
+    if (!wanted) return out;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+      throw Error(ErrorKind::temporary, "socketpair: " + errno_text(errno));
+    }
+    out.read_end = ends[0];
+    out.write_end = ends[1];
+    return out;
+  }
+  Pipe(Pipe&& other) noexcept
+      : read_end(std::exchange(other.read_end, -1)),
+        write_end(std::exchange(other.write_end, -1)) {}
 
   int take_read_end() {
     fcntl(read_end, F_SETFL, O_NONBLOCK);
@@ -84,9 +102,9 @@ void reset_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-bool redirect(const SpawnOptions& options, int out, int err) {
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0 || dup2(null, STDIN_FILENO) < 0) return false;
+bool redirect(const SpawnOptions& options, int in, int out, int err) {
+  if (in < 0) in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (in < 0 || dup2(in, STDIN_FILENO) < 0) return false;
   if (!options.capture) return true;
   return dup2(out, STDOUT_FILENO) >= 0 &&
          dup2(options.merge ? out : err, STDERR_FILENO) >= 0;
@@ -94,12 +112,12 @@ bool redirect(const SpawnOptions& options, int out, int err) {
 
 // In the child: never returns. Reports errno through `failure`.
 [[noreturn]] void become(const SpawnOptions& options, const Prepared& prepared,
-                         pid_t parent, int out, int err, int failure) {
+                         pid_t parent, int in, int out, int err, int failure) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, options.death_signal);
   if (getppid() != parent) _exit(127);  // it died before the line above
   reset_signals();
-  bool ok = redirect(options, out, err);
+  bool ok = redirect(options, in, out, err);
   if (ok && !options.directory.empty()) {
     ok = chdir(options.directory.c_str()) == 0;
   }
@@ -136,6 +154,7 @@ Child::Child(const SpawnOptions& options) {
     throw Error(ErrorKind::config, "no program to run");
   }
   const Prepared prepared(options);
+  Pipe in = Pipe::of_socket(options.feed);
   Pipe out(options.capture);
   Pipe err(options.capture && !options.merge);
   Pipe failure(true);
@@ -147,7 +166,7 @@ Child::Child(const SpawnOptions& options) {
                             errno_text(errno)));
   }
   if (pid_ == 0) {
-    become(options, prepared, parent, out.write_end, err.write_end,
+    become(options, prepared, parent, in.read_end, out.write_end, err.write_end,
            failure.write_end);
   }
   setpgid(pid_, pid_);  // also here: whoever comes first
@@ -164,6 +183,7 @@ Child::Child(const SpawnOptions& options) {
                             "executable?)",
                             options.argv[0], errno_text(code)));
   }
+  in_ = std::exchange(in.write_end, -1);
   if (options.capture) out_ = out.take_read_end();
   if (options.capture && !options.merge) err_ = err.take_read_end();
   // By number: glibc 2.36 declares pidfd_open() without C linkage.
@@ -175,9 +195,24 @@ Child::~Child() {
   // used again.
   if (!status_) kill(-pid_, SIGKILL);
   wait(std::chrono::seconds(2));
-  for (const int descriptor : {out_, err_, exit_}) {
+  for (const int descriptor : {in_, out_, err_, exit_}) {
     if (descriptor >= 0) close(descriptor);
   }
+}
+
+bool Child::feed(std::string_view text) {
+  while (!text.empty() && in_ >= 0) {
+    const ssize_t n =
+        ::send(in_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return text.empty();
+}
+
+void Child::stop_feeding() {
+  if (in_ >= 0) close(std::exchange(in_, -1));
 }
 
 bool Child::read_some(int& descriptor, std::string& text) {

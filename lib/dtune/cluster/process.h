@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -24,6 +25,7 @@ struct SpawnOptions {
   int death_signal = SIGKILL;
   bool capture = true;      // stdout and stderr come through pipes, else shared
   bool merge = false;       // stderr into the pipe of stdout
+  bool feed = false;        // stdin comes from feed(); else it is /dev/null
   uint64_t data_bytes = 0;  // RLIMIT_DATA: heap and private maps; 0: none
 };
 
@@ -53,6 +55,12 @@ class Child {
   // Readable once the child has ended; -1 where the kernel has no such thing.
   int exit_descriptor() const { return exit_; }
 
+  // Writes to its stdin; false where it does not read any more, or not fast
+  // enough: the rest is lost. Until stop_feeding() or the end of this object
+  // (or process) its stdin stays open.
+  bool feed(std::string_view text);
+  void stop_feeding();
+
   // Appends what is there to `text`; false once the other side is closed.
   bool read_out(std::string& text) { return read_some(out_, text); }
   bool read_err(std::string& text) { return read_some(err_, text); }
@@ -69,6 +77,7 @@ class Child {
   bool read_some(int& descriptor, std::string& text);
 
   pid_t pid_ = -1;
+  int in_ = -1;
   int out_ = -1;
   int err_ = -1;
   int exit_ = -1;
