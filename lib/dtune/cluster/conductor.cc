@@ -18,8 +18,14 @@ using std::chrono::seconds;
 constexpr Duration kCheckInterval = milliseconds(100);
 constexpr Duration kSaveInterval = seconds(1);
 
+std::unique_ptr<LeaseFiles> lease_files(const CoordinatorOptions& own) {
+  if (own.files.local.empty() && own.files.remote.empty()) return nullptr;
+  return std::make_unique<LeaseFiles>(
+      LeaseFilesOptions{own.files, own.checkpoints, own.prepared_data});
+}
+
 FleetOptions fleet_options(const Study& study, const CoordinatorOptions& own,
-                           const Clock& clock) {
+                           const LeaseFiles* files, const Clock& clock) {
   const Recipe& recipe = study.recipe;
   FleetOptions options;
   options.listen.local = own.endpoint;
@@ -28,6 +34,11 @@ FleetOptions fleet_options(const Study& study, const CoordinatorOptions& own,
   options.take_notices = own.take_notices;
   options.local = own.endpoint.starts_with("ipc://");
   options.step_time = recipe.limits.step_time;
+  if (files != nullptr) {
+    options.complete_welcome = [files](wire::Welcome& welcome, bool remote) {
+      files->describe(welcome, remote);
+    };
+  }
   wire::Welcome& welcome = options.welcome;
   welcome.study_id = study.id;
   welcome.session = fmt::format("{}-{}", getpid(), clock.wall_ms());
@@ -57,7 +68,8 @@ Conductor::Conductor(Study& study, TrialStore& store, Sampler& sampler,
       deterministic_(study.recipe.deterministic),
       records_(study, store, sink, clock),
       budget_(study.recipe.budget, study),
-      fleet_(fleet_options(study, options_, clock), clock) {
+      files_(lease_files(options_)),
+      fleet_(fleet_options(study, options_, files_.get(), clock), clock) {
   if (study.recipe.parallel.mode == ParallelMode::none) return;
   gangs_ = std::make_unique<GangServer>(options_.gangs,
                                         [this] { records_.wakeup().notify(); });
@@ -239,6 +251,7 @@ void Conductor::check_clocks() {
   if (now < next_check_) return;
   next_check_ = now + std::min<Duration>(kCheckInterval,
                                          study_.recipe.limits.heartbeat / 2);
+  close_files();
   check_agents(now);
   check_gang_size(now);
   fleet_.check(events_);

@@ -16,6 +16,7 @@
 #include "dtune/cluster/budget.h"
 #include "dtune/cluster/coordinator.h"
 #include "dtune/cluster/fleet.h"
+#include "dtune/cluster/lease_files.h"
 #include "dtune/cluster/records.h"
 #include "dtune/cluster/retry_policy.h"
 #include "dtune/gang/server.h"
@@ -98,6 +99,8 @@ class Conductor {
   int grant(const Trial& trial) const;
   int64_t outstanding_steps() const;
   wire::Assign describe(const Trial& trial, int target, const Seat& seat) const;
+  void assign(size_t slot, wire::Assign message);
+  void close_files();
   void on_lease_over(const LeaseOver& over);
   void settle(Trial& trial, const LeaseOver& over);
   void lease_ended(TrialRun& run);
@@ -164,6 +167,7 @@ class Conductor {
   const bool deterministic_;
   Records records_;
   BudgetMeter budget_;
+  const std::unique_ptr<LeaseFiles> files_;  // null: all nodes share the disk
   Fleet fleet_;
   std::unique_ptr<GangServer> gangs_;  // where trials take several slots
   std::set<size_t> lone_slots_;  // left a gang: they get trials of their own

@@ -104,7 +104,7 @@ void Conductor::start_copy(Trial& trial, size_t index) {
   records_.notice(fmt::format("trial {}: {}", trial.id, why));
   wire::Assign assign = describe(trial, original.granted, Seat{index, 0});
   assign.attempt = run.copy->attempt;
-  fleet_.assign(index, std::move(assign));
+  this->assign(index, std::move(assign));
 }
 
 bool Conductor::is_copy(const Trial& trial, Attempt attempt) const {

@@ -138,7 +138,7 @@ void Conductor::fill_vacancies() {
       if (vacant < 0) continue;
       const Seat seat{slot, vacant};
       run.seats.push_back(seat);
-      fleet_.assign(slot, describe(trial, first.granted, seat));
+      assign(slot, describe(trial, first.granted, seat));
       records_.notice(
           fmt::format("trial {}: rank {} is taken over by slot {} of {}",
                       trial.id, vacant, fleet_.slots()[slot].number,

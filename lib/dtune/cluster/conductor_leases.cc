@@ -151,9 +151,26 @@ bool Conductor::lease(TrialId id, std::vector<size_t> slots, Reason reason) {
   records_.change(trial, TrialState::running, reason, "");
   open_gang(trial, run);
   for (const Seat& seat : run.seats) {
-    fleet_.assign(seat.slot, describe(trial, target, seat));
+    assign(seat.slot, describe(trial, target, seat));
   }
   return true;
+}
+
+void Conductor::assign(size_t slot, wire::Assign message) {
+  close_files();
+  if (files_ != nullptr) files_->open(message);
+  fleet_.assign(slot, std::move(message));
+}
+
+void Conductor::close_files() {
+  if (files_ == nullptr) return;
+  LeaseFiles::Leases held;
+  for (const FleetSlot& slot : fleet_.slots()) {
+    if (slot.state == SlotState::busy || slot.state == SlotState::releasing) {
+      held.emplace(slot.trial, slot.attempt);
+    }
+  }
+  files_->close_all_but(held);
 }
 
 wire::Assign Conductor::describe(const Trial& trial, int target,

@@ -55,6 +55,10 @@ struct CoordinatorOptions {
   // Starts (or restarts, if it died) this machine's agent; may be empty where
   // agents join by themselves. Called about ten times a second; must not block.
   std::function<void()> ensure_local_agent;
+  // Where nodes that do not share this disk fetch data and checkpoints, and
+  // bring checkpoints and the model (lease_files.h); without addresses all are
+  // taken to share it.
+  ListenOptions files;
   // Where the ranks of trials that take several slots find the gang server;
   // unused where they take one.
   ListenOptions gangs;

@@ -197,6 +197,9 @@ void Fleet::welcome(size_t agent) {
   wire::Welcome message = options_.welcome;
   // An agent that was given up starts anew: its leases are somebody else's.
   message.session += fmt::format(".{}", agents_[agent].generation);
+  if (options_.complete_welcome) {
+    options_.complete_welcome(message, agents_[agent].remote);
+  }
   send(agent, message);
 }
 

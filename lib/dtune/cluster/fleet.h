@@ -66,6 +66,8 @@ struct FleetOptions {
   bool local = false;
   // What others have to say; asked now and then. May be empty.
   std::function<std::vector<std::string>()> take_notices;
+  // Adds what depends on where an agent came from. May be empty.
+  std::function<void(wire::Welcome&, bool remote)> complete_welcome;
   Duration step_time{0};  // limit of a step without a report; 0: measured
 };
 

@@ -71,7 +71,10 @@ void LeaseFiles::open(const wire::Assign& assign) {
     server_.share(names.reports,
                   {.path = sidecar_path(assign.checkpoint), .ticket = ticket});
   }
+  open_.emplace(assign.trial, assign.attempt);
   if (assign.model_file.empty()) return;
+  std::error_code ignored;
+  fs::create_directories(fs::path(assign.model_file).parent_path(), ignored);
   server_.share(names.model, {.path = assign.model_file,
                               .readable = false,
                               .ticket = ticket,
@@ -82,12 +85,16 @@ void LeaseFiles::open(const wire::Assign& assign) {
                                .durable = true});
 }
 
-void LeaseFiles::close(TrialId trial, Attempt attempt) {
-  const LeaseFileNames names(trial, attempt);
-  for (const std::string* name :
-       {&names.checkpoint, &names.reports, &names.model, &names.recipe}) {
-    server_.withdraw(*name);
-  }
+void LeaseFiles::close_all_but(const Leases& held) {
+  std::erase_if(open_, [this, &held](const auto& lease) {
+    if (held.contains(lease)) return false;
+    const LeaseFileNames names(lease.first, lease.second);
+    for (const std::string* name :
+         {&names.checkpoint, &names.reports, &names.model, &names.recipe}) {
+      server_.withdraw(*name);
+    }
+    return true;
+  });
 }
 
 }  // namespace dtune

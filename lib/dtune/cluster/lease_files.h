@@ -4,7 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/file_server.h"
@@ -49,7 +51,9 @@ class LeaseFiles {
   // From now on whoever holds this lease may fetch and replace what `assign`
   // names. Members of a gang have the same lease: once or often.
   void open(const wire::Assign& assign);
-  void close(TrialId trial, Attempt attempt);
+  // Leases that nobody holds any more may do nothing from now on.
+  using Leases = std::set<std::pair<TrialId, Attempt>>;
+  void close_all_but(const Leases& held);
 
   FileServer::Traffic traffic() const { return server_.traffic(); }
 
@@ -58,6 +62,7 @@ class LeaseFiles {
   std::filesystem::path probe_;
   std::string word_;
   FileServer server_;
+  Leases open_;
 };
 
 }  // namespace dtune

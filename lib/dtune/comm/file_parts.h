@@ -76,7 +76,7 @@ class Contents {
 };
 
 // Contents that arrive. What is there of one lies in
-// "<target>.<hash>.part" and replaces the target when it is whole and right.
+// "<target>.<hash>.<ticket>.part" and replaces the target when it is whole and right.
 // Not thread-safe.
 class Arrivals {
  public:
