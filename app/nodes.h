@@ -1,0 +1,63 @@
+// The agents that a study's recipe asks for (`nodes:`): this machine's, and
+// those that are started over ssh.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/local_agent.h"
+#include "app/machine.h"
+
+#include "dtune/cluster/ssh_launcher.h"
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+struct NodesOptions {
+  std::vector<NodeSpec> nodes;  // empty: this machine alone
+  std::string study_id;
+  SlotPlan slots;              // of this machine, unless its node says how many
+  int threads = 1;             // of a slot elsewhere
+  std::string local_endpoint;  // of the coordinator, for this machine
+  // tcp://..., as other machines reach it; "" where no node is elsewhere.
+  std::string remote_endpoint;
+  // ClusterAccess::make_token; needed where a node is elsewhere.
+  std::function<std::string()> make_token;
+  std::filesystem::path log;  // lines of other nodes begin with their names
+};
+
+// Whether any of them is another machine: the coordinator has to listen.
+bool has_remote_nodes(const std::vector<NodeSpec>& nodes);
+
+// Owned and used by the thread that runs the coordinator, as LocalAgent.
+class Nodes {
+ public:
+  // Throws Error(config) for an address that is none, and for remote nodes
+  // without an endpoint and tokens.
+  explicit Nodes(NodesOptions options);
+  ~Nodes();  // ends all of them
+
+  // Starts what does not run. Call often; does not block. Throws Error(study)
+  // where no node is left that could be started, with why of each.
+  void ensure();
+  // Sentences for the user since the last call: for
+  // CoordinatorOptions::take_notices.
+  std::vector<std::string> take_notices();
+
+ private:
+  void add_local(const NodeSpec& node);
+  void add_ssh(const NodeSpec& node);
+  void write_log(const std::string& node, const std::string& line);
+  void check_any_left() const;
+
+  const NodesOptions options_;
+  std::ofstream log_;
+  std::unique_ptr<LocalAgent> local_;  // null: this machine has no slots
+  std::vector<std::unique_ptr<SshAgent>> remote_;
+};
+
+}  // namespace dtune

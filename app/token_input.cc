@@ -1,0 +1,74 @@
+#include "app/token_input.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/comm/quiet_thread.h"
+
+namespace dtune {
+namespace {
+
+constexpr size_t kLongestToken = 4096;
+
+// False at its end.
+bool read_byte(char& byte) {
+  while (true) {
+    const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
+    if (n >= 0) return n == 1;
+    if (errno == EAGAIN) {
+      pollfd item{STDIN_FILENO, POLLIN, 0};
+      poll(&item, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+}
+
+}  // namespace
+
+std::string read_token_line() {
+  std::string line;
+  char byte = 0;
+  while (read_byte(byte) && byte != '\n') {
+    if (line.size() > kLongestToken) break;
+    line.push_back(byte);
+  }
+  constexpr const char* kBlanks = " \t\r";
+  const size_t begin = line.find_first_not_of(kBlanks);
+  if (begin == std::string::npos || line.size() > kLongestToken) {
+    throw Error(ErrorKind::config,
+                "--token-stdin: the first line of stdin is no token (make one "
+                "with: dtune keygen)");
+  }
+  return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
+}
+
+EndWithStdin::EndWithStdin()
+    : thread_(start_quiet_thread([this] { watch(); })) {}
+
+EndWithStdin::~EndWithStdin() {
+  done_.notify();
+  thread_.join();
+}
+
+void EndWithStdin::watch() {
+  std::array<char, 256> ignored{};
+  while (true) {
+    pollfd items[] = {{STDIN_FILENO, POLLIN, 0},
+                      {done_.descriptor(), POLLIN, 0}};
+    if (poll(items, 2, -1) < 0 && errno != EINTR) return;
+    if (items[1].revents != 0) return;
+    if (items[0].revents == 0) continue;
+    const ssize_t n = ::read(STDIN_FILENO, ignored.data(), ignored.size());
+    if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN))) continue;
+    kill(getpid(), SIGTERM);
+    return;
+  }
+}
+
+}  // namespace dtune
