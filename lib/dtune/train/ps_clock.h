@@ -145,6 +145,7 @@ class PsClock {
     int64_t clock = 0;             // gradients pushed
     std::deque<Ticket> tickets;    // handed out, oldest first
     int64_t served = -1;           // version sent last
+    int64_t served_ticket = 0;     // decided then
     int64_t decided = 0;           // ticket
     std::deque<int64_t> versions;  // of its own latest updates, ascending
     std::unique_ptr<SpeedPredictor> speed;

@@ -232,7 +232,9 @@ bool PsClock::grant_one() {
 }
 
 void PsClock::grant(int id, Member& member, const PsPart& part) {
-  if (member.served != version_ && member.tickets.empty()) serve(id, member);
+  const bool fresh = member.served == version_ &&
+                     (is_sync() || member.served_ticket == member.decided);
+  if (!fresh && member.tickets.empty()) serve(id, member);
   const double share = is_sync() ? 0
                                  : static_cast<double>(part.size) /
                                        static_cast<double>(batch_size_);
@@ -251,6 +253,7 @@ void PsClock::grant(int id, Member& member, const PsPart& part) {
 
 void PsClock::serve(int id, Member& member) {
   member.served = version_;
+  member.served_ticket = member.decided;
   actions_.order(ps::Serve{
       .member = id, .ticket = member.decided, .min_clock = min_clock()});
 }

@@ -44,6 +44,7 @@ void PsFollower::begin(const PsStep& step) {
   session_ = 0;
   sequence_ = 0;
   workers_.clear();
+  wants_state_.clear();
   post_.forget_all();
   result_.reset();
   connect();
@@ -116,10 +117,19 @@ void PsFollower::handle_worker(const PsParcel& parcel) {
       tell_lead(ps::Arrived{session_, member, push->ticket});
     }
   } else if (std::holds_alternative<ps::WantState>(parcel.message)) {
-    if (!trained()) return;
+    wants_state_.push_back(member);
+    send_states();
+  }
+}
+
+// Whoever heard of the end from server 0 may ask before it is known here.
+void PsFollower::send_states() {
+  if (!trained()) return;
+  for (const int member : wants_state_) {
     post_.send_state(member, *shard_, session_);
     ++states_;
   }
+  wants_state_.clear();
 }
 
 void PsFollower::handle_lead(const ps::Message& message) {
@@ -134,6 +144,7 @@ void PsFollower::handle_lead(const ps::Message& message) {
   heard_ = system_clock().now();
   if (const auto* final = std::get_if<ps::Final>(&message)) {
     result_ = *final;
+    send_states();
   } else if (const auto* broken = std::get_if<ps::Broken>(&message)) {
     throw_broken(*broken);
   } else {

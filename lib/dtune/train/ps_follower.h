@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "dtune/train/ps_post.h"
 #include "dtune/train/ps_server.h"
@@ -39,6 +40,7 @@ class PsFollower final : public PsServer {
   void execute(const ps::Serve& order);
   void execute(const ps::Forget& order) { shard_->forget(order); }
   void tell_lead(const ps::Message& message);
+  void send_states();
   void follow();
   void connect();
 
@@ -53,6 +55,7 @@ class PsFollower final : public PsServer {
   std::optional<PsShard> shard_;
   std::map<int, uint64_t> workers_;  // nonces
   std::optional<ps::Final> result_;
+  std::vector<int> wants_state_;  // members
   int64_t states_ = 0;
   MonoTime heard_;     // of server 0
   MonoTime followed_;  // said so last

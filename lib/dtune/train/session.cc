@@ -15,6 +15,8 @@
 #include "dtune/train/evaluate.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/model_file.h"
+#include "dtune/train/parameter_server_session.h"
+#include "dtune/train/pipeline_session.h"
 
 namespace dtune {
 namespace {
@@ -196,6 +198,10 @@ std::unique_ptr<TrialSession> start_session(
   }
   if (parallel.mode == ParallelMode::data && parallel.sync == SyncKind::ps) {
     return make_parameter_server_session(assignment, std::move(data));
+  }
+  if (parallel.mode == ParallelMode::model ||
+      parallel.mode == ParallelMode::hybrid) {
+    return make_pipeline_session(assignment, std::move(data));
   }
   throw Error(ErrorKind::config,
               fmt::format("parallel.mode: a gang cannot train by '{}'",

@@ -1,0 +1,163 @@
+// Trials with a parameter server, from outside: real sessions of workers and
+// servers in one gang.
+#include "gang_fixture.h"
+#include <doctest/doctest.h>
+
+using namespace dtune;
+
+namespace {
+
+Recipe server_recipe(Consistency consistency, int workers, int servers) {
+  Recipe recipe = parallel_recipe(workers);
+  recipe.parallel.sync = SyncKind::ps;
+  recipe.parallel.ps.consistency = consistency;
+  recipe.parallel.ps.servers = servers;
+  return recipe;
+}
+
+void check_no_failure(const std::vector<MemberEnd>& ends) {
+  for (const MemberEnd& end : ends) {
+    CAPTURE(end.text);
+    CHECK_FALSE(end.failure.has_value());
+  }
+}
+
+// What one process makes of it: its checkpoint's numbers.
+std::vector<float> train_alone(Workshop& shop, TrialAssignment assignment,
+                               int steps) {
+  assignment.recipe.parallel = {};
+  assignment.checkpoint = shop.path("alone.safetensors");
+  Workshop::run(*shop.start(assignment), steps);
+  return numbers_in(assignment.checkpoint);
+}
+
+}  // namespace
+
+TEST_CASE("a synchronous parameter server trains what one process does") {
+  Workshop shop;
+  for (const auto& [workers, servers] : {std::pair{2, 1}, std::pair{3, 2}}) {
+    Recipe recipe = server_recipe(Consistency::sync, workers, servers);
+    recipe.data.balance = true;
+    recipe.data.augment.shift = 1;
+    recipe.train.l2 = 1e-3;
+    recipe.train.clip_norm = 1;
+    recipe.train.epochs = 2;
+    recipe.train.schedule.kind = ScheduleKind::cosine;
+    TrialAssignment assignment = shop.assignment(recipe);
+    assignment.kind = TrialKind::final;
+    assignment.horizon = 2;
+    const std::vector<float> alone = train_alone(shop, assignment, 2);
+    Gang gang(recipe, "sync" + std::to_string(workers));
+    const auto ends = run_gang(shop, gang, assignment, 2);
+    check_no_failure(ends);
+    // Weights and momentum, to rounding.
+    CHECK(relative_error(numbers_in(assignment.checkpoint), alone) < 1e-4);
+    for (const MemberEnd& end : ends) {
+      REQUIRE(end.reports.size() == 2);
+      CHECK(end.reports[1].metrics == ends[0].reports[1].metrics);
+      CHECK(end.reports[1].metrics.contains("train_loss"));
+      CHECK(end.final_metrics == ends[0].final_metrics);
+    }
+  }
+}
+
+TEST_CASE("ssp and async learn, and one process goes on from their end") {
+  Workshop shop;
+  for (const auto consistency : {Consistency::ssp, Consistency::async}) {
+    Recipe recipe = server_recipe(consistency, 2, 2);
+    recipe.model.arch = "resnet18";  // batch norm: buffers are averaged
+    recipe.model.width = 4;
+    recipe.train.optimizer = OptimizerKind::adam;
+    recipe.train.lr = 0.003;
+    TrialAssignment assignment = shop.assignment(recipe);
+    Gang gang(recipe, consistency == Consistency::ssp ? "ssp" : "async");
+    const auto ends = run_gang(shop, gang, assignment, 3);
+    check_no_failure(ends);
+    REQUIRE(ends[0].reports.size() == 3);
+    CHECK(ends[0].reports[2].metrics.at("val_accuracy") > 0.6);
+    CHECK(ends[2].reports[2].metrics == ends[0].reports[2].metrics);
+    assignment.recipe.parallel = {};
+    assignment.resume_step = 3;
+    const auto session = shop.start(assignment);
+    CHECK(session->steps_done() == 3);
+    CHECK(Workshop::run(*session, 1).metrics.at("val_accuracy") > 0.6);
+  }
+}
+
+TEST_CASE("a parameter server goes on from a checkpoint, also within a batch") {
+  Workshop shop;
+  Recipe recipe = server_recipe(Consistency::sync, 2, 2);
+  recipe.train.step_samples = 20;  // some steps have no batch of their own
+  recipe.train.epochs = 0.5;
+  TrialAssignment assignment = shop.assignment(recipe);
+  assignment.horizon = 10;
+  const std::vector<float> alone = train_alone(shop, assignment, 6);
+  for (const int part : {0, 1}) {
+    assignment.resume_step = 3 * part;
+    Gang gang(recipe, "part" + std::to_string(part));
+    const auto ends = run_gang(shop, gang, assignment, 3);
+    check_no_failure(ends);
+    REQUIRE(ends[0].reports.size() == 3);
+    CHECK(ends[0].reports.back().step == 3 * part + 3);
+  }
+  CHECK(relative_error(numbers_in(assignment.checkpoint), alone) < 1e-4);
+}
+
+TEST_CASE("a loss that diverges fails workers and servers alike") {
+  Workshop shop;
+  Recipe recipe = server_recipe(Consistency::async, 2, 1);
+  recipe.train.lr = 1e6;
+  Gang gang(recipe, "diverges");
+  const auto ends = run_gang(shop, gang, shop.assignment(recipe), 1);
+  for (const MemberEnd& end : ends) {
+    REQUIRE(end.failure.has_value());
+    CAPTURE(end.text);
+    CHECK(*end.failure == Reason::diverged);
+  }
+}
+
+TEST_CASE("a parameter server's step that was stopped is trained again") {
+  Workshop shop;
+  Recipe recipe = server_recipe(Consistency::sync, 2, 1);
+  TrialAssignment assignment = shop.assignment(recipe);
+  const std::vector<float> alone = train_alone(shop, assignment, 2);
+  const int members = gang_members(recipe.parallel);
+  Gang gang(recipe, "paused");
+  load_engine();
+  std::atomic<int> stopped = 0;
+  std::atomic<int> arrived = 0;
+  std::atomic<bool> stop = false;
+  std::vector<MemberEnd> ends(static_cast<size_t>(members));
+  on_threads(members, [&](int member) {
+    MemberEnd& end = ends[static_cast<size_t>(member)];
+    noting_failure(end, [&] {
+      const auto runner = load_engine().make_runner(1);
+      const auto session = runner->start(gang.seat(shop, assignment, member));
+      end.reports.push_back(session->run_step(stop));
+      ++arrived;
+      while (arrived < members) std::this_thread::yield();
+      std::thread watcher([&] {
+        while (session->progress().fraction >= 1 && !stop) {
+          std::this_thread::yield();
+        }
+        while (session->progress().fraction < 0.3 && !stop) {
+          std::this_thread::yield();
+        }
+        stop = true;
+      });
+      try {
+        session->run_step(stop);
+      } catch (const StepStopped&) {
+        ++stopped;
+      }
+      watcher.join();
+      ++arrived;
+      while (arrived < 2 * members) std::this_thread::yield();
+      stop = false;
+      end.reports.push_back(session->run_step(stop));
+    });
+  });
+  CHECK(stopped == members);
+  check_no_failure(ends);
+  CHECK(relative_error(numbers_in(assignment.checkpoint), alone) < 1e-4);
+}
