@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,9 @@ namespace {
 // Until everybody has measured: the lead takes some seconds for large layers.
 constexpr Duration kPlanPatience = std::chrono::seconds(120);
 constexpr Duration kSlice = std::chrono::milliseconds(200);
+// A peer that leaves since the trial is paused is noticed before one's own
+// pause has come.
+constexpr Duration kPausePatience = std::chrono::seconds(1);
 // Batches that a wait may take before a peer counts as gone.
 constexpr double kBatchesOfPatience = 20;
 // More samples do not tell more of a layer's cost.
@@ -39,6 +43,14 @@ PipelinePlace place_of(const TrialAssignment& assignment) {
                             seat.members, replicas, stages));
   }
   return {{seat.member % stages, stages}, seat.member / stages, replicas};
+}
+
+void throw_if_paused(const std::atomic<bool>& stop) {
+  const MonoTime end = system_clock().now() + kPausePatience;
+  while (!stop && system_clock().now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  if (stop) throw StepStopped();
 }
 
 class PipelineSession final : public GangSession {
@@ -87,6 +99,8 @@ class PipelineSession final : public GangSession {
   std::string value_of(const std::string& key);
   Duration patience() const;
   PipelineWatch watch();
+  gang::Order train_whole_step(const gang::Work& work,
+                               const std::atomic<bool>& stop);
   std::map<std::string, double> judge_split(const std::atomic<bool>& stop);
   void tell(const gang::Work& work, const LossTotals& sums);
 
@@ -264,6 +278,16 @@ PipelineWatch PipelineSession::watch() {
 
 gang::Order PipelineSession::train(const gang::Work& work,
                                    const std::atomic<bool>& stop) {
+  try {
+    return train_whole_step(work, stop);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::comm) throw_if_paused(stop);
+    throw;
+  }
+}
+
+gang::Order PipelineSession::train_whole_step(const gang::Work& work,
+                                              const std::atomic<bool>& stop) {
   in_training_ = true;
   const LossTotals sums =
       trainer_->train_to(plan().end_of(step()), stop,

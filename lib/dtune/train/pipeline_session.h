@@ -14,9 +14,8 @@
 // put the whole state together on the lead, which writes the same checkpoint
 // as one process would.
 //
-// No stage can be missing: a member that is gone ends the gang, and the trial
-// goes on from its checkpoint with another. Where all are still there after a
-// failure of the data plane, the step is trained again from its begin.
+// No stage can be missing: where one does not answer, the gang is closed, and
+// the trial goes on from its checkpoint with another.
 #pragma once
 
 #include <memory>

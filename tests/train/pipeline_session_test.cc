@@ -1,0 +1,205 @@
+// Pipelines from outside: what a study gets when a trial's layers lie on
+// several members.
+#include "gang_fixture.h"
+#include <doctest/doctest.h>
+
+using namespace dtune;
+
+namespace {
+
+Recipe stages_of(int stages, Recipe recipe = small_recipe()) {
+  recipe.parallel.mode = ParallelMode::model;
+  recipe.parallel.ranks = stages;
+  return recipe;
+}
+
+Recipe pipelines_of(int data, int model, Recipe recipe = small_recipe()) {
+  recipe.parallel.mode = ParallelMode::hybrid;
+  recipe.parallel.ranks = data * model;
+  recipe.parallel.data = data;
+  recipe.parallel.model = model;
+  return recipe;
+}
+
+void check_no_failure(const std::vector<MemberEnd>& ends) {
+  for (const MemberEnd& end : ends) {
+    CAPTURE(end.text);
+    CHECK_FALSE(end.failure.has_value());
+  }
+}
+
+// What one process makes of a trial.
+struct Alone {
+  std::vector<float> numbers;
+  StepReport report;
+  std::map<std::string, double> final_metrics;
+};
+
+Alone train_alone(Workshop& shop, TrialAssignment assignment, int steps) {
+  assignment.recipe.parallel = {};
+  assignment.checkpoint = shop.path("alone.safetensors");
+  assignment.model_file = shop.path("alone.model");
+  const auto session = shop.start(assignment);
+  Alone alone;
+  alone.report = Workshop::run(*session, steps);
+  alone.numbers = numbers_in(assignment.checkpoint);
+  if (assignment.kind == TrialKind::final) {
+    alone.final_metrics = session->finish_final();
+  }
+  return alone;
+}
+
+double close_to(double value) { return 1e-3 * std::max(1.0, std::abs(value)); }
+
+}  // namespace
+
+TEST_CASE("stages and pipelines side by side train what one process does") {
+  Workshop shop;
+  Recipe recipe = small_recipe();
+  recipe.data.balance = true;
+  recipe.train.clip_norm = 1;
+  recipe.train.l2 = 1e-3;
+  recipe.train.epochs = 2;
+  TrialAssignment assignment = shop.assignment(recipe);
+  assignment.kind = TrialKind::final;
+  assignment.horizon = 2;
+  const Alone alone = train_alone(shop, assignment, 2);
+  const Recipe recipes[] = {stages_of(2, recipe), stages_of(3, recipe),
+                            pipelines_of(2, 2, recipe)};
+  for (const Recipe& parallel : recipes) {
+    const std::string name = std::string(to_string(parallel.parallel.mode)) +
+                             std::to_string(parallel.parallel.ranks);
+    CAPTURE(name);
+    assignment.recipe = parallel;
+    Gang gang(parallel, name);
+    const auto ends = run_gang(shop, gang, assignment, 2);
+    check_no_failure(ends);
+    CHECK(relative_error(numbers_in(assignment.checkpoint), alone.numbers) <
+          1e-4);
+    for (const MemberEnd& end : ends) {
+      REQUIRE(end.reports.size() == 2);
+      CHECK(end.reports[1].step == 2);
+      CHECK(end.reports[1].metrics == ends[0].reports[1].metrics);
+      for (const auto& [metric, value] : alone.report.metrics) {
+        CAPTURE(metric);
+        CHECK(std::abs(end.reports[1].metrics.at(metric) - value) <
+              close_to(value));
+      }
+      CHECK(end.final_metrics == ends[0].final_metrics);
+    }
+    CHECK(ends[0].final_metrics.at("test_loss") ==
+          doctest::Approx(alone.final_metrics.at("test_loss")).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("a trial goes on from a pipeline in any other way of training") {
+  Workshop shop;
+  TrialAssignment assignment = shop.assignment();
+  const Alone through = train_alone(shop, assignment, 4);
+  const Recipe recipes[] = {stages_of(2), small_recipe(), stages_of(3),
+                            pipelines_of(2, 2)};
+  for (int i = 0; i < 4; ++i) {
+    assignment.recipe = recipes[i];
+    assignment.resume_step = i;
+    assignment.attempt = i + 1;
+    if (recipes[i].parallel.mode == ParallelMode::none) {
+      Workshop::run(*shop.start(assignment), 1);
+      continue;
+    }
+    Gang gang(recipes[i], "resume" + std::to_string(i));
+    const auto ends = run_gang(shop, gang, assignment, 1);
+    check_no_failure(ends);
+    REQUIRE(ends[0].reports.size() == 1);
+    CHECK(ends[0].reports[0].step == i + 1);
+  }
+  CHECK(relative_error(numbers_in(assignment.checkpoint), through.numbers) <
+        1e-4);
+}
+
+TEST_CASE("a network without enough layers is refused on every member") {
+  Workshop shop;
+  Recipe recipe = stages_of(4);
+  LayerSpec linear;
+  linear.kind = LayerKind::linear;
+  linear.channels = 4;
+  recipe.model.layers = {linear};
+  Gang gang(recipe, "shallow");
+  for (const MemberEnd& end :
+       run_gang(shop, gang, shop.assignment(recipe), 1)) {
+    CAPTURE(end.text);
+    CHECK(end.text.find("parallel: 4 stages are more than the model's") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a loss that diverges fails all stages alike") {
+  Workshop shop;
+  Recipe recipe = stages_of(2);
+  recipe.train.lr = 1e6;
+  Gang gang(recipe, "diverges");
+  const auto ends = run_gang(shop, gang, shop.assignment(recipe), 1);
+  for (const MemberEnd& end : ends) {
+    REQUIRE(end.failure.has_value());
+    CHECK(*end.failure == Reason::diverged);
+    CHECK(end.text == ends[0].text);
+  }
+}
+
+TEST_CASE("a stage that is gone closes the gang with what was missed") {
+  Workshop shop;
+  Recipe recipe = stages_of(2);
+  recipe.train.epochs = 400;
+  Gang gang(recipe, "gone");
+  TrialAssignment assignment = shop.assignment(recipe);
+  assignment.horizon = 400;
+  std::vector<MemberEnd> ends(2);
+  std::atomic<bool> leave = false;
+  on_threads(2, [&](int member) {
+    MemberEnd& end = ends[static_cast<size_t>(member)];
+    noting_failure(end, [&] {
+      const auto runner = load_engine().make_runner(1);
+      const auto session = runner->start(gang.seat(shop, assignment, member));
+      const std::atomic<bool> stay = false;
+      session->run_step(stay);
+      if (member == 1) return;  // its session ends
+      for (int i = 1; i < 400; ++i) session->run_step(leave);
+    });
+  });
+  REQUIRE(ends[0].failure.has_value());
+  CHECK(*ends[0].failure == Reason::lease_lapsed);
+}
+
+TEST_CASE("a step of a pipeline that was stopped is trained again") {
+  Workshop shop;
+  TrialAssignment assignment = shop.assignment();
+  const Alone through = train_alone(shop, assignment, 2);
+  assignment.recipe = stages_of(2);
+  Gang gang(assignment.recipe, "paused");
+  load_engine();
+  std::atomic<bool> stop = false;
+  std::atomic<int> stopped = 0;
+  std::atomic<int> arrived = 0;
+  std::vector<MemberEnd> ends(2);
+  on_threads(2, [&](int member) {
+    MemberEnd& end = ends[static_cast<size_t>(member)];
+    noting_failure(end, [&] {
+      const auto runner = load_engine().make_runner(1);
+      const auto session = runner->start(gang.seat(shop, assignment, member));
+      end.reports.push_back(session->run_step(stop));
+      if (++arrived == 2) stop = true;
+      while (!stop) std::this_thread::yield();
+      try {
+        session->run_step(stop);
+      } catch (const StepStopped&) {
+        ++stopped;
+      }
+      while (stopped < 2) std::this_thread::yield();
+      stop = false;
+      end.reports.push_back(session->run_step(stop));
+    });
+  });
+  check_no_failure(ends);
+  CHECK(stopped == 2);
+  CHECK(relative_error(numbers_in(assignment.checkpoint), through.numbers) <
+        1e-4);
+}
