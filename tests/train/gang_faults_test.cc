@@ -1,0 +1,179 @@
+// Members that die, are suspended or are late, as processes.
+#include <csignal>
+
+#include "gang_fixture.h"
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace dtune;
+
+namespace {
+
+constexpr int kSteps = 6;
+constexpr int kRanks = 3;
+
+// Where a member raises a signal.
+struct Fault {
+  int member = -1;
+  int step = 0;
+  double fraction = 0;
+  int signal = 0;
+};
+
+class Processes {
+ public:
+  Processes(const Workshop& shop, const Gang& gang, const std::string& name,
+            const std::vector<Fault>& faults) {
+    for (int member = 0; member < gang.members(); ++member) {
+      Fault fault;
+      for (const Fault& one : faults) {
+        if (one.member == member) fault = one;
+      }
+      start(shop, gang, name, member, fault);
+    }
+  }
+  ~Processes() {
+    for (size_t member = 0; member < pids_.size(); ++member) {
+      if (pids_[member] <= 0) continue;
+      ::kill(pids_[member], SIGKILL);
+      ::waitpid(pids_[member], nullptr, 0);
+    }
+  }
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  pid_t pid(int member) const { return pids_[static_cast<size_t>(member)]; }
+
+  // Blocks until it ends or, with WUNTRACED, is stopped.
+  int wait(int member, int options = 0) {
+    int status = 0;
+    ::waitpid(pid(member), &status, options);
+    if (!WIFSTOPPED(status)) pids_[static_cast<size_t>(member)] = 0;
+    return status;
+  }
+
+ private:
+  void start(const Workshop& shop, const Gang& gang, const std::string& name,
+             int member, const Fault& fault) {
+    const std::vector<std::string> words = {DTUNE_GANG_MEMBER,
+                                            name,
+                                            std::to_string(member),
+                                            gang.server().local_endpoint(),
+                                            shop.assignment().prepared_data,
+                                            shop.path(name),
+                                            std::to_string(kSteps),
+                                            std::to_string(fault.step),
+                                            std::to_string(fault.fraction),
+                                            std::to_string(fault.signal)};
+    std::vector<char*> arguments;
+    for (const std::string& word : words) {
+      arguments.push_back(const_cast<char*>(word.c_str()));
+    }
+    arguments.push_back(nullptr);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::execv(arguments[0], arguments.data());
+      ::_exit(127);
+    }
+    pids_.push_back(pid);
+  }
+
+  std::vector<pid_t> pids_;
+};
+
+bool told(const std::vector<GangEvent>& events, GangEvent::Kind kind,
+          int member) {
+  for (const GangEvent& event : events) {
+    if (event.kind == kind && event.member == member) return true;
+  }
+  return false;
+}
+
+int exit_status(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// What one process makes of the same trial.
+std::vector<float> alone(Workshop& shop) {
+  Recipe recipe = gang_fault_recipe();
+  recipe.parallel = {};
+  TrialAssignment assignment = gang_assignment(recipe);
+  assignment.prepared_data = shop.assignment().prepared_data;
+  assignment.checkpoint = shop.path("alone.safetensors");
+  Workshop::run(*shop.start(assignment), kSteps);
+  return numbers_in(assignment.checkpoint);
+}
+
+// The run must have ended as if nothing had happened: all samples, once each.
+void check_outcome(const Workshop& shop, const std::string& name,
+                   const std::vector<int>& members) {
+  const auto checkpoint = shop.path(name) / "trial-3.safetensors";
+  const SafetensorsFile file(checkpoint);
+  CHECK(file.text("step") == "6");
+  CHECK(file.text("position") == "2400");
+  const std::string model = "model.";
+  const auto first =
+      numbers_in(shop.path(name) / (model + std::to_string(members[0])));
+  for (const int member : members) {
+    CAPTURE(member);
+    CHECK(numbers_in(shop.path(name) / (model + std::to_string(member))) ==
+          first);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a member that is killed in the middle of a step costs nothing") {
+  Workshop shop;
+  const std::vector<float> expected = alone(shop);
+  for (const int victim : {0, 1}) {  // the lead; another
+    CAPTURE(victim);
+    const std::string name = "dies" + std::to_string(victim);
+    std::filesystem::create_directories(shop.path(name));
+    Gang gang(gang_fault_recipe(), name);
+    Processes members(shop, gang, name, {{victim, 2, 0.4, SIGKILL}});
+    const int status = members.wait(victim);
+    CHECK(WIFSIGNALED(status));
+    gang.server().member_lost(name, victim, "it was killed");
+    std::vector<int> survivors;
+    for (int member = 0; member < kRanks; ++member) {
+      if (member == victim) continue;
+      survivors.push_back(member);
+      CHECK(exit_status(members.wait(member)) == 0);
+    }
+    check_outcome(shop, name, survivors);
+    CHECK(told(gang.server().take_events(), GangEvent::Kind::lost, victim));
+    // Batches that were broken off were trained again as they were.
+    const auto numbers = numbers_in(shop.path(name) / "trial-3.safetensors");
+    CHECK(relative_error(numbers, expected) < 1e-4);
+  }
+}
+
+TEST_CASE("others go on without a suspended member and take it in again") {
+  Workshop shop;
+  const std::string name = "late";
+  std::filesystem::create_directories(shop.path(name));
+  Gang gang(gang_fault_recipe(), name);
+  Processes members(shop, gang, name, {{1, 2, 0.5, SIGSTOP}});
+  const int status = members.wait(1, WUNTRACED);
+  REQUIRE(WIFSTOPPED(status));
+  std::vector<GangEvent> events;
+  const auto wait_for = [&](GangEvent::Kind kind) {
+    for (int i = 0; i < 6000 && !told(events, kind, 1); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      for (GangEvent& event : gang.server().take_events()) {
+        events.push_back(std::move(event));
+      }
+    }
+    return told(events, kind, 1);
+  };
+  CHECK(wait_for(GangEvent::Kind::late));
+  ::kill(members.pid(1), SIGCONT);
+  for (int member = 0; member < kRanks; ++member) {
+    CAPTURE(member);
+    CHECK(exit_status(members.wait(member)) == 0);
+  }
+  CHECK(wait_for(GangEvent::Kind::rejoined));
+  check_outcome(shop, name, {0, 1, 2});
+}

@@ -1,0 +1,142 @@
+// Gangs whose members are threads of this process: real sessions from the
+// private library, a real server, real sockets.
+#pragma once
+
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gang_recipe.h"
+
+#include "dtune/base/safetensors.h"
+#include "dtune/comm/listener.h"
+#include "dtune/gang/server.h"
+
+namespace dtune {
+
+inline ListenOptions listen_options() {
+  ListenOptions options;
+  options.local = "tcp://127.0.0.1:*";
+  return options;
+}
+
+// One gang with its server.
+class Gang {
+ public:
+  Gang(const Recipe& recipe, const std::string& name)
+      : name_(name),
+        members_(gang_members(recipe.parallel)),
+        server_(listen_options(), {}) {
+    GangOptions options;
+    options.gang = name_;
+    options.parallel = recipe.parallel;
+    options.nodes.assign(static_cast<size_t>(members_), "here");
+    server_.open(options);
+  }
+
+  GangServer& server() { return server_; }
+  const GangServer& server() const { return server_; }
+  int members() const { return members_; }
+
+  // Models and checkpoints are each member's own: what each has can be seen.
+  TrialAssignment seat(const Workshop& shop, TrialAssignment assignment,
+                       int member) const {
+    assignment.seat = GangSeat{.gang = name_,
+                               .member = member,
+                               .members = members_,
+                               .endpoint = server_.local_endpoint()};
+    assignment.model_file =
+        shop.path(name_ + ".model." + std::to_string(member));
+    return assignment;
+  }
+
+ private:
+  std::string name_;
+  int members_;
+  GangServer server_;
+};
+
+// What came of a member.
+struct MemberEnd {
+  std::vector<StepReport> reports;
+  std::map<std::string, double> final_metrics;
+  std::optional<Reason> failure;
+  std::string text;  // of the failure
+};
+
+// Runs `work(member)` on a thread for each.
+inline void on_threads(int members, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int member = 0; member < members; ++member) {
+    threads.emplace_back(work, member);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// What `work` throws becomes the end's failure.
+inline void noting_failure(MemberEnd& end, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const TrialFailure& failure) {
+    end.failure = failure.reason();
+    end.text = failure.what();
+  } catch (const std::exception& error) {
+    end.failure = Reason::crashed;
+    end.text = error.what();
+  }
+}
+
+// All members train `steps` and, if the trial is a final one, test.
+inline std::vector<MemberEnd> run_gang(const Workshop& shop, Gang& gang,
+                                       const TrialAssignment& assignment,
+                                       int steps) {
+  std::vector<MemberEnd> ends(static_cast<size_t>(gang.members()));
+  load_engine();
+  on_threads(gang.members(), [&](int member) {
+    MemberEnd& end = ends[static_cast<size_t>(member)];
+    noting_failure(end, [&] {
+      const auto runner = load_engine().make_runner(1);
+      const auto session = runner->start(gang.seat(shop, assignment, member));
+      const std::atomic<bool> stop = false;
+      for (int i = 0; i < steps; ++i) {
+        end.reports.push_back(session->run_step(stop));
+      }
+      if (assignment.kind == TrialKind::final) {
+        end.final_metrics = session->finish_final();
+      }
+    });
+  });
+  return ends;
+}
+
+// All numbers that a checkpoint or a model holds.
+inline std::vector<float> numbers_in(const std::filesystem::path& path) {
+  const SafetensorsFile file(path);
+  std::vector<float> numbers;
+  for (const auto& [name, entry] : file.header().tensors) {
+    const auto values = file.floats(name, entry.shape);
+    numbers.insert(numbers.end(), values.begin(), values.end());
+  }
+  return numbers;
+}
+
+// |a - b| / |b|, as long vectors.
+inline double relative_error(const std::vector<float>& a,
+                             const std::vector<float>& b) {
+  if (a.size() != b.size()) return HUGE_VAL;
+  double difference = 0;
+  double size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(double{a[i]} - double{b[i]}, 2);
+    size += std::pow(double{b[i]}, 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+}  // namespace dtune

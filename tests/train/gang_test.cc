@@ -1,0 +1,208 @@
+// Gangs from outside: what a study gets when a trial has several ranks.
+#include "gang_fixture.h"
+#include <doctest/doctest.h>
+
+using namespace dtune;
+
+namespace {
+
+// A final training: members test and write their models at the end.
+TrialAssignment final_assignment(const Workshop& shop, const Recipe& recipe) {
+  TrialAssignment assignment = shop.assignment(recipe);
+  assignment.kind = TrialKind::final;
+  return assignment;
+}
+
+void check_no_failure(const std::vector<MemberEnd>& ends) {
+  for (const MemberEnd& end : ends) {
+    CAPTURE(end.text);
+    CHECK_FALSE(end.failure.has_value());
+  }
+}
+
+// What one process makes of the same trial: its checkpoint's numbers.
+struct Alone {
+  std::vector<float> numbers;
+  StepReport report;
+};
+
+Alone train_alone(Workshop& shop, TrialAssignment assignment, int steps) {
+  assignment.checkpoint = shop.path("alone.safetensors");
+  Alone alone;
+  alone.report = Workshop::run(*shop.start(assignment), steps);
+  alone.numbers = numbers_in(assignment.checkpoint);
+  return alone;
+}
+
+}  // namespace
+
+TEST_CASE("one to four ranks train what one process does") {
+  Workshop shop;
+  Recipe recipe = small_recipe();
+  recipe.data.balance = true;
+  recipe.data.augment.shift = 1;
+  recipe.train.l2 = 1e-3;
+  recipe.train.clip_norm = 1;
+  recipe.train.epochs = 3;
+  recipe.train.schedule.kind = ScheduleKind::cosine;
+  TrialAssignment assignment = final_assignment(shop, recipe);
+  assignment.horizon = 3;
+  const Alone alone = train_alone(shop, assignment, 3);
+  for (const int ranks : {1, 2, 3, 4}) {
+    CAPTURE(ranks);
+    assignment.recipe = parallel_recipe(ranks, recipe);
+    assignment.recipe.parallel.overlap = ranks != 3;
+    assignment.recipe.parallel.bucket_mb = 0.01;
+    Gang gang(assignment.recipe, "equal" + std::to_string(ranks));
+    const auto ends = run_gang(shop, gang, assignment, 3);
+    check_no_failure(ends);
+    // Rounding alone: some 40 updates with sums in another order.
+    CHECK(relative_error(numbers_in(assignment.checkpoint), alone.numbers) <
+          1e-4);
+    const std::vector<float> first =
+        numbers_in(shop.path("equal" + std::to_string(ranks) + ".model.0"));
+    for (int member = 0; member < ranks; ++member) {
+      CAPTURE(member);
+      const MemberEnd& end = ends[static_cast<size_t>(member)];
+      REQUIRE(end.reports.size() == 3);
+      CHECK(end.reports[2].step == 3);
+      CHECK(end.reports[2].metrics == ends[0].reports[2].metrics);
+      CHECK(
+          end.reports[2].metrics.at("train_loss") ==
+          doctest::Approx(alone.report.metrics.at("train_loss")).epsilon(1e-3));
+      CHECK(end.reports[2].metrics.at("val_loss") ==
+            doctest::Approx(alone.report.metrics.at("val_loss")).epsilon(1e-3));
+      CHECK(end.final_metrics == ends[0].final_metrics);
+      CHECK(numbers_in(shop.path("equal" + std::to_string(ranks) + ".model." +
+                                 std::to_string(member))) == first);
+    }
+  }
+}
+
+TEST_CASE("running statistics of ranks are averaged before they are judged") {
+  Workshop shop;
+  Recipe recipe = parallel_recipe(2);
+  recipe.model.arch = "resnet18";
+  recipe.model.width = 4;
+  recipe.train.epochs = 2;
+  TrialAssignment assignment = final_assignment(shop, recipe);
+  assignment.horizon = 2;
+  Gang gang(recipe, "norm");
+  const auto ends = run_gang(shop, gang, assignment, 2);
+  check_no_failure(ends);
+  CHECK(ends[0].reports[1].metrics == ends[1].reports[1].metrics);
+  CHECK(numbers_in(shop.path("norm.model.0")) ==
+        numbers_in(shop.path("norm.model.1")));
+}
+
+TEST_CASE("a gang goes on from the checkpoint of another number of ranks") {
+  Workshop shop;
+  TrialAssignment assignment = shop.assignment();
+  const Alone through = train_alone(shop, assignment, 4);
+  const int ranks[] = {3, 1, 2};
+  const int steps[] = {1, 2, 1};
+  int done = 0;
+  for (int i = 0; i < 3; ++i) {
+    assignment.recipe = parallel_recipe(ranks[i]);
+    assignment.resume_step = done;
+    assignment.attempt = i + 1;
+    Gang gang(assignment.recipe, "resume" + std::to_string(i));
+    const auto ends = run_gang(shop, gang, assignment, steps[i]);
+    check_no_failure(ends);
+    done += steps[i];
+    REQUIRE(ends[0].reports.size() == static_cast<size_t>(steps[i]));
+    CHECK(ends[0].reports.back().step == done);
+  }
+  CHECK(relative_error(numbers_in(assignment.checkpoint), through.numbers) <
+        1e-4);
+  // One process can go on from it as well.
+  assignment.recipe = small_recipe();
+  assignment.resume_step = 4;
+  CHECK(shop.start(assignment)->steps_done() == 4);
+}
+
+TEST_CASE("a loss that diverges fails all ranks alike") {
+  Workshop shop;
+  Recipe recipe = parallel_recipe(2);
+  recipe.train.lr = 1e6;
+  Gang gang(recipe, "diverges");
+  const auto ends = run_gang(shop, gang, shop.assignment(recipe), 1);
+  for (const MemberEnd& end : ends) {
+    REQUIRE(end.failure.has_value());
+    CHECK(*end.failure == Reason::diverged);
+    CHECK(end.text.starts_with("step 1: diverged"));
+    CHECK(end.text == ends[0].text);
+  }
+}
+
+TEST_CASE("a gang that is closed ends its members with what was said") {
+  Workshop shop;
+  const Recipe recipe = parallel_recipe(2);
+  Gang gang(recipe, "closed");
+  std::thread closing([&] {
+    while (gang.server().status("closed").round < 3) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    gang.server().close("closed", "the study is over");
+  });
+  TrialAssignment assignment = shop.assignment(recipe);
+  assignment.horizon = 400;
+  assignment.recipe.train.epochs = 400;
+  const auto ends = run_gang(shop, gang, assignment, 400);
+  closing.join();
+  for (const MemberEnd& end : ends) {
+    REQUIRE(end.failure.has_value());
+    CHECK(*end.failure == Reason::lease_lapsed);
+    CHECK(end.text.find("the study is over") != std::string::npos);
+  }
+}
+
+TEST_CASE("a step that was stopped is trained again from its beginning") {
+  Workshop shop;
+  TrialAssignment assignment = shop.assignment();
+  const Alone through = train_alone(shop, assignment, 2);
+  const int ranks = 2;
+  assignment.recipe = parallel_recipe(ranks);
+  Gang gang(assignment.recipe, "paused");
+  load_engine();
+  std::atomic<bool> stop = false;
+  std::atomic<int> stopped = 0;
+  std::atomic<int> arrived = 0;
+  std::vector<MemberEnd> ends(ranks);
+  on_threads(ranks, [&](int member) {
+    MemberEnd& end = ends[static_cast<size_t>(member)];
+    noting_failure(end, [&] {
+      const auto runner = load_engine().make_runner(1);
+      const auto session = runner->start(gang.seat(shop, assignment, member));
+      end.reports.push_back(session->run_step(stop));
+      std::thread watcher([&] {
+        while (session->progress().fraction >= 1) {
+          std::this_thread::yield();
+        }
+        while (session->progress().fraction < 0.3 && !stop) {
+          std::this_thread::yield();
+        }
+        stop = true;
+      });
+      try {
+        session->run_step(stop);
+      } catch (const StepStopped&) {
+        ++stopped;
+      }
+      watcher.join();
+      ++arrived;
+      while (arrived < ranks) std::this_thread::yield();
+      stop = false;
+      end.reports.push_back(session->run_step(stop));
+    });
+  });
+  CHECK(stopped == ranks);
+  for (const MemberEnd& end : ends) {
+    CAPTURE(end.text);
+    CHECK_FALSE(end.failure.has_value());
+    REQUIRE(end.reports.size() == 2);
+    CHECK(end.reports[1].step == 2);
+  }
+  CHECK(relative_error(numbers_in(assignment.checkpoint), through.numbers) <
+        1e-4);
+}
