@@ -52,6 +52,9 @@ class Gang {
   void suspend(int member, Duration how_long);
   void cut_off(int member, Duration how_long);
   void restart(int member);
+  void set_speed(int member, double samples_per_second) {
+    setting_.speeds.at(static_cast<size_t>(member)) = samples_per_second;
+  }
 
   int committed = 0;  // steps
   bool closed = false;

@@ -196,6 +196,10 @@ void GangMaster::tick(MonoTime now) {
   const Duration gap = now - ticked_;
   if (gap > kSilent / 2) {
     for (Member& m : members_) m.heard += gap;
+    for (MonoTime* t : {&round_.handed, &round_.half_ready, &broken_since_,
+                        &gathering_since_}) {
+      if (*t != MonoTime{}) *t += gap;
+    }
   }
   ticked_ = now;
   if (closed()) return;

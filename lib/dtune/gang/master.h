@@ -195,6 +195,7 @@ class GangMaster {
   void announce(const std::vector<int>& members, MonoTime now);
   void hand_out_own(const std::vector<int>& members, MonoTime now);
   void start_step(int leader);
+  bool goes_on_from(const Member& newest, const std::vector<int>& members);
   bool roll_back(int64_t updates, const std::vector<int>& members);
   int newest(const std::vector<int>& members) const;
   std::vector<int> responsive() const;
@@ -220,9 +221,10 @@ class GangMaster {
   int64_t updates_ = 0;
   Step step_;
   Round round_;
-  int committed_ = 0;      // the last step
-  Go last_go_;             // of its commit
-  int64_t own_round_ = 0;  // the last of its own training
+  int committed_ = 0;              // the last step
+  int64_t committed_updates_ = 0;  // with it, and all before
+  Go last_go_;                     // of its commit
+  int64_t own_round_ = 0;          // the last of its own training
   int failures_on_end_ = 0;
   MonoTime broken_since_{};
   bool broken_ = false;

@@ -74,8 +74,9 @@ std::vector<int> GangMaster::responsive() const {
     const bool waits =
         m.state == State::waiting && m.quarantine <= round_.number &&
         (stage_ == Stage::gathering || m.begin.step <= step_.begin.step);
-    if (waits || m.state == State::ready || m.state == State::behind ||
-        m.state == State::failed) {
+    const bool trains = own_training() && m.state == State::working;
+    if (waits || trains || m.state == State::ready ||
+        m.state == State::behind || m.state == State::failed) {
       found.push_back(i);
     }
   }
@@ -195,11 +196,19 @@ void GangMaster::start_step(int leader) {
   step_.begin = at(leader).begin;
   const Begin& begin = step_.begin;
   updates_ = step_.first_updates = at(leader).updates;
+  committed_updates_ = std::max(committed_updates_, updates_);
   if (!begin.own_training) {
     step_.queue.emplace(BatchCutter(begin.epoch_samples, begin.batch_size),
                         begin.batch_size, begin.position, begin.end);
   }
   restart_evaluation();
+}
+
+// A gang never goes back behind what was committed.
+bool GangMaster::goes_on_from(const Member& newest,
+                              const std::vector<int>& members) {
+  if (stage_ == Stage::running) return roll_back(newest.updates, members);
+  return newest.begin.own_training || newest.updates >= committed_updates_;
 }
 
 // The gang goes on from `updates`, the most that any of `members` has applied.

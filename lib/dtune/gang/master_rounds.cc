@@ -264,6 +264,7 @@ void GangMaster::finish_commit(Go go) {
   go.last = true;
   go.metrics = at(round_.lead).metrics;
   committed_ = step_.begin.step;
+  committed_updates_ = updates_;
   last_go_ = go;
   for (int i = 0; i < members(); ++i) {
     Member& m = at(i);
@@ -283,6 +284,7 @@ bool GangMaster::wants_regroup() const {
   const bool whole = std::all_of(group_.begin(), group_.end(), [&](int m) {
     return present(at(m)) && at(m).state != State::joined;
   });
+  if (own_training() && !whole) return true;  // it must be known who is here
   for (int i = 0; i < members(); ++i) {
     const Member& m = at(i);
     if (m.state == State::behind && (!whole || !contains(group_, i))) {

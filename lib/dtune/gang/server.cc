@@ -93,29 +93,30 @@ struct GangServer::Impl {
     PollSet polls;
     listener.add_to(polls);
     polls.add(wakeup.descriptor());
-    while (true) {
-      bool active = false;
-      {
-        const std::lock_guard lock(mutex);
-        active = !gangs.empty();
-        for (auto& [name, gang] : gangs) {
-          gang->master.tick(now());
-          repeat(*gang);
-          pump(*gang);
-        }
-        send_outbox();
-        if (trace) trace->flush();
-      }
-      if (ending) return;
+    bool active = false;
+    while (!ending) {
       call_wake();
       polls.wait(active ? GangMaster::kTick : kIdle);
       wakeup.drain();
+      // First what members have said: where this thread was held up, they may
+      // have been in time.
       while (auto frames = listener.receive()) {
         const std::lock_guard lock(mutex);
         receive(*frames);
         send_outbox();
       }
+      const std::lock_guard lock(mutex);
+      active = !gangs.empty();
+      for (auto& [name, gang] : gangs) {
+        gang->master.tick(now());
+        repeat(*gang);
+        pump(*gang);
+      }
+      send_outbox();
+      if (trace) trace->flush();
     }
+    const std::lock_guard lock(mutex);
+    send_outbox();  // that all is closed
   }
 
   void call_wake() {

@@ -1,0 +1,411 @@
+#include "dtune/gang/master.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gang/simulated_gang.h"
+#include <doctest/doctest.h>
+
+namespace dtune {
+namespace {
+
+using Kind = GangEvent::Kind;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// One long step of many rounds.
+simulated::Setting long_step(int ranks) {
+  simulated::Setting setting;
+  setting.ranks = ranks;
+  setting.samples = 8000;
+  setting.step_samples = 8000;
+  setting.steps = 1;
+  setting.speeds.assign(static_cast<size_t>(ranks), 2'000);
+  return setting;
+}
+
+// A master told by hand.
+struct Desk {
+  explicit Desk(const ParallelSpec& parallel)
+      : master(options_of(parallel), MonoTime{seconds(1)}) {}
+
+  static GangOptions options_of(const ParallelSpec& parallel) {
+    GangOptions options;
+    options.gang = "3.1";
+    options.parallel = parallel;
+    options.nodes = {"head", "gpu1", "gpu2"};
+    return options;
+  }
+
+  void all_begin(const gang::Begin& begin) {
+    for (int m = 0; m < master.members(); ++m) master.joined(m, now);
+    for (int m = 0; m < master.members(); ++m) master.begin(m, begin, now);
+  }
+
+  void ready(int member, int64_t round, int64_t updates = 0) {
+    gang::Ready ready;
+    ready.round = round;
+    ready.updates = updates;
+    master.ready(member, ready, now);
+  }
+
+  // Time goes by; `talking` members are heard.
+  void pass(Duration how_long, const std::vector<int>& talking) {
+    const MonoTime end = now + how_long;
+    while (now < end) {
+      now += milliseconds(100);
+      for (const int m : talking) master.heard(m, now);
+      master.tick(now);
+    }
+  }
+
+  // Orders to `member` since the last call.
+  std::vector<gang::Order> orders(int member) {
+    for (auto& out : master.take_orders()) all.push_back(std::move(out));
+    std::vector<gang::Order> found;
+    for (auto it = all.begin(); it != all.end();) {
+      const bool mine = it->member == member;
+      if (mine) found.push_back(it->order);
+      it = mine ? all.erase(it) : it + 1;
+    }
+    return found;
+  }
+
+  template <class T>
+  T last(int member) {
+    const auto found = orders(member);
+    REQUIRE(!found.empty());
+    REQUIRE(std::holds_alternative<T>(found.back()));
+    return std::get<T>(found.back());
+  }
+
+  std::string event(Kind kind) {
+    for (const GangEvent& e : master.take_events()) events.push_back(e);
+    for (const GangEvent& e : events) {
+      if (e.kind == kind) return e.text;
+    }
+    return "";
+  }
+
+  MonoTime now{seconds(1)};
+  gang::GangMaster master;
+  std::vector<gang::GangMaster::Outgoing> all;
+  std::vector<GangEvent> events;
+};
+
+ParallelSpec spec(ParallelMode mode, int ranks) {
+  ParallelSpec parallel;
+  parallel.mode = mode;
+  parallel.ranks = ranks;
+  parallel.predictor = PredictorKind::last;
+  return parallel;
+}
+
+gang::Begin own_step() {
+  gang::Begin begin;
+  begin.end = begin.epoch_samples = 100;
+  begin.batch_size = 10;
+  begin.own_training = true;
+  return begin;
+}
+
+}  // namespace
+
+TEST_CASE("without faults batches and their numbers are those of one process") {
+  simulated::Setting setting;
+  setting.samples = 97;  // 3 x 32 + 1: the remainder joins
+  setting.step_samples = 250;
+  setting.steps = 2;
+  simulated::Gang gang(setting);
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  const BatchCutter cutter(setting.samples, setting.batch);
+  int rounds = 0;
+  for (const gang::Go& go : gang.gos) {
+    if (go.last || go.next.phase != gang::Phase::train) continue;
+    const BatchRange batch = cutter.at(go.next.position);
+    CHECK(go.next.number == batch.number);
+    CHECK(go.next.epoch == batch.epoch);
+    CHECK(go.next.batch_samples == batch.size);
+    ++rounds;
+  }
+  CHECK(rounds > 10);
+}
+
+TEST_CASE("shares follow the speeds of ranks") {
+  simulated::Setting setting = long_step(4);
+  setting.batch = 130;
+  setting.speeds = {10'000, 10'000, 10'000, 2'500};
+  simulated::Gang gang(setting);
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.count(Kind::balanced) >= 1);
+  const GangStatus status = gang.master().status({});
+  CHECK(status.members[3].share == doctest::Approx(0.25 / 3.25).epsilon(0.2));
+  CHECK(status.members[0].share == doctest::Approx(1 / 3.25).epsilon(0.2));
+  CHECK(gang.count(Kind::late) == 0);
+}
+
+TEST_CASE("a spike is not waited for and its samples are trained by others") {
+  simulated::Gang gang(long_step(4));
+  gang.at(milliseconds(600), [&] { gang.suspend(2, milliseconds(200)); });
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::late) == 1);
+  CHECK(gang.count(Kind::rejoined) == 1);
+  CHECK(gang.count(Kind::lost) == 0);
+  const bool without = std::any_of(
+      gang.gos.begin(), gang.gos.end(),
+      [](const gang::Go& go) { return go.participants.size() == 3; });
+  CHECK(without);
+}
+
+TEST_CASE("before its pace is known a gang waits for everybody") {
+  Desk desk(spec(ParallelMode::data, 2));
+  desk.all_begin(gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const int64_t round = desk.last<gang::Regroup>(0).work.round;
+  for (int64_t i = 0; i < 5; ++i) {
+    desk.ready(0, round + i, i);
+    desk.pass(seconds(3), {0, 1});
+    desk.ready(1, round + i, i);
+  }
+  CHECK(desk.event(Kind::late) == "");
+}
+
+TEST_CASE("a rank that has become slow gets less and is not left behind") {
+  simulated::Setting setting = long_step(4);
+  setting.samples = setting.step_samples = 20'000;
+  simulated::Gang gang(setting);
+  gang.at(milliseconds(600), [&] { gang.set_speed(1, 500); });
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::late) <= 3);
+  CHECK(gang.master().status({}).members[1].share < 0.15);
+}
+
+TEST_CASE("without mitigation a gang waits and shares equally") {
+  simulated::Setting setting = long_step(4);
+  setting.stragglers = StragglerPolicy::off;
+  setting.speeds = {10'000, 1'000};
+  simulated::Gang gang(setting);
+  gang.at(milliseconds(600), [&] { gang.suspend(2, seconds(5)); });
+  gang.run(seconds(100));
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::late) == 0);
+  CHECK(gang.count(Kind::balanced) == 0);
+  CHECK(gang.elapsed() > seconds(5));
+}
+
+TEST_CASE("the others train what a dead rank had and go on") {
+  for (const bool known : {true, false}) {
+    simulated::Gang gang(long_step(3));
+    gang.at(milliseconds(700), [&] { gang.kill(0, known); });
+    gang.run(seconds(100));
+    CHECK(gang.problem == "");
+    CHECK(gang.committed == 1);
+    CHECK(gang.count(Kind::closed) == 0);
+  }
+}
+
+TEST_CASE("a process that comes again is taken in while the others train") {
+  simulated::Gang gang(long_step(3));
+  gang.at(milliseconds(500), [&] { gang.kill(1, true); });
+  gang.at(milliseconds(700), [&] { gang.restart(1); });
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::lost) == 1);
+  CHECK(gang.gos.back().participants == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("whoever is silent for a lease is lost and comes back as new") {
+  simulated::Setting setting = long_step(3);
+  setting.samples = setting.step_samples = 60'000;
+  setting.speeds = {500, 500, 500};
+  simulated::Gang gang(setting);
+  gang.at(seconds(2), [&] { gang.suspend(1, seconds(20)); });
+  gang.run(seconds(300));
+  CHECK(gang.problem == "");
+  CHECK(gang.count(Kind::lost) == 1);
+  CHECK(gang.gos.back().participants == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("a rank that costs more than it brings is evicted") {
+  simulated::Setting setting = long_step(4);
+  setting.speeds = {2'000, 2'000, 2'000, 100};
+  simulated::Gang gang(setting);
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::evicted) == 1);
+  CHECK(gang.gos.back().participants == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("a rank is not evicted while it is worth its communication") {
+  simulated::Setting setting = long_step(4);
+  setting.speeds = {10'000, 10'000, 10'000, 2'500};
+  setting.batch = 128;
+  simulated::Gang gang(setting);
+  gang.run(seconds(100));
+  CHECK(gang.count(Kind::evicted) == 0);
+}
+
+TEST_CASE("a hang names who is missing where and doing what") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.stragglers = StragglerPolicy::off;
+  Desk desk(parallel);
+  desk.all_begin(gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const auto order = desk.last<gang::Regroup>(0);
+  desk.ready(0, order.work.round);
+  desk.master.phase(1, "backward", milliseconds(0), desk.now);
+  desk.pass(seconds(29), {0, 1});
+  CHECK(desk.event(Kind::hanging) == "");
+  desk.pass(seconds(40), {0, 1});
+  const std::string text = desk.event(Kind::hanging);
+  CHECK(text.find("missing: rank 1 on gpu1 (in 'backward' for 30.") !=
+        std::string::npos);
+  CHECK(std::count_if(desk.events.begin(), desk.events.end(),
+                      [](auto& e) { return e.kind == Kind::hanging; }) == 1);
+}
+
+TEST_CASE("what is said twice or too late changes nothing") {
+  Desk desk(spec(ParallelMode::data, 2));
+  desk.all_begin(gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const int64_t round = desk.last<gang::Regroup>(0).work.round;
+  desk.ready(0, round);
+  desk.ready(0, round);
+  CHECK(desk.orders(0).empty());
+  desk.ready(1, round);
+  CHECK(desk.last<gang::Go>(0).round == round);
+  desk.ready(0, round, 1);
+  desk.ready(1, round - 1, 1);
+  desk.master.failed(
+      0, {.round = round, .incarnation = 0, .updates = 0, .what = "old"},
+      desk.now);
+  desk.pass(seconds(5), {0, 1});
+  CHECK(desk.orders(0).empty());
+  desk.ready(0, round + 1, 1);
+  desk.ready(1, round + 1, 1);
+  CHECK(desk.last<gang::Go>(1).round == round + 1);
+}
+
+TEST_CASE("after a failure the state with most updates is handed on") {
+  Desk desk(spec(ParallelMode::data, 3));
+  desk.all_begin(gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const int64_t round = desk.last<gang::Regroup>(0).work.round;
+  for (int m = 0; m < 3; ++m) desk.ready(m, round);
+  // Rank 1 has applied the round, rank 0 has not, rank 2 is dead.
+  desk.master.failed(
+      0, {.round = round, .incarnation = 1, .updates = 0, .what = "peer"},
+      desk.now);
+  desk.orders(0);
+  desk.ready(1, round + 1, 1);
+  CHECK(desk.orders(0).empty());  // rank 2 may have applied it or not
+  desk.master.lost(2, "killed", desk.now);
+  const auto order = desk.last<gang::Regroup>(0);
+  CHECK(order.incarnation == 2);
+  CHECK(order.members == std::vector<int>{0, 1});
+  CHECK(order.updates == 1);
+  CHECK(order.source == 1);
+  CHECK(order.targets == std::vector<int>{0});
+  CHECK(order.work.position == 8);
+}
+
+TEST_CASE("a round that nobody left has applied is trained again") {
+  Desk desk(spec(ParallelMode::data, 3));
+  desk.all_begin(gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const int64_t round = desk.last<gang::Regroup>(0).work.round;
+  for (int m = 0; m < 3; ++m) desk.ready(m, round);
+  desk.master.lost(2, "killed", desk.now);
+  for (const int m : {0, 1}) {
+    desk.master.failed(
+        m, {.round = round, .incarnation = 1, .updates = 0, .what = "peer"},
+        desk.now);
+  }
+  const auto order = desk.last<gang::Regroup>(1);
+  CHECK(order.updates == 0);
+  CHECK(order.targets.empty());
+  CHECK(order.work.position == 0);
+  CHECK(order.work.number == 0);
+}
+
+TEST_CASE("a parameter server's gang goes on without a worker") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  Desk desk(parallel);
+  REQUIRE(desk.master.members() == 3);
+  desk.all_begin(own_step());
+  const auto first = desk.last<gang::Regroup>(0);
+  CHECK(first.work.spans.empty());
+  CHECK(first.work.batch_samples == 100);
+  desk.ready(2, first.work.round, 5);
+  desk.master.lost(1, "killed", desk.now);
+  desk.master.joined(1, desk.now);
+  desk.orders(0);
+  desk.master.begin(1, own_step(), desk.now);
+  const auto again = desk.last<gang::Regroup>(0);
+  CHECK(again.members == std::vector<int>{0, 1, 2});
+  CHECK(again.work.round == first.work.round);
+  CHECK(again.incarnation > first.incarnation);
+  desk.ready(0, first.work.round, 10);
+  desk.ready(1, first.work.round, 4);
+  CHECK(desk.last<gang::Go>(2).round == first.work.round);
+}
+
+TEST_CASE("a gang that loses a parameter server is closed") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  Desk desk(parallel);
+  desk.all_begin(own_step());
+  desk.orders(0);
+  desk.master.lost(2, "signal 9 (Killed)", desk.now);
+  const std::string why = desk.last<gang::Closed>(0).why;
+  CHECK(why.find("rank 2 on gpu2") != std::string::npos);
+  CHECK(why.find("signal 9 (Killed)") != std::string::npos);
+  CHECK(desk.event(Kind::closed) == why);
+}
+
+TEST_CASE("a pipeline that loses a stage is closed and says who is gone") {
+  Desk desk(spec(ParallelMode::model, 3));
+  desk.all_begin(own_step());
+  desk.orders(0);
+  desk.master.phase(1, "forward", milliseconds(0), desk.now);
+  desk.pass(seconds(20), {0, 2});
+  const std::string why = desk.last<gang::Closed>(0).why;
+  CHECK(why.find("rank 1 on gpu1 (in 'forward' for 15.") != std::string::npos);
+  CHECK(why.find("silent for longer than 15.0 s") != std::string::npos);
+}
+
+TEST_CASE("the server's own pauses are not held against members") {
+  Desk desk(spec(ParallelMode::data, 2));
+  desk.all_begin(gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  desk.now += seconds(60);
+  desk.master.tick(desk.now);
+  CHECK(desk.event(Kind::lost) == "");
+  CHECK(desk.event(Kind::hanging) == "");
+}
+
+TEST_CASE("a member that leaves a step lets the others finish it") {
+  Desk desk(spec(ParallelMode::data, 2));
+  desk.all_begin(gang::Begin{.end = 8, .epoch_samples = 8, .batch_size = 8});
+  const int64_t round = desk.last<gang::Regroup>(0).work.round;
+  desk.master.left_step(1, desk.now);
+  desk.ready(0, round);
+  // Nobody else is left: rank 0 trains the whole batch.
+  const auto again = desk.last<gang::Go>(0);
+  CHECK(again.participants == std::vector<int>{0});
+  desk.master.left_step(0, desk.now);
+  // All begin again, as after a pause.
+  for (const int m : {0, 1}) {
+    desk.master.begin(
+        m, gang::Begin{.end = 8, .epoch_samples = 8, .batch_size = 8},
+        desk.now);
+  }
+  CHECK(desk.last<gang::Regroup>(1).members == std::vector<int>{0, 1});
+}
+
+}  // namespace dtune
