@@ -1,7 +1,6 @@
 #include "app/cluster_door.h"
 
-#include <algorithm>
-
+#include "app/nodes.h"
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
@@ -9,11 +8,6 @@
 
 namespace dtune {
 namespace {
-
-bool names_others(const Recipe& recipe) {
-  return std::any_of(recipe.nodes.begin(), recipe.nodes.end(),
-                     [](const NodeSpec& n) { return n.address != "local"; });
-}
 
 // "eth0 10.0.0.1" -> "10.0.0.1".
 std::string first_address() {
@@ -31,7 +25,7 @@ std::string first_address() {
 ClusterDoor::ClusterDoor(const LoadedStudy& loaded, const std::string& listen)
     : listen_(listen) {
   if (listen_.empty()) {
-    if (!names_others(loaded.study.recipe)) return;
+    if (!has_remote_nodes(loaded.study.recipe.nodes)) return;
     listen_ = fmt::format("tcp://{}:0", first_address());
   }
   const auto endpoint = parse_tcp(listen_);

@@ -1,11 +1,14 @@
 #include "app/study_run.h"
 
+#include <algorithm>
+#include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "app/cluster_door.h"
-#include "app/local_agent.h"
 #include "app/machine.h"
+#include "app/nodes.h"
 #include "app/patience.h"
 #include "app/progress.h"
 #include "app/signals.h"
@@ -92,20 +95,33 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   if (!door.open()) check_gang_fits(recipe, slots);
   const SocketDirectory sockets;
   const std::string endpoint = sockets.endpoint("coordinator");
-  LocalAgent agent({.endpoint = endpoint,
-                    .study_id = loaded.study.id,
-                    .slots = slots,
-                    .log = loaded.files.folder / "agent.log"});
+  std::unique_ptr<Nodes> nodes;
   CoordinatorOptions options = coordinator_options(loaded, endpoint, data);
   options.gangs.local = sockets.endpoint("gangs");
   options.trace = view.trace;
   door.describe(options);
-  options.ensure_local_agent = [&agent] { agent.ensure(); };
+  options.ensure_local_agent = [&nodes] { nodes->ensure(); };
+  options.take_notices = [&nodes, others = options.take_notices] {
+    std::vector<std::string> notices = nodes->take_notices();
+    if (others) std::ranges::move(others(), std::back_inserter(notices));
+    return notices;
+  };
   const auto progress = make_progress(console, view, signals.stop(), hint);
   Coordinator coordinator(loaded.study, *loaded.store, *tuner.sampler,
                           *tuner.scheduler, *progress, system_clock(),
                           std::move(options));
-  door.announce(console, coordinator.remote_endpoint());
+  if (!view.listen.empty()) {
+    door.announce(console, coordinator.remote_endpoint());
+  }
+  nodes = std::make_unique<Nodes>(
+      NodesOptions{.nodes = recipe.nodes,
+                   .study_id = loaded.study.id,
+                   .slots = slots,
+                   .threads = slots.threads,
+                   .local_endpoint = endpoint,
+                   .remote_endpoint = coordinator.remote_endpoint(),
+                   .make_token = [&door] { return door.make_token(); },
+                   .log = loaded.files.folder / "agent.log"});
   return coordinator.run(signals.stop());
 }
 
