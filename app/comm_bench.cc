@@ -28,6 +28,9 @@ std::unique_ptr<CommWork> make_work(const std::string& transport,
   if (transport == "zeromq+curve") return make_zeromq_work(rank, true, store);
   if (transport == "gloo") return make_gloo_work(rank, store);
   if (transport == "gloo-sum") return make_gloo_sum_work(rank, store);
+#ifdef DTUNE_WITH_NCCL
+  if (transport == "nccl-sum") return make_nccl_sum_work(rank, store);
+#endif
   throw Error(ErrorKind::config,
               fmt::format("--transport: '{}' is not in this build", transport));
 }
@@ -168,7 +171,10 @@ class RankProcesses {
 }  // namespace
 
 std::vector<std::string> comm_transports() {
-  return {"zeromq", "zeromq+curve", "gloo", "gloo-sum"};
+  std::vector<std::string> names = {"zeromq", "zeromq+curve", "gloo",
+                                    "gloo-sum"};
+  if (has_nccl()) names.emplace_back("nccl-sum");
+  return names;
 }
 
 std::vector<uint64_t> comm_sizes(const CommBenchOptions& options,

@@ -39,6 +39,9 @@ std::unique_ptr<CommWork> make_gloo_work(const CommRank& rank,
                                          RendezvousStore& store);
 std::unique_ptr<CommWork> make_gloo_sum_work(const CommRank& rank,
                                              RendezvousStore& store);
+// On GPU number `rank`. Only in builds with NCCL (DTUNE_WITH_NCCL).
+std::unique_ptr<CommWork> make_nccl_sum_work(const CommRank& rank,
+                                             RendezvousStore& store);
 
 // Bytes that differ by place and by `salt`.
 void fill_pattern(std::vector<std::byte>& data, unsigned salt);

@@ -22,6 +22,11 @@ add_library(dtune_torch INTERFACE)
 add_library(dtune::torch ALIAS dtune_torch)
 target_include_directories(dtune_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(dtune_torch INTERFACE ${TORCH_LIBRARIES})
+# PyTorch's wheels export a Gloo of another version from libtorch_cpu.so; calls
+# of ours that end there crash. Whichever library a program names first wins, so
+# ours comes before everything else.
+target_link_options(dtune_torch INTERFACE
+  "SHELL:-Wl,--push-state,--no-as-needed ${DTUNE_GLOO_LIBRARY} -Wl,--pop-state")
 # A CUDA build of PyTorch brings the NCCL that it was built with; an older one
 # of the system lacks symbols that it needs.
 get_filename_component(dtune_torch_root "${Torch_DIR}/../../.." ABSOLUTE)
