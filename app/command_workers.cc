@@ -9,6 +9,7 @@
 #include "app/command.h"
 #include "app/machine.h"
 #include "app/signals.h"
+#include "app/token_input.h"
 #include <fmt/format.h>
 
 #include "dtune/base/file.h"
@@ -34,6 +35,7 @@ struct NodeOptions {
   std::optional<uint64_t> threads;
   std::string devices;
   std::string token_file;
+  bool token_stdin = false;
   std::string state;
   std::string wait;
   bool stay = false;
@@ -85,14 +87,15 @@ std::string read_token(const std::string& file) {
 }
 
 // What to connect with; nothing on this machine, where no keys are needed.
-std::optional<CurveClient> join(const NodeOptions& options, Duration patience,
+std::optional<CurveClient> join(const NodeOptions& options,
+                                const std::string& token, Duration patience,
                                 const std::atomic<int>& stop) {
-  if (options.token_file.empty() && is_local_endpoint(options.connect)) {
+  if (token.empty() && is_local_endpoint(options.connect)) {
     return std::nullopt;
   }
   JoinOptions join;
   join.endpoint = options.connect;
-  join.token = read_token(options.token_file);
+  join.token = token;
   join.node = options.node;
   join.state = options.state.empty() ? state_directory()
                                      : std::filesystem::path(options.state);
@@ -118,7 +121,11 @@ int serve_node(const NodeOptions& options) {
   const Duration wait =
       options.wait.empty() ? kRejoin : parse_duration(options.wait);
   AgentOptions agent;
-  agent.curve = join(options, wait, signals.stop());
+  const std::string token =
+      options.token_stdin ? read_token_line() : read_token(options.token_file);
+  std::optional<EndWithStdin> end_with_stdin;
+  if (options.token_stdin) end_with_stdin.emplace();
+  agent.curve = join(options, token, wait, signals.stop());
   if (agent.curve) {
     agent.rejoin = wait;
     agent.join_timeout = options.stay ? Duration::max() : wait;
@@ -193,6 +200,9 @@ Action declare_agent(Arguments& arguments) {
                    "Of the coordinator, e.g. tcp://10.0.0.1:5555.");
   arguments.option("--token-file", options->token_file, "FILE",
                    "Holds the token; - reads it from stdin.", Complete::file);
+  arguments.flag("--token-stdin", options->token_stdin,
+                 "Read the token from stdin, and end when stdin closes: for "
+                 "ssh, which 'dtune run' uses for the nodes of a recipe.");
   arguments.option("--state", options->state, "DIR",
                    "Keeps this machine's keys (default: ~/.local/state/dtune).",
                    Complete::folder);

@@ -26,33 +26,27 @@ using std::chrono::seconds;
 
 constexpr const char* kVersion = "dtune 0.0.9";
 
-// Folders with a program `ssh` here and a program `dtune` "there".
-class Network {
- public:
-  Network() : path_before_(std::getenv("PATH")) {
-    script("ssh", R"(printf '%s\n' "$@" > $DIR/ssh-args
+constexpr const char* kSsh = R"sh(
+printf '%s\n' "$@" > $DIR/ssh-args
 for last; do :; done
-case "$(cat $DIR/mode)" in ok) exec sh -
-        c "$last";
-    ;
+case "$(cat $DIR/mode)" in
+  ok) sh -c "$last"; exit $? ;;
   unknown)
     echo "ssh: Could not resolve hostname gpu1: Name or service not known" >&2
-    exit 255 ;
-  ;
+    exit 255 ;;
   denied)
     echo "Warning: Permanently added 'gpu1' to the list of known hosts." >&2
     echo "me@gpu1: Permission denied (publickey,password)." >&2
-    exit 255 ;
-  ;
+    exit 255 ;;
   refused)
     echo "ssh: connect to host gpu1 port 22: Connection refused" >&2
-    exit 255 ;
-  ;
-  missing) PATH=/nowhere;
-  exec / bin / sh - c "$last";
-  ;
-esac)");
-    script("dtune", R"(if [ "$1" = --version ]; then
+    exit 255 ;;
+  missing) PATH=/nowhere; exec /bin/sh -c "$last" ;;
+esac
+)sh";
+
+constexpr const char* kDtune = R"sh(
+if [ "$1" = --version ]; then
   cat $DIR/version
   exit
 fi
@@ -62,13 +56,21 @@ read -r token
 echo "$token" > $DIR/token
 echo started >> $DIR/starts
 echo "agent: ready"
-exec /bin/sh $DIR/agent)");
-// What an agent does with its stdin.
-set("agent", "cat > /dev/null; echo ended > " + file("ended"));
-set("version", std::string(kVersion) + "\n");
-set("mode", "ok");
-const std::string path = folder_.path().string() + ":" + path_before_;
-setenv("PATH", path.c_str(), 1);
+exec /bin/sh $DIR/agent
+)sh";
+
+// Folders with a program `ssh` here and a program `dtune` "there".
+class Network {
+ public:
+  Network() : path_before_(std::getenv("PATH")) {
+    script("ssh", kSsh);
+    script("dtune", kDtune);
+    // What an agent does with its stdin.
+    set("agent", "cat > /dev/null; echo ended > " + file("ended"));
+    set("version", std::string(kVersion) + "\n");
+    set("mode", "ok");
+    const std::string path = folder_.path().string() + ":" + path_before_;
+    setenv("PATH", path.c_str(), 1);
   }
   ~Network() { setenv("PATH", path_before_.c_str(), 1); }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/join.h"
 #include "dtune/cluster/lease_files.h"
 #include "dtune/cluster/process.h"
 #include "dtune/cluster/sidecar.h"
@@ -101,6 +102,7 @@ void clear_abandoned(const fs::path& folders) {
 NodeFiles::NodeFiles(NodeFilesOptions options)
     : options_([&options] {
         if (options.cache.empty()) options.cache = cache_directory();
+        if (options.node.empty()) options.node = host_name();
         return std::move(options);
       }()) {}
 
