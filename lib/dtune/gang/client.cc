@@ -16,6 +16,7 @@
 #include "dtune/comm/socket.h"
 #include "dtune/gang/own_address.h"
 #include "dtune/gang/reliable_link.h"
+#include "dtune/gang/trace_chunks.h"
 
 namespace dtune {
 namespace {
@@ -174,18 +175,7 @@ struct GangClient::Impl final : RendezvousStore {
 
   void flush_trace() {
     if (!recorder.enabled()) return;
-    std::vector<TraceEvent> events = recorder.take();
-    for (size_t i = 0; i < events.size(); i += kTraceEventsAMessage) {
-      TraceChunk chunk;
-      chunk.offset_ns = offset_ns;
-      const size_t last = std::min(events.size(), i + kTraceEventsAMessage);
-      for (size_t k = i; k < last; ++k) {
-        TraceEvent& e = events[k];
-        e.name.resize(std::min<size_t>(e.name.size(), 200));
-        chunk.events.push_back({static_cast<int>(e.kind), e.lane,
-                                std::move(e.name), e.begin_ns, e.duration_ns,
-                                e.value});
-      }
+    for (TraceChunk& chunk : to_chunks(recorder.take(), offset_ns)) {
       send(std::move(chunk));
     }
   }

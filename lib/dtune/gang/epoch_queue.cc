@@ -5,15 +5,12 @@
 #include "dtune/base/error.h"
 
 namespace dtune::gang {
-namespace {
 
-int64_t total(std::span<const Span> spans) {
+int64_t samples_of(std::span<const Span> spans) {
   int64_t sum = 0;
   for (const Span& span : spans) sum += span.size;
   return sum;
 }
-
-}  // namespace
 
 std::vector<Span> slice(std::span<const Span> spans, int64_t first,
                         int64_t size) {
@@ -96,7 +93,7 @@ QueuedBatch EpochQueue::next() const {
   const int64_t rest = segment_end() - position_;
   const bool joined = rest == batch_size_ + 1 && batch_size_ > 1;
   batch.size = joined ? rest : std::min(batch_size_, rest);
-  const int64_t again = std::min(batch.size, total(returned_));
+  const int64_t again = std::min(batch.size, samples_of(returned_));
   batch.spans = slice(returned_, 0, again);
   if (again < batch.size) {
     batch.spans.push_back({cursor_ % samples, batch.size - again});
@@ -106,22 +103,22 @@ QueuedBatch EpochQueue::next() const {
 }
 
 void EpochQueue::accept(const std::vector<Span>& spans) {
-  DTUNE_CHECK(total(spans) > 0);
+  DTUNE_CHECK(samples_of(spans) > 0);
   log_.push_back(merged(spans));
   apply(log_.back());
 }
 
 void EpochQueue::apply(const std::vector<Span>& spans) {
   const QueuedBatch batch = next();
-  const int64_t again = std::min(batch.size, total(returned_));
+  const int64_t again = std::min(batch.size, samples_of(returned_));
   std::vector<Span> back = without(batch.spans, spans);
   const std::vector<Span> untouched =
-      slice(returned_, again, total(returned_) - again);
+      slice(returned_, again, samples_of(returned_) - again);
   back.insert(back.end(), untouched.begin(), untouched.end());
   returned_ = merged(std::move(back));
   cursor_ += batch.size - again;
-  position_ += total(spans);
-  DTUNE_CHECK(cursor_ == position_ + total(returned_));
+  position_ += samples_of(spans);
+  DTUNE_CHECK(cursor_ == position_ + samples_of(returned_));
 }
 
 void EpochQueue::keep(int64_t batches) {

@@ -19,6 +19,9 @@ struct QueuedBatch {
   std::vector<Span> spans;  // of the epoch's order
 };
 
+// How many samples they stand for.
+int64_t samples_of(std::span<const Span> spans);
+
 // The part [first, first + size) of the samples that `spans` stand for, in
 // their order.
 std::vector<Span> slice(std::span<const Span> spans, int64_t first,

@@ -175,14 +175,16 @@ class GangMaster {
   void go_on(Go go, int evicted, MonoTime now);
   bool lags(int member) const;
   void drop_late(MonoTime now);
+  bool wants_regroup() const;
+  int choose_source(const std::vector<int>& candidates) const;
+  int judge(const std::vector<int>& participants, MonoTime now);
+
+  // master_work.cc
   Totals accept_round(const std::vector<int>& participants, MonoTime now);
   void accept_evaluation(const std::vector<Span>& done, int lead);
   void restart_evaluation();
   void remember_accepted(int64_t samples, MonoTime now);
   void finish_commit(Go go);
-  bool wants_regroup() const;
-  int choose_source(const std::vector<int>& candidates) const;
-  int judge(const std::vector<int>& participants, MonoTime now);
   void enter_phase();
   void hand_out(const std::vector<int>& to, int lead, bool idle, MonoTime now);
   void plan_round(Work& work);

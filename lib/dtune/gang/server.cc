@@ -1,62 +1,24 @@
 #include "dtune/gang/server.h"
 
-#include <algorithm>
 #include <atomic>
-#include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
-#include <variant>
-
-#include <fmt/format.h>
 
 #include "dtune/comm/quiet_thread.h"
+#include "dtune/gang/desk.h"
 #include "dtune/gang/master.h"
-#include "dtune/gang/reliable_link.h"
-#include "dtune/gang/store.h"
-#include "dtune/gang/trace_file.h"
+#include "dtune/gang/protocol.h"
 
 namespace dtune {
 namespace {
 
-using namespace gang;  // NOLINT: its messages
-
 constexpr Duration kIdle = std::chrono::milliseconds(500);
-constexpr size_t kMostPending = 10'000;  // messages that a member has not taken
-constexpr size_t kClosedKept = 1000;
 
-MonoTime now() { return system_clock().now(); }
-
-// A member's process, as long as it is not given up.
-struct Session {
-  int64_t id = 0;
-  std::string peer;  // of the listener; changes with every connection
-  ReliableLink link;
-  int64_t begun = 0;
-};
-
-struct Seat {
-  std::vector<std::string> processes;  // that ever came, the newest last
-  std::unique_ptr<Session> session;
-};
-
-struct OpenGang {
-  OpenGang(const GangOptions& options, int first_pid)
-      : master(options, now()),
-        seats(static_cast<size_t>(master.members())),
-        pid(first_pid) {}
-
-  GangMaster master;
-  std::vector<Seat> seats;
-  GangStore store;
-  int pid;  // of the gang in the trace; its members follow
-};
-
-// What a peer that is connected is.
-struct Peer {
-  std::string gang;
-  int member = 0;
-};
+ListenOptions with_limit(ListenOptions listen) {
+  listen.max_message_bytes = gang::kMaxMessageBytes;
+  return listen;
+}
 
 }  // namespace
 
@@ -71,307 +33,54 @@ struct GangServer::Impl {
   ~Impl() {
     {
       const std::lock_guard lock(mutex);
-      for (auto& [name, gang] : gangs) {
-        gang->master.close("the study's server ends");
-        pump(*gang);
-      }
-      ending = true;
+      desk.close_all("the study's server ends");
     }
+    ending = true;
     wakeup.notify();
     thread.join();
   }
 
-  static ListenOptions with_limit(ListenOptions listen) {
-    listen.max_message_bytes = kMaxMessageBytes;
-    return listen;
-  }
-
-  // The thread. The listener is its own; what other threads want to send waits
-  // in `outbox`.
+  // The thread. The listener is its own.
 
   void run() {
     PollSet polls;
     listener.add_to(polls);
     polls.add(wakeup.descriptor());
-    bool active = false;
+    bool idle = true;
     while (!ending) {
-      call_wake();
-      polls.wait(active ? GangMaster::kTick : kIdle);
+      polls.wait(idle ? kIdle : gang::GangMaster::kTick);
       wakeup.drain();
       // First what members have said: where this thread was held up, they may
       // have been in time.
-      while (auto frames = listener.receive()) {
+      while (auto frames = listener.receive()) receive(*frames);
+      bool told = false;
+      {
         const std::lock_guard lock(mutex);
-        receive(*frames);
-        send_outbox();
+        desk.tick();
+        send_all();
+        idle = desk.idle();
+        told = std::exchange(woken, desk.has_events()) != desk.has_events();
       }
-      const std::lock_guard lock(mutex);
-      active = !gangs.empty();
-      for (auto& [name, gang] : gangs) {
-        gang->master.tick(now());
-        repeat(*gang);
-        pump(*gang);
-      }
-      send_outbox();
-      if (trace) trace->flush();
+      if (told && wake) wake();
     }
     const std::lock_guard lock(mutex);
-    send_outbox();  // that all is closed
-  }
-
-  void call_wake() {
-    bool something = false;
-    {
-      const std::lock_guard lock(mutex);
-      something = std::exchange(fresh_events, false);
-    }
-    if (something && wake) wake();
+    send_all();  // that all is closed
   }
 
   void receive(const Frames& frames) {
-    const std::string& peer = frames.front();
+    const std::lock_guard lock(mutex);
     for (size_t i = 1; i < frames.size(); ++i) {
-      try {
-        receive(peer, decode(frames[i]));
-      } catch (const Error&) {
-        // No word of this language: whoever says it is no member, or a broken
-        // one that falls silent.
+      desk.receive(frames.front(), frames[i]);
+    }
+    send_all();
+  }
+
+  // What cannot be sent now and matters is repeated.
+  void send_all() {
+    for (gang::GangDesk::Outgoing& out : desk.take_outbox()) {
+      if (!out.peer.empty()) {
+        listener.send({std::move(out.peer), std::move(out.bytes)});
       }
-    }
-  }
-
-  void receive(const std::string& peer, Packet packet) {
-    if (const auto* join = std::get_if<Join>(&packet.message)) {
-      return on_join(peer, *join);
-    }
-    const auto found = peers.find(peer);
-    OpenGang* gang = found == peers.end() ? nullptr : find(found->second.gang);
-    if (gang == nullptr) return tell(peer, Again{});
-    const int member = found->second.member;
-    Session* session = seat(*gang, member).session.get();
-    if (session == nullptr || session->peer != peer) {
-      return tell(peer, Again{});
-    }
-    gang->master.heard(member, now());
-    if (!session->link.receive(packet)) return;
-    if (std::holds_alternative<Begin>(packet.message)) {
-      session->begun = packet.begun;
-    }
-    std::visit([&](auto& m) { on(*gang, member, m); }, packet.message);
-    pump(*gang);
-  }
-
-  void on_join(const std::string& peer, const Join& join) {
-    OpenGang* gang = find(join.gang);
-    if (gang == nullptr) {
-      const auto closed = std::find_if(
-          closed_gangs.begin(), closed_gangs.end(),
-          [&](const auto& entry) { return entry.first == join.gang; });
-      return tell(peer, Closed{closed == closed_gangs.end()
-                                   ? "no gang of this name: " + join.gang
-                                   : closed->second});
-    }
-    if (join.member >= gang->master.members()) {
-      return tell(peer, Closed{fmt::format("gang {} has no member {}",
-                                           join.gang, join.member)});
-    }
-    Seat& place = seat(*gang, join.member);
-    std::vector<std::string>& known = place.processes;
-    const auto old = std::find(known.begin(), known.end(), join.process);
-    if (old != known.end() && old + 1 != known.end()) {
-      return tell(peer, Evicted{"a newer process has taken this place"});
-    }
-    if (old == known.end()) replace(*gang, join.member, join.process);
-    welcome(*gang, join, peer);
-    pump(*gang);
-  }
-
-  // A process that has not been here yet takes the place.
-  void replace(OpenGang& gang, int member, const std::string& process) {
-    Seat& place = seat(gang, member);
-    place.processes.push_back(process);
-    if (!place.session) return;
-    send(*place.session, Evicted{"a newer process has taken this place"});
-    gang.master.lost(member, "a new process has taken its place", now());
-    pump(gang);  // before the new one is here
-    drop_session(gang, member);
-  }
-
-  void welcome(OpenGang& gang, const Join& join, const std::string& peer) {
-    std::unique_ptr<Session>& session = seat(gang, join.member).session;
-    const bool fresh =
-        !session || (join.session != 0 && join.session != session->id);
-    if (fresh) {
-      if (session) {
-        gang.master.lost(join.member, "it has started anew", now());
-        pump(gang);  // before the new one is here
-        drop_session(gang, join.member);
-      }
-      session = std::make_unique<Session>();
-      session->id = ++sessions;
-    } else {
-      peers.erase(session->peer);
-    }
-    session->peer = peer;
-    peers[peer] = {join.gang, join.member};
-    const GangOptions& options = gang.master.options();
-    Welcome answer;
-    answer.session = session->id;
-    answer.fresh = fresh;
-    answer.heartbeat_ns = options.heartbeat.count();
-    answer.lease_ns = options.lease.count();
-    answer.trace = trace != nullptr;
-    outbox.emplace_back(peer, session->link.send_unnumbered(answer));
-    for (std::string& bytes : session->link.all_pending(now())) {
-      outbox.emplace_back(peer, std::move(bytes));
-    }
-    gang.master.joined(join.member, now());
-  }
-
-  void on(OpenGang& gang, int member, const Heartbeat& beat) {
-    Session& session = *seat(gang, member).session;
-    outbox.emplace_back(session.peer,
-                        session.link.send_unnumbered(Pong{
-                            beat.clock_ns, now().time_since_epoch().count()}));
-    const Duration age = std::clamp(Duration(beat.phase_ns), Duration{0},
-                                    Duration(std::chrono::hours(1000)));
-    gang.master.phase(member, beat.phase.substr(0, 64), age, now());
-    for (const auto& [name, value] : beat.gauges) {
-      gang.master.gauge(member, name.substr(0, 64), value);
-      if (trace) {
-        trace->counters(pid(gang, member), name, {{"value", value}}, now());
-      }
-    }
-  }
-  void on(OpenGang& gang, int member, const Begin& m) {
-    gang.master.begin(member, m, now());
-  }
-  void on(OpenGang& gang, int member, const Ready& m) {
-    gang.master.ready(member, m, now());
-  }
-  void on(OpenGang& gang, int member, const Failed& m) {
-    gang.master.failed(member, m, now());
-  }
-  void on(OpenGang& gang, int member, const Left&) {
-    gang.master.left_step(member, now());
-  }
-  void on(OpenGang& gang, int member, const Leave&) {
-    gang.master.left(member, now());
-    drop_session(gang, member);
-  }
-  void on(OpenGang& gang, int member, const StoreSet& m) {
-    for (const int waiter : gang.store.set(m.key, m.value)) {
-      answer(gang, waiter, m.key);
-    }
-    static_cast<void>(member);
-  }
-  void on(OpenGang& gang, int member, const StoreGet& m) {
-    if (gang.store.get(m.key, member)) answer(gang, member, m.key);
-  }
-  void on(OpenGang& gang, int member, const TraceChunk& chunk) {
-    if (!trace) return;
-    for (const TraceItem& item : chunk.events) {
-      trace->add(pid(gang, member), item, chunk.offset_ns);
-    }
-  }
-  template <class T>
-  void on(OpenGang&, int, const T&) {}  // what only a member hears
-
-  void answer(OpenGang& gang, int member, const std::string& key) {
-    Session* session = seat(gang, member).session.get();
-    const std::string* value = gang.store.find(key);
-    if (session != nullptr && value != nullptr) {
-      send(*session, StoreValue{key, *value});
-    }
-  }
-
-  // Passes on what the master has decided.
-  void pump(OpenGang& gang) {
-    for (GangMaster::Outgoing& out : gang.master.take_orders()) {
-      Session* session = seat(gang, out.member).session.get();
-      if (session == nullptr) continue;
-      std::visit([&](auto& m) { send(*session, std::move(m)); }, out.order);
-    }
-    for (GangEvent& event : gang.master.take_events()) {
-      if (event.kind == GangEvent::Kind::lost) {
-        drop_session(gang, event.member);
-      }
-      events.push_back(std::move(event));
-      fresh_events = true;
-    }
-    for (const GangMark& mark : gang.master.take_marks()) {
-      if (!trace) continue;
-      if (mark.counters.empty()) {
-        trace->instant(gang.pid, mark.name, now());
-      } else {
-        trace->counters(gang.pid, mark.name, mark.counters, now());
-      }
-    }
-  }
-
-  void repeat(OpenGang& gang) {
-    for (size_t i = 0; i < gang.seats.size(); ++i) {
-      Session* session = gang.seats[i].session.get();
-      if (session == nullptr) continue;
-      if (session->link.pending() > kMostPending) {
-        gang.master.lost(static_cast<int>(i), "it takes nothing any more",
-                         now());
-        continue;
-      }
-      for (std::string& bytes : session->link.repeats(now())) {
-        outbox.emplace_back(session->peer, std::move(bytes));
-      }
-    }
-  }
-
-  template <class M>
-  void send(Session& session, M message) {
-    outbox.emplace_back(session.peer, session.link.send(std::move(message),
-                                                        session.begun, now()));
-  }
-
-  void tell(const std::string& peer, Message message) {
-    outbox.emplace_back(peer,
-                        ReliableLink().send_unnumbered(std::move(message)));
-  }
-
-  void send_outbox() {
-    for (auto& [peer, bytes] : outbox) {
-      if (peer.empty()) continue;
-      listener.send({peer, std::move(bytes)});
-    }
-    outbox.clear();
-  }
-
-  void drop_session(OpenGang& gang, int member) {
-    std::unique_ptr<Session>& session = seat(gang, member).session;
-    if (!session) return;
-    peers.erase(session->peer);
-    session.reset();
-    gang.store.forget(member);
-  }
-
-  OpenGang* find(const std::string& name) {
-    const auto found = gangs.find(name);
-    return found == gangs.end() ? nullptr : found->second.get();
-  }
-  static Seat& seat(OpenGang& gang, int member) {
-    return gang.seats.at(static_cast<size_t>(member));
-  }
-
-  static int pid(const OpenGang& gang, int member) {
-    return gang.pid + 1 + member;
-  }
-
-  void name_in_trace(const OpenGang& gang) {
-    const GangOptions& options = gang.master.options();
-    trace->name_process(gang.pid, "gang " + options.gang, options.gang);
-    for (int m = 0; m < gang.master.members(); ++m) {
-      const std::string& node = options.nodes[static_cast<size_t>(m)];
-      trace->name_process(pid(gang, m),
-                          node.empty() ? fmt::format("rank {}", m)
-                                       : fmt::format("rank {} ({})", m, node),
-                          options.gang);
     }
   }
 
@@ -383,16 +92,9 @@ struct GangServer::Impl {
   std::string remote;
   std::atomic<bool> ending = false;
 
-  mutable std::mutex mutex;  // guards all below
-  std::map<std::string, std::unique_ptr<OpenGang>> gangs;
-  std::deque<std::pair<std::string, std::string>> closed_gangs;  // name, why
-  std::map<std::string, Peer> peers;
-  std::vector<std::pair<std::string, std::string>> outbox;  // peer, bytes
-  std::vector<GangEvent> events;
-  bool fresh_events = false;
-  std::unique_ptr<TraceFile> trace;
-  int64_t sessions = 0;
-  int next_pid = 0;
+  mutable std::mutex mutex;  // guards desk and woken
+  gang::GangDesk desk;
+  bool woken = false;  // of the events that wait
 
   std::thread thread;
 };
@@ -406,61 +108,37 @@ std::string GangServer::remote_endpoint() const { return impl_->remote; }
 
 void GangServer::open(const GangOptions& options) {
   const std::lock_guard lock(impl_->mutex);
-  auto gang = std::make_unique<OpenGang>(options, impl_->next_pid);
-  impl_->next_pid += 1 + gang->master.members();
-  if (impl_->trace) impl_->name_in_trace(*gang);
-  std::erase_if(impl_->closed_gangs,
-                [&](const auto& e) { return e.first == options.gang; });
-  impl_->gangs[options.gang] = std::move(gang);
+  impl_->desk.open(options);
   impl_->wakeup.notify();
 }
 
 void GangServer::close(const std::string& gang, const std::string& why) {
   const std::lock_guard lock(impl_->mutex);
-  OpenGang* open = impl_->find(gang);
-  if (open == nullptr) return;
-  open->master.close(why);
-  impl_->pump(*open);
-  std::erase_if(impl_->peers,
-                [&](const auto& e) { return e.second.gang == gang; });
-  impl_->closed_gangs.emplace_back(gang, why);
-  if (impl_->closed_gangs.size() > kClosedKept) {
-    impl_->closed_gangs.pop_front();
-  }
-  impl_->gangs.erase(gang);
+  impl_->desk.close(gang, why);
   impl_->wakeup.notify();
 }
 
 void GangServer::member_lost(const std::string& gang, int member,
                              const std::string& why) {
   const std::lock_guard lock(impl_->mutex);
-  OpenGang* open = impl_->find(gang);
-  if (open == nullptr || member < 0 || member >= open->master.members()) return;
-  open->master.lost(member, why, now());
-  impl_->pump(*open);
+  impl_->desk.member_lost(gang, member, why);
   impl_->wakeup.notify();
 }
 
 std::vector<GangEvent> GangServer::take_events() {
   const std::lock_guard lock(impl_->mutex);
-  return std::exchange(impl_->events, {});
+  impl_->woken = false;
+  return impl_->desk.take_events();
 }
 
 GangStatus GangServer::status(const std::string& gang) const {
   const std::lock_guard lock(impl_->mutex);
-  const OpenGang* open = impl_->find(gang);
-  return open == nullptr ? GangStatus() : open->master.status(now());
+  return impl_->desk.status(gang);
 }
 
 void GangServer::trace_to(const std::filesystem::path& file) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->trace = std::make_unique<TraceFile>(file, now());
-  for (auto& [name, gang] : impl_->gangs) {
-    impl_->name_in_trace(*gang);
-    for (Seat& seat : gang->seats) {
-      if (seat.session) impl_->send(*seat.session, TraceOn{true});
-    }
-  }
+  impl_->desk.trace_to(file);
   impl_->wakeup.notify();
 }
 
