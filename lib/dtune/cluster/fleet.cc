@@ -16,7 +16,6 @@ namespace {
 constexpr double kStepFactor = 10;
 constexpr Duration kFirstStep = std::chrono::hours(1);
 constexpr int kGarbageNotices = 3;
-constexpr size_t kMaxToldRefusals = 50;
 // Messages that wait for an agent; an idle one is sent a heartbeat now and
 // then, a busy one some messages a step.
 constexpr size_t kMaxUnsent = 20'000;
@@ -67,140 +66,6 @@ void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
     }
     on_message(found->second, message, events);
   }
-}
-
-void Fleet::refuse(const std::string& identity, bool again,
-                   const std::string& why) {
-  listener_.send({identity, encode(wire::Bye{again, why})});
-}
-
-void Fleet::on_hello(const std::string& identity, const wire::Hello& hello,
-                     std::vector<FleetEvent>& events) {
-  if (!hello.study_id.empty() && hello.study_id != options_.welcome.study_id) {
-    refuse(identity, false,
-           fmt::format("this coordinator runs study '{}', not '{}'",
-                       options_.welcome.study_id, hello.study_id));
-    return;
-  }
-  const auto same = std::find_if(
-      agents_.begin(), agents_.end(),
-      [&hello](const FleetAgent& a) { return a.name == hello.agent; });
-  size_t index = static_cast<size_t>(same - agents_.begin());
-  if (same == agents_.end()) {
-    index = add_agent(identity, hello, events);
-  } else if (!readmit(index, identity, hello, events)) {
-    return;
-  }
-  FleetAgent& agent = agents_[index];
-  agent.identity = identity;
-  agent.present = true;
-  agent.heard = clock_.now();
-  by_identity_[identity] = index;
-  welcome(index);
-}
-
-size_t Fleet::add_agent(const std::string& identity, const wire::Hello& hello,
-                        std::vector<FleetEvent>& events) {
-  FleetAgent agent;
-  agent.name = hello.agent;
-  agent.node = unused_node(hello.node, events);
-  agent.pid = hello.pid;
-  agent.threads = hello.threads;
-  agent.first_slot = slots_.size();
-  agent.slot_count = hello.slots;
-  agent.remote = !Listener::is_local(identity);
-  agent.key = listener_.sender();
-  if (agent.remote) {
-    events.push_back(
-        Notice{fmt::format("node {} has joined with {} slot{}", agent.node,
-                           hello.slots, hello.slots == 1 ? "" : "s")});
-  }
-  for (int i = 0; i < hello.slots; ++i) {
-    FleetSlot slot;
-    slot.agent = agents_.size();
-    slot.number = i;
-    slots_.push_back(slot);
-  }
-  agents_.push_back(std::move(agent));
-  return agents_.size() - 1;
-}
-
-// False where it is somebody else.
-bool Fleet::readmit(size_t index, const std::string& identity,
-                    const wire::Hello& hello, std::vector<FleetEvent>& events) {
-  FleetAgent& agent = agents_[index];
-  if (agent.key != listener_.sender() || agent.slot_count != hello.slots ||
-      agent.remote == Listener::is_local(identity)) {
-    refuse(
-        identity, false,
-        fmt::format("an agent of the name '{}' is here already", hello.agent));
-    events.push_back(Notice{
-        fmt::format("refused a second agent of the name '{}' ({}), whose key "
-                    "or slots are not those of the first",
-                    hello.agent, hello.node)});
-    return false;
-  }
-  if (agent.present && agent.identity != identity) {
-    if (agent.remote) {
-      // What was on its way when the connection broke is lost, and nobody knows
-      // what that was: its leases begin anew, from their checkpoints.
-      lose_agent(index, "its connection broke", false, events);
-    } else {
-      by_identity_.erase(agent.identity);
-    }
-  }
-  if (!agent.present) {
-    events.push_back(Notice{fmt::format("node {} is back", agent.node)});
-    for (int i = 0; i < agent.slot_count; ++i) {
-      slots_[agent.first_slot + static_cast<size_t>(i)].state = SlotState::down;
-    }
-  }
-  return true;
-}
-
-// People tell nodes by their names: each is given once.
-std::string Fleet::unused_node(const std::string& node,
-                               std::vector<FleetEvent>& events) const {
-  const auto taken = [this](const std::string& name) {
-    return std::any_of(
-        agents_.begin(), agents_.end(),
-        [&name](const FleetAgent& a) { return a.present && a.node == name; });
-  };
-  std::string name = node;
-  for (int i = 2; taken(name); ++i) name = fmt::format("{}#{}", node, i);
-  if (name != node) {
-    events.push_back(Notice{fmt::format(
-        "another agent of a node '{0}' has joined; it is shown as '{1}' (name "
-        "them apart with: dtune agent --node NAME)",
-        node, name)});
-  }
-  return name;
-}
-
-// Workers reach the gang server and the like by themselves.
-void Fleet::allow_worker(size_t index, const std::string& public_key) {
-  const auto& security = options_.listen.security;
-  if (!security || !agents_[slots_[index].agent].remote) return;
-  forbid_worker(index);
-  if (!is_curve_key(public_key)) return;
-  security->allowed->add(public_key);
-  slots_[index].public_key = public_key;
-}
-
-void Fleet::forbid_worker(size_t index) {
-  std::string& key = slots_[index].public_key;
-  if (!key.empty()) options_.listen.security->allowed->remove(key);
-  key.clear();
-}
-
-void Fleet::welcome(size_t agent) {
-  wire::Welcome message = options_.welcome;
-  // An agent that was given up starts anew: its leases are somebody else's.
-  message.session += fmt::format(".{}", agents_[agent].generation);
-  if (options_.complete_welcome) {
-    options_.complete_welcome(message, agents_[agent].remote);
-  }
-  send(agent, message);
 }
 
 void Fleet::on_message(size_t index, const wire::Message& message,
@@ -302,24 +167,6 @@ void Fleet::lose_lease(size_t index, Reason reason, const std::string& why,
   events.push_back(LeaseOver{index, ended});
 }
 
-void Fleet::lose_agent(size_t index, const std::string& why, bool said_bye,
-                       std::vector<FleetEvent>& events) {
-  FleetAgent& agent = agents_[index];
-  if (!agent.present) return;
-  agent.present = false;
-  if (!said_bye) ++lost_agents_;
-  ++agent.generation;
-  agent.outbox.clear();
-  by_identity_.erase(agent.identity);
-  for (int i = 0; i < agent.slot_count; ++i) {
-    const size_t slot = agent.first_slot + static_cast<size_t>(i);
-    lose_lease(slot, Reason::node_lost, why, events);
-    forbid_worker(slot);
-    slots_[slot].state = SlotState::gone;
-    slots_[slot].progress = {};
-  }
-}
-
 void Fleet::check(std::vector<FleetEvent>& events) {
   const MonoTime now = clock_.now();
   // We were stopped ourselves, or the machine slept: nobody else's silence.
@@ -357,27 +204,6 @@ void Fleet::check(std::vector<FleetEvent>& events) {
   if (now >= next_heartbeat_) next_heartbeat_ = now + heartbeat_;
   for (size_t i = 0; i < slots_.size(); ++i) check_slot(i, now, events);
   tell_notices(events);
-}
-
-void Fleet::tell_notices(std::vector<FleetEvent>& events) {
-  if (options_.take_notices) {
-    for (std::string& text : options_.take_notices()) {
-      events.push_back(Notice{std::move(text)});
-    }
-  }
-  if (!options_.listen.security) return;
-  for (const Refusal& refusal :
-       options_.listen.security->allowed->take_refusals()) {
-    // Who is refused tries again, and strangers try without end.
-    if (told_refusals_.size() >= kMaxToldRefusals) break;
-    if (!told_refusals_.insert(refusal.address + refusal.public_key).second) {
-      continue;
-    }
-    events.push_back(Notice{fmt::format(
-        "{} was not let in: its key {} is not allowed here (agents join with "
-        "a token: dtune agent --token-file)",
-        refusal.address, short_key(refusal.public_key))});
-  }
 }
 
 void Fleet::check_slot(size_t index, MonoTime now,

@@ -1,5 +1,6 @@
 // The coordinator's side of the wire: which agents and slots there are, what
-// each holds, who has gone silent. Knows leases, no samplers or schedulers.
+// each holds, who has gone silent. Knows leases, no samplers or schedulers. One
+// class, in two files: fleet.cc (slots and leases), fleet_agents.cc (agents).
 #pragma once
 
 #include <cstdint>

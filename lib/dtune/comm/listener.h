@@ -25,7 +25,7 @@ struct ListenOptions {
   std::string remote;  // tcp://address:port; port 0: any; "": none
   size_t max_message_bytes = kControlMessageBytes;
   std::optional<ListenSecurity> security;  // of `remote`
-  int remote_queue = 10'000;  // messages, each way, for every remote peer
+  int remote_queue = 1'000;  // messages, each way, for every remote peer
 };
 
 // Not thread-safe. The first frame of what receive() returns, and of what

@@ -88,7 +88,8 @@ class Socket {
   void* handle() const { return handle_; }
 
   static constexpr int kLingerMs = 500;
-  static constexpr Duration kDeadConnection = std::chrono::seconds(8);
+  // A lease's length by default: shorter silences are left to TCP.
+  static constexpr Duration kDeadConnection = std::chrono::seconds(15);
 
  private:
   void set_curve(const SocketOptions& options);
