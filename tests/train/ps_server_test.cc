@@ -72,6 +72,18 @@ TEST_CASE("sync over sockets is what one process trains") {
   }
 }
 
+TEST_CASE("a parameter server works over CURVE as it does without") {
+  const PsTask task(300, 10, 7);
+  PsPlan plan = task_plan(task, Consistency::sync, 2, 1);
+  plan.parallel.ps.servers = 2;
+  PsCluster cluster(task, plan, zeros(task), true);
+  CHECK(cluster.endpoint(0).find("tcp://") == 0);
+  const std::vector<float> w = cluster.run();
+  check_no_errors(cluster);
+  REQUIRE(!w.empty());
+  CHECK(distance(w, train_alone(task, plan)) < 1e-4);
+}
+
 TEST_CASE("ssp and async come close to sync in accuracy") {
   const PsTask task(2000, 20, 2);
   const auto accuracy = [&](const std::vector<float>& w) {

@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "dtune/base/random.h"
+#include "dtune/comm/zap.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/ps_server.h"
 #include "dtune/train/ps_worker.h"
@@ -85,8 +87,11 @@ class PsTask {
 // One fidelity step: servers and workers until all are done.
 class PsCluster {
  public:
-  PsCluster(const PsTask& task, PsPlan plan, std::vector<float> start)
+  // `curve`: as between machines.
+  PsCluster(const PsTask& task, PsPlan plan, std::vector<float> start,
+            bool curve = false)
       : task_(task), plan_(std::move(plan)), start_(std::move(start)) {
+    if (curve) keys_ = generate_curve_keys();
     const int servers = plan_.parallel.ps.servers;
     for (int i = 0; i < servers; ++i) {
       PsServerOptions options;
@@ -103,6 +108,8 @@ class PsCluster {
   // What a worker does besides: told before each gradient; may sleep, or throw
   // to die.
   std::function<void(int member, const ps::Grant&)> before_gradient;
+  // And after it, with the sums of its samples.
+  std::function<void(int member, const gang::Totals&)> after_gradient;
   Duration patience = std::chrono::seconds(30);
 
   // Returns the final weights of worker 0 (of the first that is left).
@@ -119,7 +126,7 @@ class PsCluster {
   }
 
   std::string endpoint(int server) const {
-    return folder_.endpoint("s" + std::to_string(server));
+    return servers_[static_cast<size_t>(server)]->endpoint();
   }
 
   std::vector<float> final_weights;
@@ -133,10 +140,23 @@ class PsCluster {
  private:
   ListenOptions listen_for(int server) {
     ListenOptions listen;
-    listen.local = endpoint(server);
+    if (!keys_) {
+      listen.local = folder_.endpoint("s" + std::to_string(server));
+      return listen;
+    }
+    auto allowed = std::make_shared<AllowList>();
+    allowed->admit_all();
+    listen.remote = "tcp://127.0.0.1:0";
+    listen.security = ListenSecurity{*keys_, std::move(allowed)};
     return listen;
   }
-  PsAddress address_of(int server) { return {endpoint(server), std::nullopt}; }
+  PsAddress address_of(int server) {
+    PsAddress address{.endpoint = endpoint(server)};
+    if (keys_) {
+      address.security = CurveClient{keys_->public_key, generate_curve_keys()};
+    }
+    return address;
+  }
 
   void serve(PsServer& server) {
     try {
@@ -183,6 +203,7 @@ class PsCluster {
       if (before_gradient) before_gradient(member, *grant);
       const gang::Totals totals =
           task_.gradient(weights, grant->first, grant->size, gradient);
+      if (after_gradient) after_gradient(member, totals);
       worker.push(gradient, totals, to_seconds(system_clock().now() - begin));
     }
     std::vector<float> own = {static_cast<float>(member), 1};
@@ -208,6 +229,7 @@ class PsCluster {
   PsPlan plan_;
   std::vector<float> start_;
   SocketDirectory folder_;
+  std::optional<CurveKeys> keys_;
   std::vector<std::unique_ptr<SocketContext>> contexts_;
   std::vector<std::unique_ptr<PsServer>> servers_;
   std::atomic<int> busy_ = static_cast<int>(plan_.workers.size());
