@@ -2,13 +2,23 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "gang/toy_member.h"
-#include <doctest/doctest.h>
-
+#include "dtune/base/file.h"
+#include "dtune/base/random.h"
+#include "dtune/comm/socket.h"
 #include "dtune/gang/client.h"
+#include "dtune/gang/protocol.h"
+#include "gang/toy_member.h"
+
+#include <doctest/doctest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace dtune {
 namespace {
@@ -35,6 +45,22 @@ struct Stage {
     return seat;
   }
 };
+
+// Generous, for a loaded machine.
+template <class Condition>
+bool eventually(const Condition& condition) {
+  for (int i = 0; i < 3000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+int64_t count(GangServer& server, GangEvent::Kind kind) {
+  const auto events = server.take_events();
+  return std::count_if(events.begin(), events.end(),
+                       [kind](const GangEvent& e) { return e.kind == kind; });
+}
 
 gang::Begin begin_of(int64_t samples, int64_t batch) {
   gang::Begin begin;
@@ -70,6 +96,205 @@ TEST_CASE("a gang of threads trains evaluates and commits a step") {
     CHECK(member.gos[0].totals.samples == 32);
     CHECK(member.gos[32].totals.samples == 7);
   }
+}
+
+TEST_CASE("a member whose process is killed does not stop the others") {
+  Stage stage;
+  GangOptions options = gang_of(2);
+  options.lease = std::chrono::seconds(2);
+  stage.server.open(options);
+  const std::string endpoint = stage.server.local_endpoint();
+  pid_t child = -1;
+  const char* const argv[] = {
+      DTUNE_GANG_MEMBER, endpoint.c_str(), "1", "2", "3200", "5", nullptr};
+  REQUIRE(posix_spawn(&child, DTUNE_GANG_MEMBER, nullptr, nullptr,
+                      const_cast<char**>(argv), environ) == 0);
+  GangClient client(stage.seat(0, 2));
+  const std::atomic<bool> never{false};
+  gang::Begin begin = begin_of(3200, 32);
+  begin.evaluation_batches = 0;
+  int rounds = 0;
+  const toy::StepSeen seen =
+      toy::run_step(client, begin, never, [&](const gang::Work&) {
+        if (++rounds == 10) kill(child, SIGKILL);
+      });
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  CHECK(seen.ended == "");
+  CHECK(seen.metrics.at("by") == 0);
+  CHECK(seen.gos.front().participants == std::vector<int>{0, 1});
+  CHECK(seen.gos.back().participants == std::vector<int>{0});
+  // Fewer than a half may not go on without it before it is known to be gone.
+  CHECK(eventually([&] { return count(stage.server, GangEvent::Kind::lost); }));
+}
+
+TEST_CASE("the newer of two processes in one place wins") {
+  Stage stage;
+  stage.server.open(gang_of(1));
+  const std::atomic<bool> never{false};
+  GangClient older(stage.seat(0, 1));
+  gang::Begin begin = begin_of(1000, 10);
+  older.begin(begin);
+  REQUIRE(std::holds_alternative<gang::Regroup>(older.wait(never)));
+  GangClient newer(stage.seat(0, 1));
+  const gang::Order end = older.wait(never);
+  REQUIRE(std::holds_alternative<gang::Evicted>(end));
+  CHECK(std::get<gang::Evicted>(end).why ==
+        "a newer process has taken this place");
+}
+
+TEST_CASE("garbage and strangers do not disturb a gang") {
+  Stage stage;
+  stage.server.open(gang_of(2));
+  std::atomic<bool> done{false};
+  std::thread vandal([&] {
+    const SocketContext context;
+    Socket socket(context, Socket::Kind::dealer);
+    socket.connect(stage.server.local_endpoint());
+    Rng rng(1);
+    const std::string good = gang::encode({1, 0, 0, gang::Begin{}});
+    while (!done) {
+      std::string bytes = good;
+      for (int i = 0; i < 3; ++i) {
+        bytes[rng.below(bytes.size())] = static_cast<char>(rng.below(256));
+      }
+      socket.send(Frames{bytes.substr(0, rng.below(bytes.size() + 1))});
+      socket.send(Frames{good});  // of a member that has not joined
+      socket.send(Frames{gang::encode(
+          {0, 0, 0, gang::Join{.gang = "8.1", .member = 0, .process = "x"}})});
+      socket.send(Frames{gang::encode(
+          {0, 0, 0, gang::Join{.gang = "7.1", .member = 77, .process = "x"}})});
+      socket.receive();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    socket.send(Frames{std::string(gang::kMaxMessageBytes + 1, 'x')});
+  });
+  const std::atomic<bool> never{false};
+  std::vector<toy::StepSeen> seen(2);
+  std::vector<std::thread> threads;
+  for (int m = 0; m < 2; ++m) {
+    threads.emplace_back([&, m] {
+      GangClient client(stage.seat(m, 2));
+      seen[static_cast<size_t>(m)] =
+          toy::run_step(client, begin_of(2000, 32), never);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  vandal.join();
+  CHECK(toy::counts(seen, 0, 2000) == std::vector<int>(2000, 1));
+  CHECK(seen[0].ended == "");
+}
+
+TEST_CASE("members share values by name and wait for them") {
+  Stage stage;
+  stage.server.open(gang_of(2));
+  GangClient a(stage.seat(0, 2));
+  GangClient b(stage.seat(1, 2));
+  std::string got;
+  std::thread waiter(
+      [&] { got = b.store().get("address", std::chrono::seconds(30)); });
+  a.store().set("address", std::string("10.0.0.1\0x", 10));
+  waiter.join();
+  CHECK(got == std::string("10.0.0.1\0x", 10));
+  CHECK(a.store().get("address", std::chrono::seconds(30)) == got);
+  CHECK_THROWS_WITH_AS(a.store().get("nothing", std::chrono::milliseconds(10)),
+                       "gang 7.1: nobody has said 'nothing' within 0s", Error);
+}
+
+TEST_CASE("a gang that is closed tells its members and who comes later") {
+  Stage stage;
+  stage.server.open(gang_of(2));
+  const std::atomic<bool> never{false};
+  GangClient client(stage.seat(0, 2));
+  client.begin(begin_of(10, 2));
+  CHECK(eventually(
+      [&] { return stage.server.status("7.1").members[0].present; }));
+  stage.server.close("7.1", "the trial was cut");
+  const auto why = [&](GangClient& c) {
+    return std::get<gang::Closed>(c.wait(never)).why;
+  };
+  CHECK(why(client) == "the trial was cut");
+  GangClient late(stage.seat(1, 2));
+  CHECK(why(late) == "the trial was cut");
+  CHECK(stage.server.status("7.1").members.empty());
+}
+
+TEST_CASE("a member notices that its server is gone") {
+  SocketDirectory sockets;
+  GangSeat seat;
+  seat.gang = "7.1";
+  seat.endpoint = sockets.endpoint("g");
+  GangOptions options = gang_of(1);
+  options.lease = std::chrono::milliseconds(300);
+  auto server = std::make_unique<GangServer>(
+      ListenOptions{.local = seat.endpoint}, nullptr);
+  server->open(options);
+  GangClient client(seat);
+  client.begin(begin_of(10, 2));
+  const std::atomic<bool> never{false};
+  client.wait(never);
+  server.reset();
+  // Either its last word comes, or nothing more.
+  try {
+    CHECK(std::holds_alternative<gang::Closed>(client.wait(never)));
+  } catch (const GangLost& e) {
+    CHECK(std::string(e.what()).find("silent for") != std::string::npos);
+  }
+}
+
+TEST_CASE("what members record becomes one trace") {
+  TemporaryDirectory folder;
+  const auto file = folder.path() / "trace.json";
+  {
+    Stage stage;
+    stage.server.trace_to(file);
+    GangOptions options = gang_of(1);
+    options.nodes = {"gpu\"1\""};
+    stage.server.open(options);
+    GangClient client(stage.seat(0, 1));
+    const std::atomic<bool> never{false};
+    REQUIRE(eventually([&] { return client.trace().enabled(); }));
+    const gang::Begin begin = begin_of(100, 10);
+    toy::run_step(client, begin, never, [&](const gang::Work& work) {
+      const MonoTime now = system_clock().now();
+      client.trace().span("compute", "batch " + std::to_string(work.number),
+                          now, now + std::chrono::milliseconds(1));
+    });
+    client.gauge("staleness", 3);
+    REQUIRE(eventually([&] {
+      const std::string text = read_file(file);
+      return text.find("\"batch 5\"") != std::string::npos &&
+             text.find("\"staleness\"") != std::string::npos;
+    }));
+  }
+  const std::string text = read_file(file);
+  CHECK(text.starts_with("[\n{"));
+  CHECK(text.ends_with("}]\n"));
+  const std::string name = R"x({"name":"rank 0 (gpu\"1\")"})x";
+  CHECK(text.find(name) != std::string::npos);
+CHECK(text.find(R"("args":{"name":"compute"})") != std::string::npos);
+CHECK(text.find(R"("name":"batch share","ph":"C")") != std::string::npos);
+}
+
+TEST_CASE("two hundred members keep in touch with one server") {
+  Stage stage;
+  constexpr int kMembers = 200;
+  stage.server.open(gang_of(kMembers));
+  std::vector<std::unique_ptr<GangClient>> clients;
+  for (int m = 0; m < kMembers; ++m) {
+    clients.push_back(std::make_unique<GangClient>(stage.seat(m, kMembers)));
+  }
+  const auto present = [&] {
+    const auto status = stage.server.status("7.1");
+    return std::count_if(status.members.begin(), status.members.end(),
+                         [](const MemberStatus& m) { return m.present; });
+  };
+  CHECK(eventually([&] { return present() == kMembers; }));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  CHECK(present() == kMembers);
+  CHECK(count(stage.server, GangEvent::Kind::lost) == 0);
 }
 
 }  // namespace dtune

@@ -1,5 +1,6 @@
 // Rounds: who is ready, who is late, what is next.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,6 +52,10 @@ void GangMaster::ready(int member, const Ready& ready, MonoTime now) {
 
 void GangMaster::observe(int member, const RoundTimes& times, Duration taken) {
   Member& m = at(member);
+  const double compute = times.compute();
+  const double all =
+      compute + times.exposed + times.waiting + times.update + times.other;
+  if (!std::isfinite(all)) return;
   RoundTimes& sum = m.times;
   sum.samples += times.samples;
   sum.data += times.data;
@@ -60,13 +65,10 @@ void GangMaster::observe(int member, const RoundTimes& times, Duration taken) {
   sum.waiting += times.waiting;
   sum.update += times.update;
   sum.other += times.other;
-  const double compute = times.compute();
   if (m.phase_before != Phase::train || times.samples <= 0) return;
   if (!(compute > 0)) return;
   balancer_.observe(member, static_cast<double>(times.samples) / compute);
   constexpr double kNewest = 0.1;  // of a moving average
-  const double all =
-      compute + times.exposed + times.waiting + times.update + times.other;
   m.wait_share += kNewest * (times.waiting / all - m.wait_share);
   const double overhead = std::max(0.0, to_seconds(taken) - compute);
   m.overhead = m.overhead < 0 ? overhead

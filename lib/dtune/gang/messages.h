@@ -26,6 +26,10 @@
 // themselves (parameter server, pipeline) have one round of `train` without
 // ranges, which has no deadline, and skip `evaluate` if they say so.
 //
+// Rounds without work (no spans, batch_samples 0) only make sure that what was
+// before is applied: a member says ready at once; a regroup follows. Every
+// regroup has a new incarnation: groups are made anew.
+//
 // Who lags behind (late, new, restarted) gets weights, optimizer state and
 // buffers from a `source` member over the data plane, after the round that the
 // message names; a member that has applied more updates is never a target.
@@ -58,7 +62,8 @@ struct Work {
   int64_t position = 0;       // samples accepted before this batch
   int64_t batch_samples = 0;  // of all members
   int64_t first_sample = 0;   // place of this member's first in the batch
-  std::vector<Span> spans;    // this member's; may be empty
+  std::vector<Span> spans;    // this member's; may be empty. Commit: the lead's
+                              // has one, nobody else's
 };
 
 // Sums over samples; doubles, so that they do not depend on who adds.
@@ -95,7 +100,8 @@ struct Regroup {
 struct Go {
   int64_t round = 0;
   std::vector<int> participants;  // ascending; the first is the lead
-  Totals totals;                  // of the participants
+  Totals totals;                  // of the participants; evaluate: of all its
+                                  // rounds so far
   // After this round's update the source serves the targets.
   int source = -1;
   std::vector<int> targets;
@@ -110,7 +116,7 @@ struct Go {
 struct CatchUp {
   int64_t round = 0;
   int64_t updates = 0;
-  int source = 0;
+  int source = 0;  // -1: it has missed no update
   Duration patience{0};
   Work work;
 };
@@ -136,13 +142,18 @@ struct Begin {
   int64_t epoch_samples = 1;
   int64_t batch_size = 1;
   int64_t evaluation_batches = 0;  // 0: no such phase
-  bool own_training = false;       // one round without ranges or deadline
+  // One round without ranges or deadline. A worker of a parameter server that
+  // goes or comes makes a regroup in the middle of it, with the same round:
+  // who has said ready need not say it again.
+  bool own_training = false;
 };
 
 struct Ready {
   int64_t round = 0;
   Totals totals;
   RoundTimes times;  // of the round before
+  // Applied: one for every go of a round of training in which a sample was
+  // trained. Who says another number than the gang's is behind and gets state.
   int64_t updates = 0;
   std::map<std::string, double> metrics;  // commit, of the lead
 };

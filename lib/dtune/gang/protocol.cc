@@ -1,7 +1,6 @@
 #include "dtune/gang/protocol.h"
 
 #include <array>
-#include <cmath>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -200,6 +199,7 @@ constexpr std::array<const char*, std::variant_size_v<Message>> kTypes = {
 
 // Far beyond any data set, far below overflow when a few are added.
 constexpr int64_t kMostSamples = int64_t{1} << 56;
+constexpr int64_t kMostTime = int64_t{1} << 61;  // ns
 
 [[noreturn]] void out_of_range(const Message& message, const char* what) {
   fail_message(fmt::format("{}: {} out of range", type_name(message), what));
@@ -210,6 +210,9 @@ struct RangeCheck {
 
   void count(int64_t value, const char* what) const {
     if (value < 0 || value > kMostSamples) out_of_range(message, what);
+  }
+  void time(int64_t ns) const {
+    if (ns < -kMostTime || ns > kMostTime) out_of_range(message, "time");
   }
   void member(int value) const {
     if (value < 0 || value >= kMaxMembers) out_of_range(message, "member");
@@ -278,6 +281,25 @@ struct RangeCheck {
     count(m.updates, "updates");
     member(m.source);
     work(m.work);
+  }
+  void operator()(const TraceChunk& m) const {
+    for (const TraceItem& item : m.events) {
+      if (item.kind < 0 ||
+          item.kind > static_cast<int>(TraceEvent::Kind::mark)) {
+        out_of_range(message, "kind");
+      }
+      count(item.duration_ns, "duration");
+      time(item.begin_ns);
+    }
+    time(m.offset_ns);
+  }
+  void operator()(const Heartbeat& m) const {
+    time(m.clock_ns);
+    time(m.phase_ns);
+  }
+  void operator()(const Pong& m) const {
+    time(m.clock_ns);
+    time(m.echo_ns);
   }
   template <class M>
   void operator()(const M&) const {}
