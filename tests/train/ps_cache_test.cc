@@ -76,6 +76,20 @@ TEST_CASE("a worker reads its own writes until a copy has them") {
   CHECK(read(cache, 2) == Floats{5, 5});
 }
 
+TEST_CASE(
+    "a version that is sent again before it is whole has the later ticket") {
+  const ps::Layout layout(40, 2);
+  PsCache cache(plain_sgd(), layout, {{0, 40, 0}});
+  const Floats one(40, 1);
+  send(cache, layout, 0, 1, one, {.version = 1, .ticket = 3, .min_clock = 2});
+  send(cache, layout, 0, 1, one, {.version = 1, .ticket = 5, .min_clock = 3});
+  CHECK(cache.version() == -1);
+  send(cache, layout, 1, 1, one, {.version = 1});
+  CHECK(cache.version() == 1);
+  CHECK(cache.ticket() == 5);
+  CHECK(cache.min_clock() == 3);
+}
+
 TEST_CASE("pieces that do not fit are ignored") {
   const ps::Layout layout(40, 2);
   PsCache cache(plain_sgd(), layout, {{0, 40, 0}});

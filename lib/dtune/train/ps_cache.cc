@@ -66,9 +66,12 @@ void PsCache::served(int server, const ps::Served& served) {
     return;
   }
   Incoming* of = incoming(served.version);
-  if (of == nullptr || of->served[static_cast<size_t>(server)]) return;
+  if (of == nullptr) return;
+  // One version may be sent twice, the second time with a later ticket (whose
+  // gradient was dropped).
+  if (server == 0 && served.ticket >= of->last.ticket) of->last = served;
+  if (of->served[static_cast<size_t>(server)]) return;
   of->served[static_cast<size_t>(server)] = true;
-  if (server == 0) of->last = served;
   if (--of->missing == 0) adopt(served.version);
 }
 
