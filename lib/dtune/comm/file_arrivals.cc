@@ -42,8 +42,8 @@ Message Arrivals::put(const std::string& peer, const Put& message,
 // as far as it goes; the sum over all decides in the end.
 void Arrivals::begin(Arrival& arrival) {
   arrival.part = arrival.target.path;
-  arrival.part += fmt::format(".{:016x}.{}.part", arrival.put.hash,
-                              arrival.put.ticket);
+  arrival.part +=
+      fmt::format(".{:016x}.{}.part", arrival.put.hash, arrival.put.ticket);
   arrival.file = OpenFile(arrival.part, O_RDWR | O_CREAT);
   arrival.done = arrival.file.size();
   if (arrival.done > arrival.put.size) {

@@ -76,8 +76,8 @@ class Contents {
 };
 
 // Contents that arrive. What is there of one lies in
-// "<target>.<hash>.<ticket>.part" and replaces the target when it is whole and right.
-// Not thread-safe.
+// "<target>.<hash>.<ticket>.part" and replaces the target when it is whole and
+// right. Not thread-safe.
 class Arrivals {
  public:
   struct Target {
