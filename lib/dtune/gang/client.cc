@@ -14,6 +14,7 @@
 
 #include "dtune/comm/quiet_thread.h"
 #include "dtune/comm/socket.h"
+#include "dtune/gang/clock_offset.h"
 #include "dtune/gang/own_address.h"
 #include "dtune/gang/reliable_link.h"
 #include "dtune/gang/trace_chunks.h"
@@ -175,7 +176,7 @@ struct GangClient::Impl final : RendezvousStore {
 
   void flush_trace() {
     if (!recorder.enabled()) return;
-    for (TraceChunk& chunk : to_chunks(recorder.take(), offset_ns)) {
+    for (TraceChunk& chunk : to_chunks(recorder.take(), clock.nanoseconds())) {
       send(std::move(chunk));
     }
   }
@@ -308,17 +309,9 @@ struct GangClient::Impl final : RendezvousStore {
     join();
   }
 
-  // The offset of the server's clock (RFC 5905 section 8), by the exchange with
-  // the shortest way that was seen lately.
   void on(const Pong& pong) {
-    constexpr int64_t kForget = 300;  // exchanges: clocks drift
-    const int64_t t = now().time_since_epoch().count();
-    const int64_t trip = t - pong.echo_ns;
-    if (trip < 0) return;
-    if (++exchanges % kForget == 1 || trip <= shortest_trip) {
-      shortest_trip = trip;
-      offset_ns = pong.clock_ns - (pong.echo_ns + trip / 2);
-    }
+    clock.exchange(pong.echo_ns, pong.clock_ns,
+                   now().time_since_epoch().count());
   }
 
   void on(const StoreValue& value) {
@@ -358,9 +351,7 @@ struct GangClient::Impl final : RendezvousStore {
   std::map<std::string, std::string> values;
   std::map<std::string, int> wanted;
   std::map<std::string, double> gauges;
-  int64_t exchanges = 0;
-  int64_t shortest_trip = 0;
-  int64_t offset_ns = 0;
+  ClockOffset clock;  // the server's
   bool ending = false;
 
   std::thread thread;

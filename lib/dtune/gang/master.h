@@ -123,8 +123,9 @@ class GangMaster {
   struct Round {
     int64_t number = 0;
     MonoTime handed{};
-    bool settling = false;  // groups are made, state is sent: no deadline
-    bool idle = false;      // no work: a regroup follows
+    bool settling = false;   // groups are made, state is sent: no deadline
+    bool new_group = false;  // its first reduction is by others than before
+    bool idle = false;       // no work: a regroup follows
     int lead = -1;
     int source = -1;
     QueuedBatch batch;         // train; evaluate: spans only
@@ -218,7 +219,8 @@ class GangMaster {
   Balancer balancer_;
   Pace pace_;
 
-  std::vector<int> group_;  // of the incarnation: the whole data plane
+  std::vector<int> group_;       // of the incarnation: the whole data plane
+  std::vector<int> reduced_by_;  // participants of the last go
   int incarnation_ = 0;
   int64_t updates_ = 0;
   Step step_;

@@ -136,6 +136,7 @@ void GangMaster::regroup(MonoTime now) {
   if (!failed.empty()) ++failures_on_end_;
   ++incarnation_;
   group_ = members;
+  reduced_by_ = members;  // that group is there
   broken_ = false;
   announce(members, now);
 }

@@ -113,7 +113,11 @@ bool GangMaster::overdue(MonoTime now) const {
   const double expected =
       balancer_.expected_seconds(round_.members, round_.sizes);
   const auto deadline = pace_.deadline(from_seconds(expected));
-  return deadline && now - base > *deadline;
+  // Where all are held up together, nobody is late: the first half's time is
+  // given to the others as well.
+  if (round_.new_group) base = std::max(base, round_.half_ready);
+  return deadline && now - base > *deadline &&
+         now - round_.half_ready > Pace::kFloor;
 }
 
 void GangMaster::finish_round(MonoTime now) {
@@ -157,6 +161,10 @@ void GangMaster::go_on(Go go, int evicted, MonoTime now) {
   next.insert(next.end(), back.begin(), back.end());
   std::sort(next.begin(), next.end());
   hand_out(next, go.participants.front(), idle, now);
+  // Making a group of other participants takes time that is not theirs.
+  round_.new_group = go.participants != reduced_by_;
+  reduced_by_ = go.participants;
+  for (const int p : next) at(p).unpaced = round_.new_group;
   round_.source = go.source;
   if (go.source >= 0) at(go.source).unpaced = true;
   for (const int p : go.participants) {
