@@ -26,7 +26,7 @@ struct Arguments {
 };
 
 TrialAssignment assignment_of(const Arguments& arguments) {
-  TrialAssignment assignment = gang_assignment(gang_fault_recipe());
+  TrialAssignment assignment = gang_assignment(arguments.steps);
   assignment.prepared_data = arguments.data;
   assignment.checkpoint = arguments.folder / "trial-3.safetensors";
   assignment.model_file =
@@ -45,7 +45,7 @@ class Trap {
   Trap(const TrialSession& session, double fraction, int signal)
       : thread_([&session, fraction, signal, this] {
           while (!done_ && session.progress().fraction < fraction) {
-            std::this_thread::sleep_for(std::chrono::microseconds(200));
+            std::this_thread::yield();  // rounds are short
           }
           if (!done_) std::raise(signal);
         }) {}

@@ -13,24 +13,17 @@ inline Recipe parallel_recipe(int ranks, Recipe recipe = small_recipe()) {
   return recipe;
 }
 
-// Three ranks; whoever is late is left behind for the time being.
-inline Recipe gang_fault_recipe() {
-  Recipe recipe = parallel_recipe(3);
-  recipe.parallel.stragglers = StragglerPolicy::automatic;
-  recipe.train.epochs = 6;
-  return recipe;
-}
-
-// A final training of six steps, as Workshop::assignment's.
-inline TrialAssignment gang_assignment(const Recipe& recipe) {
+// Of a final training by three ranks, with steps of an epoch.
+inline TrialAssignment gang_assignment(int steps) {
   TrialAssignment assignment;
   assignment.study_id = "study-1";
   assignment.trial = 3;
   assignment.attempt = 1;
   assignment.kind = TrialKind::final;
-  assignment.recipe = recipe;
+  assignment.recipe = parallel_recipe(3);
+  assignment.recipe.train.epochs = steps;
   assignment.seed = 11;
-  assignment.horizon = 6;
+  assignment.horizon = steps;
   assignment.recipe_yaml = "study: small\n";
   return assignment;
 }
