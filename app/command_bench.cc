@@ -98,7 +98,8 @@ Action declare_bench(Arguments& arguments) {
   arguments.option("--ranks", options->ranks, "N",
                    "comm: processes of a sum; train: ranks at most (default "
                    "2)");
-  arguments.flag("--exact", options->exact, "comm: powers of two only");
+  arguments.flag("--exact", options->exact,
+                 "comm: powers of two only; train: that many ranks only");
   declare_train_options(arguments, *options);
   arguments.flag("--json", options->json, "As JSON.");
   arguments.example("dtune bench comm", "everything, some minutes");

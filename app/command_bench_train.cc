@@ -52,12 +52,16 @@ TrainBenchOptions read_options(const BenchOptions& options) {
 int bench_train(const Console& console, const BenchOptions& options) {
   const TrainBenchOptions read = read_options(options);
   std::vector<TrainBenchRow> rows;
-  TrainBenchOptions quiet = read;
-  quiet.disturbances.clear();
-  quiet.trace.clear();
-  rows.push_back(measure_training(quiet, read.strategies.front(), 1, 0));
-  const double alone = rows.front().images_per_second;
-  for (int ranks = 2; ranks <= read.ranks; ranks *= 2) {
+  double alone = 0;
+  if (!options.exact) {
+    TrainBenchOptions quiet = read;
+    quiet.disturbances.clear();
+    quiet.trace.clear();
+    rows.push_back(measure_training(quiet, read.strategies.front(), 1, 0));
+    alone = rows.front().images_per_second;
+  }
+  for (int ranks = options.exact ? read.ranks : 2; ranks <= read.ranks;
+       ranks *= 2) {
     for (const std::string& strategy : read.strategies) {
       rows.push_back(measure_training(read, strategy, ranks, alone));
     }

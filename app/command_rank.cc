@@ -29,6 +29,10 @@ struct RankOptions {
   std::optional<uint64_t> seed;
 };
 
+// The last step of a trial is as long as what is left of its epochs: none of
+// these is the last.
+constexpr int kNoHorizon = 1'000'000;
+
 TrialAssignment assignment_of(const RankOptions& options) {
   const RecipeFile file = RecipeFile::load(options.recipe, {});
   TrialAssignment out;
@@ -37,7 +41,7 @@ TrialAssignment assignment_of(const RankOptions& options) {
   out.attempt = 1;
   out.recipe = file.recipe();
   out.recipe_yaml = file.resolved_yaml();
-  out.horizon = static_cast<int>(options.steps.value_or(1));
+  out.horizon = kNoHorizon;
   out.seed = options.seed.value_or(0);
   out.threads = static_cast<int>(options.threads.value_or(1));
   out.prepared_data = options.data;
@@ -67,7 +71,8 @@ int run_rank(const RankOptions& options) {
   const auto runner = load_engine().make_runner(assignment.threads);
   const auto session = runner->start(assignment);
   const std::atomic<bool> never{false};
-  while (session->steps_done() < assignment.horizon && signals.stop() == 0) {
+  const auto steps = static_cast<int>(options.steps.value_or(1));
+  while (session->steps_done() < steps && signals.stop() == 0) {
     say(session->run_step(never));
   }
   return kExitOk;

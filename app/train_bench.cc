@@ -150,8 +150,8 @@ TrainBenchRow measure_training(const TrainBenchOptions& options,
   for (size_t i = 1; i < run.steps.size(); ++i) seconds += run.steps[i].seconds;
   row.images_per_second =
       static_cast<double>(recipe.train.step_samples) / seconds;
-  const double base = alone > 0 ? alone : row.images_per_second;
-  row.efficiency = row.images_per_second / (ranks * base);
+  const double base = ranks == 1 ? row.images_per_second : alone;
+  if (base > 0) row.efficiency = row.images_per_second / (ranks * base);
   add_members(run.members, ranks, row);
   return row;
 }
@@ -163,8 +163,10 @@ std::string train_table(const std::vector<TrainBenchRow>& rows) {
       "strategy", "ranks", "images/s", "scaling", "", "", "", "", "data",
       "forward", "backward", "exposed", "waiting", "update", "other");
   for (const TrainBenchRow& row : rows) {
-    text += fmt::format("{:<16} {:>5} {:>10.1f} {:>8.2f}", row.strategy,
-                        row.ranks, row.images_per_second, row.efficiency);
+    const std::string scaling =
+        row.efficiency > 0 ? fmt::format("{:.2f}", row.efficiency) : "";
+    text += fmt::format("{:<16} {:>5} {:>10.1f} {:>8}", row.strategy, row.ranks,
+                        row.images_per_second, scaling);
     if (!row.of_rank.empty()) {
       const TimeShares& mean = row.mean;
       text += fmt::format(

@@ -42,7 +42,8 @@ struct TrainBenchRow {
   std::string strategy;
   int ranks = 1;
   double images_per_second = 0;
-  double efficiency = 0;  // images/s over ranks times that of one rank
+  double efficiency = 0;  // images/s over ranks times that of one rank;
+                          // 0: that was not measured
   // Images/s that the ranks computed at, summed: what nothing but computing
   // would give; 0: not known (one process).
   double speeds = 0;
