@@ -408,4 +408,23 @@ TEST_CASE("a member that leaves a step lets the others finish it") {
   CHECK(desk.last<gang::Regroup>(1).members == std::vector<int>{0, 1});
 }
 
+TEST_CASE("a member left over from an old step cannot begin a new one alone") {
+  Desk desk(spec(ParallelMode::data, 2));
+  gang::Begin begin{.end = 8, .epoch_samples = 8, .batch_size = 8};
+  desk.all_begin(begin);
+  const int64_t round = desk.last<gang::Regroup>(0).work.round;
+  desk.ready(0, round);
+  desk.ready(1, round);
+  desk.master.lost(1, "silent", desk.now);
+  desk.ready(0, round + 1, 1);
+  REQUIRE(desk.last<gang::Go>(0).last);
+  desk.master.joined(1, desk.now);
+  desk.master.lost(0, "killed", desk.now);
+  begin.step = 2;
+  begin.end = 16;
+  desk.master.begin(1, begin, desk.now);  // with no update
+  const std::string why = desk.last<gang::Closed>(1).why;
+  CHECK(why.find("whoever held the newest state is gone") == 0);
+}
+
 }  // namespace dtune

@@ -121,12 +121,7 @@ void GangMaster::regroup(MonoTime now) {
   }
   quarantine_one(members);
   const int leader = newest(members);
-  if (leader < 0 && stage_ == Stage::gathering) {
-    for (const int m : members) at(m).forked = false;
-    return regroup(now);
-  }
-  if (leader < 0 ||
-      (stage_ == Stage::running && !roll_back(at(leader).updates, members))) {
+  if (leader < 0 || !goes_on_from(at(leader), members)) {
     return close(
         fmt::format("whoever held the newest state is gone; {} holds "
                     "an older one than the step began with",
