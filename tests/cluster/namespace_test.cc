@@ -1,76 +1,17 @@
-// Two machines, as far as their network goes: namespaces joined by a cable
-// (veth) that can be pulled at either end. Needs root and iproute2.
-#include <cstdlib>
-#include <thread>
+// A study on two machines whose network fails.
+#include <map>
 
+#include "cluster/network.h"
 #include "cluster/remote_study.h"
 #include <doctest/doctest.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/file.h"
 
 using namespace dtune;  // NOLINT: a test
+using toy::Network;
 
 namespace {
-
-using std::chrono::seconds;
-
-bool run(const std::string& command) {
-  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
-}
-
-// Removed when this is destroyed.
-class Network {
- public:
-  Network() : tag_(fmt::format("dt{}", getpid())) {
-    drop();
-    ready_ = geteuid() == 0 && add("a", "10.213.7.1") && add("b", "10.213.7.2");
-  }
-  ~Network() { drop(); }
-
-  bool ready() const { return ready_; }
-  // The cable's end at `side`.
-  void pull(const std::string& side) { link(side, "down"); }
-  void plug(const std::string& side) { link(side, "up"); }
-  toy::RemoteStudy::Places places() const {
-    return {{"ip", "netns", "exec", tag_ + "a"},
-            {"ip", "netns", "exec", tag_ + "b"},
-            "10.213.7.1",
-            5555};
-  }
-
- private:
-  bool add(const std::string& side, const std::string& address) {
-    const std::string name = tag_ + side;
-    if (!run("ip netns add " + name)) return false;
-    if (side == "b" &&
-        !run(fmt::format("ip -n {0}a link add e{0}a type veth peer name e{0}b "
-                         "netns {0}b",
-                         tag_))) {
-      return false;
-    }
-    if (side == "a") return run("ip -n " + name + " link set lo up");
-    return run("ip -n " + name + " link set lo up") &&
-           address_of("a", "10.213.7.1") && address_of("b", address);
-  }
-  bool address_of(const std::string& side, const std::string& address) {
-    const std::string name = tag_ + side;
-    return run(fmt::format("ip -n {0} addr add {1}/24 dev e{0}", name,
-                           address)) &&
-           run(fmt::format("ip -n {0} link set e{0} up", name));
-  }
-  void link(const std::string& side, const char* state) {
-    REQUIRE(run(
-        fmt::format("ip -n {0}{1} link set e{0}{1} {2}", tag_, side, state)));
-  }
-  void drop() {
-    for (const char* side : {"a", "b"}) run("ip netns del " + tag_ + side);
-  }
-
-  const std::string tag_;
-  bool ready_ = false;
-};
 
 // Says why where there can be none.
 bool skipped(const Network& network) {
@@ -79,12 +20,45 @@ bool skipped(const Network& network) {
   return true;
 }
 
+toy::RemoteStudy::Places places(const Network& network) {
+  return {network.inside("a"), network.inside("b"), Network::kAddressA, 5555};
+}
+
+// dtune itself at one side.
+std::unique_ptr<Child> start_dtune(const Network& network,
+                                   const std::string& side,
+                                   std::vector<std::string> words,
+                                   std::map<std::string, std::string> more) {
+  SpawnOptions spawn;
+  spawn.argv = network.inside(side);
+  spawn.argv.emplace_back(DTUNE_BINARY);
+  spawn.argv.insert(spawn.argv.end(), words.begin(), words.end());
+  spawn.environment = std::move(more);
+  spawn.merge = true;
+  return std::make_unique<Child>(spawn);
+}
+
+// Reads what the child says until a word begins with `begin`; that word.
+std::string word_said(Child& child, const std::string& begin,
+                      std::string& text) {
+  size_t at = std::string::npos;
+  toy::RemoteStudy::wait_for([&] {
+    child.read_out(text);
+    at = text.find(begin);
+    const bool whole = at != std::string::npos &&
+                       text.find_first_of(" \n", at) != std::string::npos;
+    return whole || child.status().has_value();
+  });
+  if (at == std::string::npos) return "";
+  return text.substr(at, text.find_first_of(" \n", at) - at);
+}
+
 }  // namespace
 
 TEST_CASE("a study runs between two namespaces over CURVE") {
   const Network network;
   if (skipped(network)) return;
-  toy::RemoteStudy study("netns", 4, 5, network.places());
+  toy::RemoteStudy study("netns", 4, 5, places(network));
   study.start_coordinator();
   CHECK(study.endpoint == "tcp://10.213.7.1:5555");
   Child& agent = study.start_agent("token1");
@@ -98,13 +72,13 @@ TEST_CASE("a study goes on after the cable was pulled at either end") {
     CAPTURE(side);
     Network network;
     if (skipped(network)) return;
-    toy::RemoteStudy study("partition", 8, 40, network.places());
+    toy::RemoteStudy study("partition", 8, 40, places(network));
     study.start_coordinator();
     study.start_agent("token1");
     REQUIRE(study.trains(3));
-    network.pull(side);
+    REQUIRE(network.pull(side));
     CHECK(study.notices("node far has been silent"));
-    network.plug(side);
+    REQUIRE(network.plug(side));
     CHECK(study.notices("node far is back"));
     CHECK(study.result() == 0);
   }
@@ -113,14 +87,14 @@ TEST_CASE("a study goes on after the cable was pulled at either end") {
 TEST_CASE("a connection that died without a word is replaced") {
   Network network;
   if (skipped(network)) return;
-  toy::RemoteStudy study("halfopen", 6, 30, network.places());
+  toy::RemoteStudy study("halfopen", 6, 30, places(network));
   study.start_coordinator();
   Child& first = study.start_agent("token1", "one");
   REQUIRE(study.trains(3));
-  network.pull("b");  // neither FIN nor RST reaches the coordinator
+  REQUIRE(network.pull("b"));  // neither FIN nor RST reaches the coordinator
   kill(first.pid(), SIGKILL);
   CHECK(study.notices("node far has been silent"));
-  network.plug("b");
+  REQUIRE(network.plug("b"));
   study.start_agent("token2", "two", "next");
   CHECK(study.result() == 0);
   CHECK(study.said().find("node next has joined") != std::string::npos);
@@ -129,11 +103,62 @@ TEST_CASE("a connection that died without a word is replaced") {
 TEST_CASE("a machine that cannot be reached is said as such") {
   Network network;
   if (skipped(network)) return;
-  toy::RemoteStudy study("unreached", 1, 5, network.places());
+  toy::RemoteStudy study("unreached", 1, 5, places(network));
   study.start_coordinator();
-  network.pull("a");
-  const toy::Ending ending = toy::ending_of(study.start_agent("token1"));
+  REQUIRE(network.pull("a"));
+  const toy::Ending ending =
+      toy::ending_of(study.start_agent("token1", "s", "far", 6));
   CHECK(ending.code == kExitTemporary);
   CHECK(ending.text.find("nobody answers at this address") !=
         std::string::npos);
+}
+
+TEST_CASE("dtune tunes a command on two machines after one line was carried") {
+  const Network network;
+  if (skipped(network)) return;
+  const TemporaryDirectory folder;
+  const std::string home = folder.path();
+  const auto path = [&](const char* name) { return home + "/" + name; };
+  write_file_atomic(path("trial.sh"),
+                    "echo ${PLACE:-near} >> " + path("places") +
+                        "\nfor s in 1 2 3; do echo step=$s "
+                        "val_accuracy=0.$((4 + s)); sleep 0.1; done\n",
+                    false);
+  write_file_atomic(path("shell.yaml"),
+                    "study: shell\n"
+                    "command: { run: \"sh " +
+                        path("trial.sh") +
+                        " {lr}\", "
+                        "steps: 3 }\n"
+                        "space: { lr: { log: [1.0e-4, 1.0] } }\n"
+                        "budget: { trials: 24 }\n"
+                        "slots: 1\n",
+                    false);
+  const std::map<std::string, std::string> at_home = {{"HOME", home}};
+  auto keygen = start_dtune(network, "a", {"keygen"}, at_home);
+  const toy::Ending keys = toy::ending_of(*keygen);
+  REQUIRE_MESSAGE(keys.code == 0, keys.text);
+  auto head = start_dtune(network, "a",
+                          {"run", path("shell.yaml"), "--plain", "--listen",
+                           "tcp://10.213.7.1:5555"},
+                          at_home);
+  std::string said;
+  const std::string token = word_said(*head, "dtune1-", said);
+  REQUIRE_MESSAGE(!token.empty(), said);
+  write_file_atomic(path("token"), token + "\n", false);
+  auto far = start_dtune(
+      network, "b",
+      {"agent", "--connect", "tcp://10.213.7.1:5555", "--token-file",
+       path("token"), "--slots", "2", "--node", "far"},
+      {{"HOME", path("far")}, {"PLACE", "far"}});
+  const toy::Ending study = toy::ending_of(*head);
+  CHECK_MESSAGE(study.code == 0, study.text);
+  const toy::Ending agent = toy::ending_of(*far);
+  CHECK_MESSAGE(agent.code == 0, agent.text);
+  said += study.text;
+  CHECK_MESSAGE(
+      said.find("node far has joined with 2 slots") != std::string::npos, said);
+  const std::string places_used = read_file(path("places"));
+  CHECK(places_used.find("far") != std::string::npos);
+  CHECK(places_used.find("near") != std::string::npos);
 }

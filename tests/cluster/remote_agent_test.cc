@@ -29,6 +29,7 @@ struct Port {
     FleetOptions options;
     options.listen.remote = "tcp://127.0.0.1:0";
     options.listen.security = ListenSecurity{server, allowed};
+    options.listen.remote_queue = 50;
     options.welcome.study_id = "s";
     options.welcome.heartbeat_ns = 100'000'000;
     options.welcome.lease_ns = 60'000'000'000;
@@ -291,12 +292,16 @@ TEST_CASE("an agent finds its coordinator again after a kill -9") {
   REQUIRE(study.trains(3));
   kill(study.coordinator->pid(), SIGKILL);
   study.coordinator->wait(seconds(5));
+  std::string text;
+  CHECK(toy::RemoteStudy::wait_for([&] {
+    agent.read_out(text);
+    return text.find("the coordinator is gone; looking for it") !=
+           std::string::npos;
+  }));
   study.start_coordinator();
   CHECK(study.result() == 0);
   const toy::Ending ending = toy::ending_of(agent);
   CHECK_MESSAGE(ending.code == 0, ending.text);
-  CHECK(ending.text.find("the coordinator is gone; looking for it") !=
-        std::string::npos);
 }
 
 TEST_CASE("an agent whose key was taken away is told why it cannot join") {

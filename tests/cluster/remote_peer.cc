@@ -1,11 +1,12 @@
 // A study whose agents join over the network, as separate processes.
 //
 //   cluster_remote_peer coordinator FOLDER STUDY ADDRESS PORT TRIALS MS
-//   cluster_remote_peer agent ENDPOINT TOKENFILE STATE NODE SLOTS
+//   cluster_remote_peer agent ENDPOINT TOKENFILE STATE NODE PATIENCE
 //
 // `coordinator` runs, or resumes, a study in FOLDER/study.db; it writes
 // FOLDER/token1 to token3, then the ports to FOLDER/endpoint, and everything
-// that it has to say to FOLDER/notices. TOKENFILE may be "none".
+// that it has to say to FOLDER/notices. TOKENFILE may be "none"; PATIENCE is
+// in seconds.
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -75,7 +76,7 @@ int serve(char** argv) {
   if (std::string(argv[3]) != "none") join.token = read_file(argv[3]);
   join.state = argv[4];
   join.node = argv[5];
-  join.patience = std::chrono::seconds(30);
+  join.patience = std::chrono::seconds(std::stoi(argv[6]));
   AgentOptions options =
       toy::agent_options(DTUNE_FAKE_WORKER, argv[2], "", std::stoi(argv[6]));
   options.curve = join_cluster(join, g_stop);

@@ -63,13 +63,13 @@ void RemoteStudy::start_coordinator() {
 
 Child& RemoteStudy::start_agent(const std::string& token,
                                 const std::string& state,
-                                const std::string& node) {
+                                const std::string& node, int patience) {
   SpawnOptions spawn;
   const std::string file =
       token == "none" ? token : (folder.path() / token).string();
-  spawn.argv =
-      joined(places_.node, {DTUNE_REMOTE_PEER, "agent", endpoint, file,
-                            (folder.path() / state).string(), node, "1"});
+  spawn.argv = joined(places_.node, {DTUNE_REMOTE_PEER, "agent", endpoint, file,
+                                     (folder.path() / state).string(), node,
+                                     std::to_string(patience)});
   spawn.merge = true;
   agents.push_back(std::make_unique<Child>(spawn));
   return *agents.back();

@@ -29,9 +29,10 @@ class RemoteStudy {
   ~RemoteStudy();  // kills all
 
   void start_coordinator();  // waits until it listens
-  // With "token1", ...; "none": by the key that it has.
+  // With "token1", ...; "none": by the key that it has. Looks for the
+  // coordinator for `patience` seconds.
   Child& start_agent(const std::string& token, const std::string& state = "s",
-                     const std::string& node = "far");
+                     const std::string& node = "far", int patience = 60);
   // Waits until `condition` holds; false after a long while.
   static bool wait_for(const std::function<bool()>& condition);
   bool notices(const std::string& text) const;  // waits until it was said
