@@ -145,28 +145,42 @@ TEST_CASE("a loss that diverges fails all stages alike") {
   }
 }
 
-TEST_CASE("a stage that is gone closes the gang with what was missed") {
+TEST_CASE("a stage that leaves ends the step of the others") {
   Workshop shop;
   Recipe recipe = stages_of(2);
   recipe.train.epochs = 400;
   Gang gang(recipe, "gone");
   TrialAssignment assignment = shop.assignment(recipe);
-  assignment.horizon = 400;
+  assignment.horizon = 2;  // the second step has 399 epochs
   std::vector<MemberEnd> ends(2);
-  std::atomic<bool> leave = false;
+  load_engine();
   on_threads(2, [&](int member) {
     MemberEnd& end = ends[static_cast<size_t>(member)];
     noting_failure(end, [&] {
       const auto runner = load_engine().make_runner(1);
       const auto session = runner->start(gang.seat(shop, assignment, member));
-      const std::atomic<bool> stay = false;
-      session->run_step(stay);
-      if (member == 1) return;  // its session ends
-      for (int i = 1; i < 400; ++i) session->run_step(leave);
+      std::atomic<bool> leave = false;
+      session->run_step(leave);
+      std::thread leaving([&] {
+        while (member == 1 && session->progress().fraction >= 1) {
+          std::this_thread::yield();
+        }
+        leave = member == 1;
+      });
+      try {
+        session->run_step(leave);
+      } catch (const StepStopped&) {
+      } catch (...) {
+        leaving.join();
+        throw;
+      }
+      leaving.join();
     });
   });
+  CAPTURE(ends[0].text);
   REQUIRE(ends[0].failure.has_value());
   CHECK(*ends[0].failure == Reason::lease_lapsed);
+  CHECK(ends[0].text.find("pipeline") != std::string::npos);
 }
 
 TEST_CASE("a step of a pipeline that was stopped is trained again") {
