@@ -578,11 +578,14 @@ void Gang::check_equal(const std::vector<int>& who) {
 // The checkpoint holds every sample of every whole batch before the step's end,
 // once in each epoch, and goes on from the checkpoint before.
 void Gang::check_commit(const Go& order) {
-  ++committed;
-  if (checkpoint_step_ != committed) {
-    return fail(fmt::format("step {} was committed with the checkpoint of {}",
-                            committed, checkpoint_step_));
+  // A lead that dies just after it has written one lets a step end unheard.
+  if (checkpoint_step_ <= committed) {
+    return fail(
+        fmt::format("a step was committed after {} with the checkpoint "
+                    "of {}",
+                    committed, checkpoint_step_));
   }
+  committed = checkpoint_step_;
   std::map<int64_t, std::vector<int>> seen;
   int64_t total = 0;
   for (const int64_t round : checkpoint_) {

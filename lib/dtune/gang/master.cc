@@ -101,6 +101,7 @@ void GangMaster::begin(int member, const Begin& begin, MonoTime now) {
     return send(member, last_go_);
   }
   m.state = State::waiting;
+  step_abandoned(now);
   advance(now);
 }
 
@@ -129,7 +130,10 @@ void GangMaster::left_step(int member, MonoTime now) {
 void GangMaster::step_abandoned(MonoTime now) {
   if (stage_ != Stage::running) return;
   for (const Member& m : members_) {
-    if (present(m) && m.state != State::joined) return;
+    // Ahead: from a checkpoint of this step whose end nobody heard of.
+    const bool ahead =
+        m.state == State::waiting && m.begin.step > step_.begin.step;
+    if (present(m) && m.state != State::joined && !ahead) return;
   }
   stage_ = Stage::gathering;
   gathering_since_ = now;
