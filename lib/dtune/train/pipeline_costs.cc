@@ -11,6 +11,9 @@ namespace dtune {
 namespace {
 
 constexpr int kMostRuns = 8;
+constexpr int kFewestRuns = 3;  // so that one that was interrupted is not all
+constexpr double kMostSeconds = 2;  // of one unit, nevertheless
+constexpr double kSpeedSeconds = 0.4;
 constexpr double kFlopsPerSecond = 10e9;
 constexpr double kBytesPerSecond = 2e9;
 
@@ -51,8 +54,11 @@ double measure(const StageLayers& unit, const NetworkOptions& options,
   for (int i = 0; i < kMostRuns; ++i) {
     const double took = run_once(network, x, tape, need_dx);
     // The first run also makes buffers and chooses kernels.
-    if (i > 0 || took > seconds) best = std::min(best, took);
-    if (to_seconds(system_clock().now() - begin) > seconds) break;
+    if (i > 0) best = std::min(best, took);
+    const double all = to_seconds(system_clock().now() - begin);
+    if (all > (i < kFewestRuns ? kMostSeconds : seconds)) {
+      return i > 0 ? best : took;
+    }
   }
   return best;
 }
@@ -113,16 +119,16 @@ double measure_speed(at::Device device) {
       at::ones({kSize, kSize}, at::TensorOptions(at::kFloat).device(device));
   at::Tensor product = at::mm(a, a);
   wait_for(product);
-  double best = 0;
   const MonoTime begin = system_clock().now();
+  double took = 0;
+  double operations = 0;
   do {
-    const MonoTime at = system_clock().now();
     at::mm_out(product, a, a);
     wait_for(product);
-    const double took = to_seconds(system_clock().now() - at);
-    if (took > 0) best = std::max(best, kOperations / took / 1e9);
-  } while (to_seconds(system_clock().now() - begin) < 0.05);
-  return best;
+    operations += kOperations;
+    took = to_seconds(system_clock().now() - begin);
+  } while (took < kSpeedSeconds);
+  return operations / took / 1e9;
 }
 
 }  // namespace dtune

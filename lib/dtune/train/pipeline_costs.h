@@ -34,8 +34,9 @@ std::vector<PipelineUnit> count_units(const std::vector<LayerSpec>& layers,
                                       const Shape& input,
                                       std::span<const int> first);
 
-// Multiplications of matrices a second, in GFLOP/s: how fast this process is
-// compared with others of its gang. The best of some, in about 50 ms.
+// How fast this process multiplies matrices, in GFLOP/s, compared with others
+// of its gang: the mean over 0.4 s, not the best, so that a computer that
+// others use as well, or whose quota is small, counts as slow.
 double measure_speed(at::Device device);
 
 }  // namespace dtune
