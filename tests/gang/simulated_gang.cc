@@ -358,7 +358,8 @@ void Gang::work(int member, const Work& work) {
   Process& p = process(member);
   p.work = work;
   Handed& handed = handed_[work.round];
-  handed.epoch = work.epoch;
+  // An evicted member's last work is empty and says nothing.
+  if (!work.spans.empty()) handed.epoch = work.epoch;
   handed.spans[member] = work.spans;
   if (work.phase == Phase::commit && !work.spans.empty()) {
     checkpoint_ = p.state;
