@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,14 +23,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kHelloInterval = seconds(1);
-
-// Other machines have the same process ids.
-std::string unique_name(const AgentOptions& options) {
-  const std::string process = process_name(getpid());
-  if (!options.curve) return process;
-  return fmt::format("{}/{}/{:08x}", host_name(), process,
-                     std::random_device()());
-}
 
 class Agent {
  public:
@@ -88,7 +79,7 @@ class Agent {
 
 Agent::Agent(const AgentOptions& options)
     : options_(options),
-      name_(unique_name(options)),
+      name_(agent_name(options.curve.has_value())),
       coordinator_(options.endpoint, options.curve),
       workers_(context_, Socket::Kind::router),
       heartbeat_(options.heartbeat),
@@ -288,15 +279,7 @@ void Agent::on_assign(const wire::Assign& assign, const std::string& frame) {
     forward(assign.slot, frame);
     return;
   }
-  // It died while this was on its way: nobody's failure.
-  wire::Ended ended;
-  ended.slot = assign.slot;
-  ended.trial = assign.trial;
-  ended.attempt = assign.attempt;
-  ended.outcome = wire::Outcome::temporary;
-  ended.reason = Reason::node_lost;
-  ended.detail = "the slot's worker was just being restarted";
-  send(ended);
+  send(SlotProcess::not_taken(assign));
 }
 
 void Agent::from_worker(const std::string& identity, const std::string& frame) {

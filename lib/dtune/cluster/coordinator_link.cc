@@ -58,6 +58,7 @@ void CoordinatorLink::connect() {
 }
 
 void CoordinatorLink::check() {
+  const std::string before = trouble_;
   for (const ConnectionEvent event : monitor_->take()) {
     if (event == ConnectionEvent::established) {
       trouble_.clear();
@@ -67,7 +68,7 @@ void CoordinatorLink::check() {
           "nobody answers there (is the coordinator running, and is its port "
           "open to this machine?)";
     } else if (event == ConnectionEvent::broken) {
-      trouble_ = "the connection broke";
+      if (trouble_.empty()) trouble_ = "the connection broke";
     } else if (event == ConnectionEvent::denied) {
       throw Error(ErrorKind::config,
                   fmt::format("{}: the coordinator does not know this "
@@ -88,6 +89,13 @@ void CoordinatorLink::check() {
   }
   if (!trouble_.empty() && !hint_.empty() && !trouble_.ends_with(hint_)) {
     trouble_ += "; " + hint_;
+  }
+  if (curve_ && trouble_ != before) {
+    if (trouble_.empty()) {
+      spdlog::info("{}: connected", endpoint_);
+    } else {
+      spdlog::warn("{}: {}; trying on", endpoint_, trouble_);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/process.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
@@ -82,6 +84,12 @@ class Enrolment {
 
  private:
   void note(ConnectionEvent event) {
+    const std::string before = last_;
+    weigh(event);
+    if (last_ != before) spdlog::warn("{}: {}; trying on", endpoint_, last_);
+  }
+
+  void weigh(ConnectionEvent event) {
     if (event == ConnectionEvent::unreachable) {
       last_ =
           "nobody answers at this address (is the coordinator running, and "
@@ -192,6 +200,13 @@ CurveClient join_cluster(const JoinOptions& options,
   fs::create_directories(file.parent_path());
   write_public_key(file, token.server_key);
   return client;
+}
+
+std::string agent_name(bool remote) {
+  const std::string process = process_name(getpid());
+  if (!remote) return process;
+  return fmt::format("{}/{}/{:08x}", host_name(), process,
+                     std::random_device()());
 }
 
 std::string host_name() {

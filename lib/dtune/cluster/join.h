@@ -99,6 +99,10 @@ struct JoinOptions {
 CurveClient join_cluster(const JoinOptions& options,
                          const std::atomic<int>& stop);
 
+// Of this process, unique among all agents of a study: process_name() on the
+// coordinator's machine; others have the same process ids and get more.
+std::string agent_name(bool remote);
+
 // The host's name, as people know it.
 std::string host_name();
 

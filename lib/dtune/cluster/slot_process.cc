@@ -36,6 +36,17 @@ bool mentions_memory(const std::string& text) {
 SlotProcess::SlotProcess(int slot, const SlotOptions& options, Send send)
     : slot_(slot), options_(options), send_(std::move(send)) {}
 
+wire::Ended SlotProcess::not_taken(const wire::Assign& assign) {
+  wire::Ended ended;
+  ended.slot = assign.slot;
+  ended.trial = assign.trial;
+  ended.attempt = assign.attempt;
+  ended.outcome = wire::Outcome::temporary;
+  ended.reason = Reason::node_lost;
+  ended.detail = "the slot's worker was just being restarted";
+  return ended;
+}
+
 void SlotProcess::on_slot_up() {
   up_ = true;
   failed_starts_ = 0;

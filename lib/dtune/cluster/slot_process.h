@@ -44,6 +44,10 @@ class SlotProcess {
   bool gone() const { return gone_; }
   pid_t pid() const { return child_ ? child_->pid() : -1; }
 
+  // The answer to an assignment that came while the worker was being restarted:
+  // nobody's failure.
+  static wire::Ended not_taken(const wire::Assign& assign);
+
   void on_slot_up();
   void on_assign(const wire::Assign& assign);
   void on_ended(const wire::Ended& ended);
