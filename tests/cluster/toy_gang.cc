@@ -24,7 +24,8 @@ class ToyGangSession final : public TrialSession {
       : assignment_(assignment),
         lr_(*as_number(assignment.point.at("lr"))),
         sample_(*as_number(assignment.point.at("ms")) / 1e3 / kBatch),
-        client_(*assignment.seat) {
+        client_(*assignment.seat),
+        lead_(assignment.seat->member == 0) {
     if (assignment.resume_step > 0) {
       steps_ = std::stoi(read_file(assignment.checkpoint));
       updates_ = steps_ * (kSamples / kBatch);
@@ -140,11 +141,11 @@ class ToyGangSession final : public TrialSession {
   const double lr_;
   const double sample_;  // seconds
   GangClient client_;
+  bool lead_;  // of the last round; the first member before any
   gang::RoundTimes times_;
   int steps_ = 0;
   int step_ = 1;
   int64_t updates_ = 0;
-  bool lead_ = false;
 };
 
 }  // namespace

@@ -314,7 +314,14 @@ void Conductor::on_lease_over(const LeaseOver& over) {
 // The lease is over as a whole: the other ranks of a gang leave it too.
 void Conductor::settle(Trial& trial, const LeaseOver& over) {
   if (trial.state != TrialState::running) return;
-  if (over.ended.outcome == wire::Outcome::complete) {
+  const bool untested = over.ended.outcome == wire::Outcome::complete &&
+                        over.ended.metrics.empty();
+  if (untested) {
+    wire::Ended lost = over.ended;
+    lost.reason = Reason::killed;
+    lost.detail = "the rank that was to test the model is gone";
+    attempt_failed(trial, lost);
+  } else if (over.ended.outcome == wire::Outcome::complete) {
     on_final_over(trial, over.ended);
   } else if (over.ended.outcome == wire::Outcome::failed) {
     attempt_failed(trial, over.ended);

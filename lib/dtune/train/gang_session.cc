@@ -394,7 +394,9 @@ StepReport GangSession::finish(const gang::Go& go) {
   return report;
 }
 
+// The others have nothing to say: the coordinator waits for the lead.
 std::map<std::string, double> GangSession::finish_final() {
+  if (client().seat().member != lead_) return {};
   if (!final_metrics_) {
     final_metrics_ = as_trial_failure(where_, [this] { return test(); });
   }
