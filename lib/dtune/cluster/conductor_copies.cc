@@ -119,7 +119,9 @@ void Conductor::promote_copy(Trial& trial) {
   const std::string why =
       fmt::format("superseded: the copy on {} {} was first",
                   fleet_.agent_of(winner).node, winner.number);
-  for (const Seat& seat : run.seats) fleet_.release(seat.slot, false);
+  for (const Seat& seat : run.seats) {
+    fleet_.release(seat.slot, false, study_.recipe.limits.grace);
+  }
   trial.attempt = run.copy->attempt;
   trial.node = fleet_.agent_of(winner).node;
   trial.slot = winner.number;

@@ -20,12 +20,12 @@ struct SlotStatus {
   double samples_per_second = 0;
   uint64_t resident_bytes = 0;
   // Of a trial that takes several slots:
-  int member = -1;             // -1: it has this one alone
-  bool present = true;         // its gang counts on it
-  double share = 0;            // of a batch, 0..1
-  double wait_share = 0;       // of a round: waiting for others
-  int64_t late = 0;            // rounds that went on without it
-  double staleness = -1;       // mean, of a parameter server's worker; -1: none
+  int member = -1;        // -1: it has this one alone
+  bool present = true;    // its gang counts on it
+  double share = 0;       // of a batch, 0..1
+  double wait_share = 0;  // of a round: waiting for others
+  int64_t late = 0;       // rounds that went on without it
+  double staleness = -1;  // mean, of a parameter server's worker; -1: none
 };
 
 struct ClusterStatus {

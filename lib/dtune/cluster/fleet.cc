@@ -260,7 +260,7 @@ void Fleet::extend(size_t index, int target) {
   send(slot.agent, wire::Extend{slot.number, slot.trial, slot.attempt, target});
 }
 
-void Fleet::release(size_t index, bool keep) {
+void Fleet::release(size_t index, bool keep, Duration patience) {
   FleetSlot& slot = slots_[index];
   if (slot.state != SlotState::busy) return;
   if (keep) {
@@ -271,7 +271,9 @@ void Fleet::release(size_t index, bool keep) {
   // Messages keep their order, so what is assigned next comes after this.
   slot.state = slot.at_target ? SlotState::idle : SlotState::releasing;
   // A step heeds `stop` between batches, and a batch can take its time.
-  slot.deadline = clock_.now() + std::max(grace_, lease_);
+  slot.deadline =
+      clock_.now() +
+      (patience > Duration(0) ? patience : std::max(grace_, lease_));
 }
 
 void Fleet::kill(size_t index, Reason reason, const std::string& why) {

@@ -118,7 +118,8 @@ class Fleet {
   void extend(size_t slot, int target);
   // The slot leaves its trial: at once where it waits at its target, else it
   // is `releasing` until LeaseOver.
-  void release(size_t slot, bool keep);
+  // Whoever has not left within `patience` (0: a lease) is killed.
+  void release(size_t slot, bool keep, Duration patience = Duration(0));
   void kill(size_t slot, Reason reason, const std::string& why);
   void acknowledge(const wire::Ack& ack, size_t slot);
   void stop(bool now);

@@ -116,7 +116,7 @@ std::optional<int> Balancer::judge(int64_t batch,
     speeds.erase(slowest);
     const double without = throughput(
         batch, speeds, overhead_with_one_less(overhead, members.size()));
-    if (with < without) accused = member;
+    if (with < kWorth * without) accused = member;
   }
   rounds_accused_ = accused >= 0 && accused == accused_
                         ? rounds_accused_ + 1

@@ -48,6 +48,9 @@ class Balancer {
                            double overhead);
 
   static constexpr double kGain = 0.05;
+  // Of the throughput without a member: with it, less is not worth its company.
+  // Below 1, since overheads are noisy where ranks share cores.
+  static constexpr double kWorth = 0.95;
   static constexpr int kPersistent = 40;
   // No share is smaller than this part of an equal one: what a rank does for a
   // sample or two says nothing of its speed, and it would never come back.

@@ -110,10 +110,17 @@ void GangMaster::failed(int member, const Failed& failed, MonoTime now) {
   const bool taking_part =
       in_round(m) || m.state == State::late || m.state == State::behind;
   if (stage_ != Stage::running || !taking_part) return;
-  if (failed.incarnation != incarnation_) return;  // a regroup is on its way
+  const bool in_group =
+      std::find(group_.begin(), group_.end(), member) != group_.end();
+  if (failed.incarnation == incarnation_) {
+    m.failure = failed.what;
+    m.state = State::failed;
+  } else if (in_group) {
+    return;  // a regroup is on its way
+  } else {
+    m.state = State::behind;  // left out of a regroup: it wants to be in again
+  }
   m.updates = failed.updates;
-  m.failure = failed.what;
-  m.state = State::failed;
   advance(now);
 }
 

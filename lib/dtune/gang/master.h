@@ -220,6 +220,7 @@ class GangMaster {
   Pace pace_;
 
   std::vector<int> group_;       // of the incarnation: the whole data plane
+  std::string eviction_;         // why the last was evicted
   std::vector<int> reduced_by_;  // participants of the last go
   int incarnation_ = 0;
   int64_t updates_ = 0;

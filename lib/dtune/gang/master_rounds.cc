@@ -182,7 +182,7 @@ void GangMaster::go_on(Go go, int evicted, MonoTime now) {
                     at(b).work});
     marks_.push_back({fmt::format("rank {} catches up", b), {}});
   }
-  if (evicted >= 0) send(evicted, Evicted{events_.back().text});
+  if (evicted >= 0) send(evicted, Evicted{eviction_});
 }
 
 bool GangMaster::lags(int member) const {
@@ -245,11 +245,11 @@ int GangMaster::judge(const std::vector<int>& participants, MonoTime now) {
   const auto evicted =
       balancer_.judge(round_.batch.size, participants, *middle);
   if (!evicted) return -1;
-  event(GangEvent::Kind::evicted, *evicted,
-        fmt::format("{} costs more than it brings: {:.0f} samples/s, and each "
-                    "round spends {:.3f} s on keeping together",
-                    describe(*evicted, now), balancer_.predicted(*evicted),
-                    *middle));
+  eviction_ = fmt::format(
+      "{} costs more than it brings: {:.0f} samples/s, and each "
+      "round spends {:.3f} s on keeping together",
+      describe(*evicted, now), balancer_.predicted(*evicted), *middle);
+  event(GangEvent::Kind::evicted, *evicted, eviction_);
   marks_.push_back({fmt::format("rank {} evicted", *evicted), {}});
   at(*evicted).state = State::gone;
   return *evicted;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -394,9 +395,14 @@ StepReport GangSession::finish(const gang::Go& go) {
   return report;
 }
 
-// The others have nothing to say: the coordinator waits for the lead.
+// A member without the whole network, on a node without the file that the lead
+// has written, has nothing to say: the coordinator waits for the lead.
 std::map<std::string, double> GangSession::finish_final() {
-  if (client().seat().member != lead_) return {};
+  const bool leads = client().seat().member == lead_;
+  if (!leads && whole_network() == nullptr &&
+      !std::filesystem::exists(assignment_.checkpoint)) {
+    return {};
+  }
   if (!final_metrics_) {
     final_metrics_ = as_trial_failure(where_, [this] { return test(); });
   }
