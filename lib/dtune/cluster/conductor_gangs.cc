@@ -152,6 +152,12 @@ void Conductor::on_gang_events() {
   if (gangs_ == nullptr) return;
   for (const GangEvent& event : gangs_->take_events()) {
     const std::string trial = event.gang.substr(0, event.gang.find('.'));
+    const bool runs = std::any_of(
+        study_.trials.begin(), study_.trials.end(), [&](const Trial& t) {
+          return t.state == TrialState::running &&
+                 runs_[size_t(t.id) - 1].gang == event.gang;
+        });
+    if (!runs) continue;  // its ranks are leaving it
     switch (event.kind) {
       case GangEvent::Kind::late:
       case GangEvent::Kind::balanced:

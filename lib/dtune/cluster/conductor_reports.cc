@@ -57,6 +57,13 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
                             trial.steps()));
     return false;
   }
+  // Every rank of a gang says the same; the first is enough, and is kept by its
+  // own rank until it is committed.
+  if (!run.gang.empty() && report.step <= run.reported) {
+    fleet_.acknowledge({0, trial.id, done.report.attempt, report.step},
+                       done.slot);
+    return false;
+  }
   // What is said again under the same lease keeps its place.
   report.sequence = report.step <= run.reported
                         ? trial.curve[size_t(report.step) - 1].sequence
