@@ -16,8 +16,8 @@
 #include "dtune/cluster/agent.h"
 #include "dtune/cluster/coordinator.h"
 #include "dtune/cluster/process.h"
-#include "dtune/comm/socket.h"
 #include "dtune/cluster/worker.h"
+#include "dtune/comm/socket.h"
 #include "dtune/tuner/factory.h"
 
 namespace {

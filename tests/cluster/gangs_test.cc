@@ -1,7 +1,9 @@
 // Trials that take several slots, and copies of stragglers: real processes,
 // real sockets, a real database.
 #include <chrono>
+#include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <set>
 #include <thread>
 
@@ -9,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "dtune/base/file.h"
+#include "dtune/base/random.h"
 
 using namespace dtune;  // NOLINT: a test
 
@@ -121,6 +124,41 @@ TEST_CASE("a gang of which all ranks die starts again from its checkpoint") {
   study.check_whole(1);
   // A rank that is back before the other's death is known keeps the lease.
   CHECK(study.local.study.trial(1).attempt <= 2);
+}
+
+// Seeds are logged; DTUNE_KILL_RUNS=100 for a long look.
+TEST_CASE("random kills of ranks and agents cost attempts and no results") {
+  const char* wanted = std::getenv("DTUNE_KILL_RUNS");
+  const int runs = wanted == nullptr ? 4 : std::atoi(wanted);
+  for (int seed = 1; seed <= runs; ++seed) {
+    CAPTURE(seed);
+    Recipe recipe = gang_recipe(3, 2);
+    recipe.limits.retries = 50;
+    GangStudy study("kills-" + std::to_string(seed), 4, recipe,
+                    toy::point(0.5, "learn", 20));
+    Rng rng(static_cast<uint64_t>(seed));
+    int left = 4;
+    study.local.sink.at_tick = [&](const Study&, const ClusterStatus&) {
+      if (left == 0 || rng.uniform() > 0.25) return;
+      const auto slot = static_cast<int>(rng.below(5));
+      const pid_t pid =
+          slot < 4 ? toy::worker_of(study.id, slot) : study.local.agent->pid();
+      if (pid <= 1) return;
+      --left;
+      kill(pid, SIGKILL);
+    };
+    CHECK(study.local.run().state == StudyState::finished);
+    study.check_whole(3);
+    std::set<std::pair<TrialId, int>> steps;
+    for (const Trial& trial : study.local.store->load_trials()) {
+      for (const StepReport& report : trial.curve) {
+        CHECK(steps.insert({trial.id, report.step}).second);
+        CHECK(report.metrics.at("val_accuracy") ==
+              0.5 * (1 - std::exp2(-report.step)));
+      }
+    }
+    CHECK(steps.size() == 15);
+  }
 }
 
 TEST_CASE("a pipeline that loses a stage starts again from its checkpoint") {

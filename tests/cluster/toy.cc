@@ -1,7 +1,5 @@
 #include "cluster/toy.h"
 
-#include "cluster/toy_gang.h"
-
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -11,6 +9,7 @@
 #include <new>
 #include <thread>
 
+#include "cluster/toy_gang.h"
 #include <unistd.h>
 
 #include "dtune/base/file.h"

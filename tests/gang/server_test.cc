@@ -8,17 +8,17 @@
 #include <thread>
 #include <vector>
 
+#include "gang/toy_member.h"
+#include <doctest/doctest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "dtune/base/file.h"
 #include "dtune/base/random.h"
 #include "dtune/comm/socket.h"
 #include "dtune/gang/client.h"
 #include "dtune/gang/protocol.h"
-#include "gang/toy_member.h"
-
-#include <doctest/doctest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace dtune {
 namespace {
@@ -274,8 +274,8 @@ TEST_CASE("what members record becomes one trace") {
   CHECK(text.ends_with("}]\n"));
   const std::string name = R"x({"name":"rank 0 (gpu\"1\")"})x";
   CHECK(text.find(name) != std::string::npos);
-CHECK(text.find(R"("args":{"name":"compute"})") != std::string::npos);
-CHECK(text.find(R"("name":"batch share","ph":"C")") != std::string::npos);
+  CHECK(text.find(R"("args":{"name":"compute"})") != std::string::npos);
+  CHECK(text.find(R"("name":"batch share","ph":"C")") != std::string::npos);
 }
 
 TEST_CASE("two hundred members keep in touch with one server") {

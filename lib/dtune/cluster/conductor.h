@@ -94,7 +94,6 @@ class Conductor {
                    const std::vector<size_t>& slots);
   bool lease(TrialId id, std::vector<size_t> slots, Reason reason);
   size_t preferred_slot(const Trial& trial, size_t otherwise) const;
-  std::vector<size_t> free_slots() const;
   std::optional<TrialId> next_retry() const;
   int grant(const Trial& trial) const;
   int64_t outstanding_steps() const;
@@ -112,6 +111,7 @@ class Conductor {
   std::filesystem::path checkpoint_of(TrialId id) const;
 
   // conductor_gangs.cc
+  std::vector<size_t> free_slots() const;
   void open_gang(const Trial& trial, TrialRun& run);
   void close_gang(TrialRun& run);
   void take_seat(const Trial& trial, const TrialRun& run, const Seat& seat,

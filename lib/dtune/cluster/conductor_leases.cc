@@ -216,39 +216,6 @@ size_t Conductor::preferred_slot(const Trial& trial, size_t otherwise) const {
   return otherwise;
 }
 
-// Slots for the next trial, all that it needs or none: those of one node where
-// that is possible, so that its ranks are near each other.
-std::vector<size_t> Conductor::free_slots() const {
-  const auto& slots = fleet_.slots();
-  std::map<size_t, std::vector<size_t>> by_agent;
-  size_t idle = 0;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].state != SlotState::idle) continue;
-    if (gangs_ == nullptr || lone_slots_.contains(i)) return {i};
-    by_agent[slots[i].agent].push_back(i);
-    ++idle;
-  }
-  const auto wanted = static_cast<size_t>(gang_members(study_.recipe.parallel));
-  if (idle == 0 || idle < wanted) return {};
-  std::vector<std::vector<size_t>> nodes;
-  for (auto& [agent, own] : by_agent) nodes.push_back(std::move(own));
-  // The smallest node that has room for all, else the largest first.
-  std::stable_sort(nodes.begin(), nodes.end(),
-                   [wanted](const auto& a, const auto& b) {
-                     const bool fits_a = a.size() >= wanted;
-                     const bool fits_b = b.size() >= wanted;
-                     if (fits_a != fits_b) return fits_a;
-                     return fits_a ? a.size() < b.size() : a.size() > b.size();
-                   });
-  std::vector<size_t> chosen;
-  for (const std::vector<size_t>& own : nodes) {
-    for (const size_t slot : own) {
-      if (chosen.size() < wanted) chosen.push_back(slot);
-    }
-  }
-  return chosen;
-}
-
 std::optional<TrialId> Conductor::next_retry() const {
   for (const TrialId id : retry_) {
     if (!runs_[size_t(id) - 1].leased()) return id;
