@@ -32,6 +32,15 @@ std::span<T> span_of(const at::Tensor& tensor) {
           static_cast<size_t>(tensor.numel())};
 }
 
+// Small micro-batches cost more than the bubble that they fill: where their
+// number is ours to choose, they are no smaller than this.
+constexpr int64_t kUsefulMicroBatch = 16;
+
+int64_t least_micro_batch(const Recipe& recipe, const PreparedData& data) {
+  if (recipe.parallel.pipeline.micro_batches == 0) return kUsefulMicroBatch;
+  return has_batch_norm(all_layers(recipe, data)) ? 2 : 1;
+}
+
 }  // namespace
 
 int micro_batches_of(const PipelineSpec& spec, int stages) {
@@ -57,7 +66,7 @@ PipelineTrainer::PipelineTrainer(const Recipe& recipe,
              seed_for(options.seed, "order")),
       loss_(recipe.train, classes_, class_weights(recipe.data, source_)),
       architecture_(architecture_of(recipe, *data)),
-      least_(has_batch_norm(all_layers(recipe, *data)) ? 2 : 1),
+      least_(least_micro_batch(recipe, *data)),
       slices_(slices_of_stages(all_layers(recipe, *data), data->image_shape(),
                                first_layer)),
       stage_(layers_of_stage(all_layers(recipe, *data), data->image_shape(),
