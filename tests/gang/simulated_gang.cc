@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "dtune/gang/members.h"
+
 namespace dtune::simulated {
 namespace {
 
@@ -53,10 +55,6 @@ std::string text_of(const Order& order) {
                        o->updates, o->source, text_of(o->work));
   }
   return "end";
-}
-
-bool contains(const std::vector<int>& list, int value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 }  // namespace

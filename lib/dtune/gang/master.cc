@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "dtune/gang/members.h"
+
 namespace dtune::gang {
 
 GangMaster::GangMaster(GangOptions options, MonoTime now)
@@ -110,12 +112,10 @@ void GangMaster::failed(int member, const Failed& failed, MonoTime now) {
   const bool taking_part =
       in_round(m) || m.state == State::late || m.state == State::behind;
   if (stage_ != Stage::running || !taking_part) return;
-  const bool in_group =
-      std::find(group_.begin(), group_.end(), member) != group_.end();
   if (failed.incarnation == incarnation_) {
     m.failure = failed.what;
     m.state = State::failed;
-  } else if (in_group) {
+  } else if (contains(group_, member)) {
     return;  // a regroup is on its way
   } else {
     m.state = State::behind;  // left out of a regroup: it wants to be in again

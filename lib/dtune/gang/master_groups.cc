@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "dtune/gang/master.h"
+#include "dtune/gang/members.h"
 
 namespace dtune::gang {
 namespace {
@@ -16,10 +17,6 @@ constexpr int kMostFailures = 3;
 constexpr int64_t kQuarantine = 32;  // rounds
 
 constexpr Duration kBeginPatience = std::chrono::seconds(10);
-
-bool contains(const std::vector<int>& list, int value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 }  // namespace
 

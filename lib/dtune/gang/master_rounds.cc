@@ -6,16 +6,9 @@
 #include <fmt/format.h>
 
 #include "dtune/gang/master.h"
+#include "dtune/gang/members.h"
 
 namespace dtune::gang {
-namespace {
-
-bool contains(const std::vector<int>& list, int value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
-}  // namespace
-
 void GangMaster::ready(int member, const Ready& ready, MonoTime now) {
   Member& m = at(member);
   const bool owes = m.state == State::working || m.state == State::late;

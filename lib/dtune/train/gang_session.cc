@@ -8,12 +8,15 @@
 
 #include <fmt/format.h>
 
+#include "dtune/gang/members.h"
 #include "dtune/train/device.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/model_file.h"
 
 namespace dtune {
 namespace {
+
+using gang::contains;
 
 int64_t samples_of(const TrialAssignment& assignment,
                    const PreparedData& data) {
@@ -28,10 +31,6 @@ gang::Totals& operator+=(gang::Totals& sum, const gang::Totals& more) {
   sum.right += more.right;
   sum.samples += more.samples;
   return sum;
-}
-
-bool contains(const std::vector<int>& members, int member) {
-  return std::find(members.begin(), members.end(), member) != members.end();
 }
 
 // Who leads after a regroup, until the next go: the first that lags not.
