@@ -1,6 +1,6 @@
 #include "app/cluster_door.h"
 
-#include "app/nodes.h"
+#include "app/machine.h"
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"

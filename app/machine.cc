@@ -147,25 +147,35 @@ int with_servers(const ParallelSpec& parallel, int slots) {
   return slots + servers * (slots / std::max(parallel.ranks, 1));
 }
 
-bool only_local(const Recipe& recipe) {
-  return std::all_of(recipe.nodes.begin(), recipe.nodes.end(),
-                     [](const NodeSpec& n) { return n.address == "local"; });
+// "local slots=N"; 0: nobody says. The first counts, as in Nodes.
+int slots_of_local_node(const std::vector<NodeSpec>& nodes) {
+  const auto local = std::find_if(nodes.begin(), nodes.end(), is_local);
+  return local == nodes.end() ? 0 : local->slots;
 }
 
 }  // namespace
 
+bool is_local(const NodeSpec& node) { return node.address == "local"; }
+
+bool has_remote_nodes(const std::vector<NodeSpec>& nodes) {
+  return !std::all_of(nodes.begin(), nodes.end(), is_local);
+}
+
 void check_gang_fits(const Recipe& recipe, const SlotPlan& plan) {
   const int wanted = gang_members(recipe.parallel);
-  if (recipe.parallel.mode == ParallelMode::none || !only_local(recipe) ||
-      wanted <= plan.slots) {
+  if (recipe.parallel.mode == ParallelMode::none ||
+      has_remote_nodes(recipe.nodes) || wanted <= plan.slots) {
     return;
   }
+  const std::string more = slots_of_local_node(recipe.nodes) > 0
+                               ? "nodes: local slots="
+                               : "resources.slots: ";
   throw Error(
       ErrorKind::config,
       fmt::format("parallel: a trial takes {} slots, this machine has {} "
-                  "(fewer ranks, more nodes, or resources.slots: {} to run "
-                  "several ranks on a core)",
-                  wanted, plan.slots, wanted));
+                  "(fewer ranks, more nodes, or {}{} to run several ranks on "
+                  "a core)",
+                  wanted, plan.slots, more, wanted));
 }
 
 SlotPlan plan_slots(const Recipe& recipe) {
@@ -182,9 +192,9 @@ SlotPlan plan_slots(const Recipe& recipe) {
   const int natural = devices.empty()
                           ? std::max(usable_cores() / plan.threads, 1)
                           : static_cast<int>(devices.size());
-  plan.slots = recipe.resources.slots > 0
-                   ? recipe.resources.slots
-                   : with_servers(recipe.parallel, natural);
+  plan.slots = slots_of_local_node(recipe.nodes);
+  if (plan.slots == 0) plan.slots = recipe.resources.slots;
+  if (plan.slots == 0) plan.slots = with_servers(recipe.parallel, natural);
   for (int slot = 0; slot < plan.slots && !devices.empty(); ++slot) {
     plan.devices.push_back(devices[size_t(slot) % devices.size()]);
   }

@@ -31,13 +31,18 @@ bool built_with_cuda();
 // This program's file, for starting it again as an agent or worker.
 std::string own_program();
 
+bool is_local(const NodeSpec& node);
+// Whether any of them is another machine: the coordinator has to listen.
+bool has_remote_nodes(const std::vector<NodeSpec>& nodes);
+
 // Where the trials of a recipe run on this machine.
 struct SlotPlan {
   int slots = 1;
   int threads = 1;           // of one slot
   std::vector<int> devices;  // one per slot, or empty: CPU
 };
-// resources.slots, or one per device or core; parameter servers come on top.
+// The slots of the local node, else resources.slots, else one per device or
+// core with parameter servers on top.
 SlotPlan plan_slots(const Recipe& recipe);
 
 // Throws Error(config) where a trial takes more slots than this machine has

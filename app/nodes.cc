@@ -1,6 +1,5 @@
 #include "app/nodes.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,22 +7,13 @@
 #include "dtune/base/error.h"
 
 namespace dtune {
-namespace {
-
-bool is_local(const NodeSpec& node) { return node.address == "local"; }
-
-}  // namespace
-
-bool has_remote_nodes(const std::vector<NodeSpec>& nodes) {
-  return !std::all_of(nodes.begin(), nodes.end(), is_local);
-}
 
 Nodes::Nodes(NodesOptions options)
     : options_(std::move(options)), log_(options_.log, std::ios::app) {
-  if (options_.nodes.empty()) add_local({.address = "local"});
+  if (options_.nodes.empty()) add_local();
   for (const NodeSpec& node : options_.nodes) {
     if (is_local(node)) {
-      add_local(node);
+      add_local();
     } else {
       add_ssh(node);
     }
@@ -35,21 +25,12 @@ Nodes::~Nodes() {
   for (const auto& agent : remote_) agent->close();
 }
 
-void Nodes::add_local(const NodeSpec& node) {
+void Nodes::add_local() {
   if (local_) return;
-  SlotPlan slots = options_.slots;
-  if (node.slots > 0 && node.slots != slots.slots) {
-    const std::vector<int> devices = std::move(slots.devices);
-    slots.slots = node.slots;
-    slots.devices.clear();
-    for (int i = 0; i < node.slots && !devices.empty(); ++i) {
-      slots.devices.push_back(devices[size_t(i) % devices.size()]);
-    }
-  }
   local_ = std::make_unique<LocalAgent>(
       LocalAgentOptions{.endpoint = options_.local_endpoint,
                         .study_id = options_.study_id,
-                        .slots = std::move(slots),
+                        .slots = options_.slots,
                         .log = options_.log});
 }
 

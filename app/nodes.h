@@ -20,7 +20,7 @@ namespace dtune {
 struct NodesOptions {
   std::vector<NodeSpec> nodes;  // empty: this machine alone
   std::string study_id;
-  SlotPlan slots;              // of this machine, unless its node says how many
+  SlotPlan slots;              // of this machine
   int threads = 1;             // of a slot elsewhere
   std::string local_endpoint;  // of the coordinator, for this machine
   // tcp://..., as other machines reach it; "" where no node is elsewhere.
@@ -29,9 +29,6 @@ struct NodesOptions {
   std::function<std::string()> make_token;
   std::filesystem::path log;  // lines of other nodes begin with their names
 };
-
-// Whether any of them is another machine: the coordinator has to listen.
-bool has_remote_nodes(const std::vector<NodeSpec>& nodes);
 
 // Owned and used by the thread that runs the coordinator, as LocalAgent.
 class Nodes {
@@ -49,7 +46,7 @@ class Nodes {
   std::vector<std::string> take_notices();
 
  private:
-  void add_local(const NodeSpec& node);
+  void add_local();
   void add_ssh(const NodeSpec& node);
   void write_log(const std::string& node, const std::string& line);
   void check_any_left() const;

@@ -1,0 +1,48 @@
+// The machines of a study, from outside.
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Three ranks, where resources.slots alone has room for one.
+std::string gang_recipe(const std::string& nodes) {
+  return "study: gang\n"
+         "data: { kind: synthetic, size: [8, 8], classes: 3, samples: 200 }\n"
+         "model: { arch: cnn-small, width: 4 }\n"
+         "train: { epochs: 2, batch_size: 32 }\n"
+         "budget: { trials: 1 }\n"
+         "parallel: { mode: data, ranks: 3 }\n"
+         "resources: { slots: 1 }\n" +
+         nodes;
+}
+
+}  // namespace
+
+TEST_CASE("a gang fits the slots that the recipe gives this machine") {
+  const Workplace place;
+  place.write("gang.yaml", gang_recipe("nodes: [ local slots=3 ]\n"));
+  const Outcome outcome = place.run({"plan", "gang.yaml", "--json"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK(nlohmann::json::parse(outcome.out)["slots"]["slots"] == 3);
+}
+
+TEST_CASE("a gang that does not fit says which key to change") {
+  const Workplace place;
+  place.write("one.yaml", gang_recipe(""));
+  place.write("two.yaml", gang_recipe("nodes: [ local slots=2 ]\n"));
+  const Outcome one = place.run({"plan", "one.yaml"});
+  CHECK(one.code == 2);
+  CHECK(contains(one.err, "takes 3 slots, this machine has 1"));
+  CHECK(contains(one.err, "resources.slots: 3"));
+  const Outcome two = place.run({"plan", "two.yaml"});
+  CHECK(two.code == 2);
+  CHECK(contains(two.err, "takes 3 slots, this machine has 2"));
+  CHECK(contains(two.err, "nodes: local slots=3"));
+}
