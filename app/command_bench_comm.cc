@@ -3,21 +3,18 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 
 #include "app/comm_bench.h"
 #include "app/command_bench.h"
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "dtune/base/file.h"
+#include "dtune/base/private_library.h"
 #include "dtune/base/suggest.h"
 
 namespace dtune {
 namespace {
 
-constexpr const char* kLibrary = "libdtune_comm.so";
 constexpr uint64_t kLargest = uint64_t{1} << 30;
 constexpr uint64_t kMostRanks = 64;
 
@@ -26,38 +23,17 @@ constexpr uint64_t kMostRanks = 64;
               "dtune bench comm: " + text + " (see dtune bench --help)");
 }
 
-std::filesystem::path find_library() {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> folders;
-  if (const char* folder = std::getenv("DTUNE_LIBRARY_PATH")) {
-    folders.emplace_back(folder);
-  }
-  const fs::path program = executable_directory();
-  folders.push_back(program / "../lib/dtune");
-  folders.push_back(program / DTUNE_PRIVATE_LIBRARIES);
-  for (const fs::path& folder : folders) {
-    if (fs::exists(folder / kLibrary)) {
-      return (folder / kLibrary).lexically_normal();
-    }
-  }
-  throw Error(ErrorKind::study,
-              fmt::format("{}: not found (build or install dtune again, or set "
-                          "DTUNE_LIBRARY_PATH to the folder that holds it)",
-                          kLibrary));
-}
-
-// Never closed: its threads and ours end with the process.
 const CommBench& load_bench() {
-  const std::filesystem::path file = find_library();
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const PrivateLibrary library{
+      .name = "libdtune_comm.so",
+      .installed = DTUNE_PRIVATE_LIBRARIES,
+      .without = "nothing can be measured",
+      .remedy = "build or install dtune again",
+      .needs = "libgloo",
+  };
+  const std::filesystem::path file = find_private_library(library);
   const auto entry = reinterpret_cast<CommBenchEntry*>(
-      library == nullptr ? nullptr : ::dlsym(library, kCommBenchEntryName));
-  if (entry == nullptr) {
-    throw Error(ErrorKind::study,
-                fmt::format("{}: cannot be loaded: {} (is libgloo installed? "
-                            "sh third_party/bootstrap.sh installs it)",
-                            file.string(), ::dlerror()));
-  }
+      load_private_entry(library, file, kCommBenchEntryName));
   const CommBench* bench = entry(DTUNE_VERSION);
   if (bench == nullptr) {
     throw Error(ErrorKind::study,
