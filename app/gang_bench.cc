@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -93,13 +92,9 @@ class Disturber {
 MemberStatus since(MemberStatus now, const MemberStatus& before) {
   now.late -= before.late;
   now.times.samples -= before.times.samples;
-  now.times.data -= before.times.data;
-  now.times.forward -= before.times.forward;
-  now.times.backward -= before.times.backward;
-  now.times.exposed -= before.times.exposed;
-  now.times.waiting -= before.times.waiting;
-  now.times.update -= before.times.update;
-  now.times.other -= before.times.other;
+  for (const TimePart& part : kTimeParts) {
+    now.times.*part.seconds -= before.times.*part.seconds;
+  }
   return now;
 }
 
@@ -130,7 +125,6 @@ class Bench {
       if (system_clock().now() > deadline) give_up("it took too long");
       std::this_thread::sleep_for(kGlance);
     }
-    run_.seconds = to_seconds(system_clock().now() - began_);
     disturbers_.clear();
     const GangStatus after = server_.status(kGang);
     for (size_t i = 0; i < after.members.size(); ++i) {
@@ -138,7 +132,6 @@ class Bench {
                                  ? since(after.members[i], before_.members[i])
                                  : after.members[i]);
     }
-    run_.events = server_.take_events();
     if (members_ > 1) server_.close(kGang, "the benchmark is over");
     return std::move(run_);
   }
@@ -200,8 +193,6 @@ class Bench {
 
   void begin() {
     before_ = server_.status(kGang);
-    server_.take_events();
-    began_ = system_clock().now();
     for (const Disturbance& what : gang_.disturbances) {
       if (what.member < 0 || what.member >= members_) continue;
       disturbers_.push_back(std::make_unique<Disturber>(
@@ -239,7 +230,6 @@ class Bench {
   std::vector<Words> words_;
   std::vector<std::unique_ptr<Disturber>> disturbers_;
   GangStatus before_;
-  MonoTime began_ = system_clock().now();
   GangRun run_;
 };
 

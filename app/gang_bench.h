@@ -13,6 +13,21 @@
 
 namespace dtune {
 
+// The parts of a rank's time, in the order of reports.
+struct TimePart {
+  const char* name;
+  double gang::RoundTimes::*seconds;
+};
+inline constexpr TimePart kTimeParts[] = {
+    {"data", &gang::RoundTimes::data},
+    {"forward", &gang::RoundTimes::forward},
+    {"backward", &gang::RoundTimes::backward},
+    {"exposed", &gang::RoundTimes::exposed},
+    {"waiting", &gang::RoundTimes::waiting},
+    {"update", &gang::RoundTimes::update},
+    {"other", &gang::RoundTimes::other},
+};
+
 // What is done to a rank while it trains.
 struct Disturbance {
   enum class Kind {
@@ -49,10 +64,8 @@ struct GangRun {
     std::map<std::string, double> metrics;
   };
   std::vector<Step> steps;  // warm-up included
-  double seconds = 0;       // of those that count, by this process's clock
   // Over the steps that count; empty where there was one process.
   std::vector<MemberStatus> members;
-  std::vector<GangEvent> events;
 };
 
 // Blocks. Throws Error(study) with what a rank said where all of them ended

@@ -1,7 +1,7 @@
 #include "app/train_bench.h"
 
 #include <algorithm>
-#include <numeric>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -73,30 +73,43 @@ RecipeFile recipe_for(const TrainBenchOptions& options,
 }
 
 TimeShares shares_of(const gang::RoundTimes& times) {
-  const double sum = times.data + times.forward + times.backward +
-                     times.exposed + times.waiting + times.update + times.other;
-  const auto percent = [sum](double part) {
-    return sum > 0 ? 100 * part / sum : 0;
-  };
-  return {percent(times.data),     percent(times.forward),
-          percent(times.backward), percent(times.exposed),
-          percent(times.waiting),  percent(times.update),
-          percent(times.other)};
+  double sum = 0;
+  for (const TimePart& part : kTimeParts) sum += times.*part.seconds;
+  TimeShares shares{};
+  for (size_t i = 0; i < shares.size() && sum > 0; ++i) {
+    shares[i] = 100 * (times.*kTimeParts[i].seconds) / sum;
+  }
+  return shares;
 }
 
 TimeShares mean_of(const std::vector<TimeShares>& ranks) {
-  TimeShares mean;
+  TimeShares mean{};
   const auto count = static_cast<double>(std::max<size_t>(ranks.size(), 1));
   for (const TimeShares& one : ranks) {
-    mean.data += one.data / count;
-    mean.forward += one.forward / count;
-    mean.backward += one.backward / count;
-    mean.exposed += one.exposed / count;
-    mean.waiting += one.waiting / count;
-    mean.update += one.update / count;
-    mean.other += one.other / count;
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / count;
   }
   return mean;
+}
+
+// Columns as wide as their heading, and as "100.0".
+int width_of(const TimePart& part) {
+  return std::max(static_cast<int>(std::string_view(part.name).size()), 5);
+}
+
+std::string headings() {
+  std::string text;
+  for (const TimePart& part : kTimeParts) {
+    text += fmt::format(" {:>{}}", part.name, width_of(part));
+  }
+  return text;
+}
+
+std::string columns_of(const TimeShares& shares) {
+  std::string text;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    text += fmt::format(" {:>{}.1f}", shares[i], width_of(kTimeParts[i]));
+  }
+  return text;
 }
 
 void add_members(const std::vector<MemberStatus>& members, int ranks,
@@ -115,10 +128,11 @@ void add_members(const std::vector<MemberStatus>& members, int ranks,
 }
 
 nlohmann::ordered_json json_of(const TimeShares& shares) {
-  return {{"data", shares.data},         {"forward", shares.forward},
-          {"backward", shares.backward}, {"exposed", shares.exposed},
-          {"waiting", shares.waiting},   {"update", shares.update},
-          {"other", shares.other}};
+  nlohmann::ordered_json object;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    object[kTimeParts[i].name] = shares[i];
+  }
+  return object;
 }
 
 }  // namespace
@@ -159,21 +173,14 @@ TrainBenchRow measure_training(const TrainBenchOptions& options,
 std::string train_table(const std::vector<TrainBenchRow>& rows) {
   std::string text = fmt::format(
       "{:<16} {:>5} {:>10} {:>8}   share of a rank's time, %\n"
-      "{:<16} {:>5} {:>10} {:>8}   {:>5} {:>7} {:>8} {:>7} {:>7} {:>6} {:>5}\n",
-      "strategy", "ranks", "images/s", "scaling", "", "", "", "", "data",
-      "forward", "backward", "exposed", "waiting", "update", "other");
+      "{:<16} {:>5} {:>10} {:>8}  {}\n",
+      "strategy", "ranks", "images/s", "scaling", "", "", "", "", headings());
   for (const TrainBenchRow& row : rows) {
     const std::string scaling =
         row.efficiency > 0 ? fmt::format("{:.2f}", row.efficiency) : "";
     text += fmt::format("{:<16} {:>5} {:>10.1f} {:>8}", row.strategy, row.ranks,
                         row.images_per_second, scaling);
-    if (!row.of_rank.empty()) {
-      const TimeShares& mean = row.mean;
-      text += fmt::format(
-          "   {:>5.1f} {:>7.1f} {:>8.1f} {:>7.1f} {:>7.1f} {:>6.1f} {:>5.1f}",
-          mean.data, mean.forward, mean.backward, mean.exposed, mean.waiting,
-          mean.update, mean.other);
-    }
+    if (!row.of_rank.empty()) text += "  " + columns_of(row.mean);
     text += '\n';
   }
   return text;

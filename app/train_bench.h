@@ -3,7 +3,9 @@
 // doi 10.5281/zenodo.3455641: throughput, scaling and where the overheads are).
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -27,16 +29,8 @@ struct TrainBenchOptions {
   std::string trace;     // of the last case, or ""
 };
 
-// The shares of a rank's time, in percent.
-struct TimeShares {
-  double data = 0;
-  double forward = 0;
-  double backward = 0;
-  double exposed = 0;
-  double waiting = 0;
-  double update = 0;
-  double other = 0;
-};
+// The shares of a rank's time, in percent, as kTimeParts names them.
+using TimeShares = std::array<double, std::size(kTimeParts)>;
 
 struct TrainBenchRow {
   std::string strategy;
@@ -47,7 +41,7 @@ struct TrainBenchRow {
   // Images/s that the ranks computed at, summed: what nothing but computing
   // would give; 0: not known (one process).
   double speeds = 0;
-  TimeShares mean;                  // over the ranks
+  TimeShares mean{};                // over the ranks
   std::vector<TimeShares> of_rank;  // empty: one process
   std::vector<double> share;        // of the batch, at the end
   std::vector<int64_t> late;        // rounds that went on without the rank
