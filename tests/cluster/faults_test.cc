@@ -24,17 +24,6 @@ void check_whole(toy::LocalStudy& local, size_t trials) {
   }
 }
 
-// Runs `act` when the first report of trial 1 comes, once.
-void at_first_report(toy::LocalStudy& local, std::function<void()> act) {
-  local.sink.at_report = [act = std::move(act), done = false](
-                             const Study&, const Trial& trial,
-                             const StepReport&) mutable {
-    if (done || trial.id != 1) return;
-    done = true;
-    act();
-  };
-}
-
 Recipe search_only(int trials) {
   Recipe recipe = toy::recipe(trials);
   recipe.final_training.enabled = false;
@@ -47,9 +36,8 @@ TEST_CASE("a worker that is killed costs its trial a step, not the study") {
   TemporaryDirectory folder;
   toy::LocalStudy local(folder.path(), toy::unique("kill-worker"), 1,
                         search_only(2), {toy::point(0.5, "learn", 20)});
-  at_first_report(local, [] {
-    kill(toy::worker_of(toy::unique("kill-worker"), 0), SIGKILL);
-  });
+  local.at_first_report(
+      [] { kill(toy::worker_of(toy::unique("kill-worker"), 0), SIGKILL); });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 2);
   CHECK(local.study.trial(1).failures == 1);
@@ -63,9 +51,8 @@ TEST_CASE("a worker that is stopped for ever loses its lease") {
   TemporaryDirectory folder;
   toy::LocalStudy local(folder.path(), toy::unique("stop-worker"), 1,
                         search_only(1), {toy::point(0.5, "learn", 20)});
-  at_first_report(local, [] {
-    kill(toy::worker_of(toy::unique("stop-worker"), 0), SIGSTOP);
-  });
+  local.at_first_report(
+      [] { kill(toy::worker_of(toy::unique("stop-worker"), 0), SIGSTOP); });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 1);
   CHECK(local.study.trial(1).failures == 1);
@@ -76,7 +63,7 @@ TEST_CASE("an agent that is killed is replaced and its trials go on") {
   TemporaryDirectory folder;
   toy::LocalStudy local(folder.path(), toy::unique("kill-agent"), 2,
                         search_only(3), {toy::point(0.5, "learn", 20)});
-  at_first_report(local, [&] { kill(local.agent->pid(), SIGKILL); });
+  local.at_first_report([&] { kill(local.agent->pid(), SIGKILL); });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 3);
   CHECK(local.agents_started == 2);
@@ -212,7 +199,7 @@ TEST_CASE("a second stop does not wait for a step that does not heed") {
   std::atomic<int> stop{0};
   toy::LocalStudy local(folder.path(), toy::unique("stop-now"), 1,
                         toy::recipe(1), {toy::point(0.5, "hang")});
-  at_first_report(local, [&] { stop = 2; });
+  local.at_first_report([&] { stop = 2; });
   CHECK(local.run(stop).state == StudyState::interrupted);
   CHECK(toy::leftovers(toy::unique("stop-now")).empty());
 }

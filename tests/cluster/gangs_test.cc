@@ -34,17 +34,6 @@ struct GangStudy {
     local.options.gangs.local = local.sockets.endpoint("gangs");
   }
 
-  // Runs `act` when the first report of trial 1 comes.
-  void at_first_report(std::function<void()> act) {
-    local.sink.at_report = [act = std::move(act), done = false](
-                               const Study&, const Trial& trial,
-                               const StepReport&) mutable {
-      if (done || trial.id != 1) return;
-      done = true;
-      act();
-    };
-  }
-
   void check_whole(size_t trials) {
     const auto stored = local.store->load_trials();
     REQUIRE(stored.size() == trials);
@@ -103,7 +92,8 @@ TEST_CASE("a gang that no cluster can seat is refused, not queued") {
 TEST_CASE("a gang goes on without a rank that is killed and takes it back") {
   GangStudy study("kill-rank", 3, gang_recipe(1, 3),
                   toy::point(0.5, "learn", 60));
-  study.at_first_report([&] { kill(toy::worker_of(study.id, 1), SIGKILL); });
+  study.local.at_first_report(
+      [&] { kill(toy::worker_of(study.id, 1), SIGKILL); });
   CHECK(study.local.run().state == StudyState::finished);
   study.check_whole(1);
   CHECK(study.local.study.trial(1).attempt == 1);
@@ -115,7 +105,7 @@ TEST_CASE("a gang goes on without a rank that is killed and takes it back") {
 TEST_CASE("a gang of which all ranks die starts again from its checkpoint") {
   GangStudy study("kill-all", 2, gang_recipe(1, 2),
                   toy::point(0.5, "learn", 40));
-  study.at_first_report([&] {
+  study.local.at_first_report([&] {
     for (const int slot : {0, 1}) {
       kill(toy::worker_of(study.id, slot), SIGKILL);
     }
@@ -165,7 +155,8 @@ TEST_CASE("a pipeline that loses a stage starts again from its checkpoint") {
   Recipe recipe = gang_recipe(1, 2);
   recipe.parallel.mode = ParallelMode::model;
   GangStudy study("kill-stage", 2, recipe, toy::point(0.5, "learn", 40));
-  study.at_first_report([&] { kill(toy::worker_of(study.id, 1), SIGKILL); });
+  study.local.at_first_report(
+      [&] { kill(toy::worker_of(study.id, 1), SIGKILL); });
   CHECK(study.local.run().state == StudyState::finished);
   study.check_whole(1);
   CHECK(study.local.study.trial(1).attempt == 2);
@@ -187,7 +178,7 @@ TEST_CASE("a trial that straggles is copied and the first to finish wins") {
   recipe.final_training.enabled = false;
   recipe.limits.lease = std::chrono::seconds(60);
   GangStudy study("copy", 2, recipe, toy::point(0.5, "learn", 20));
-  study.at_first_report([&] {
+  study.local.at_first_report([&] {
     kill(toy::worker_of(study.id, study.local.study.trial(1).slot), SIGSTOP);
   });
   CHECK(study.local.run().state == StudyState::finished);

@@ -55,6 +55,16 @@ StudyOutcome LocalStudy::run(const std::atomic<int>& stop) {
   return outcome;
 }
 
+void LocalStudy::at_first_report(std::function<void()> act) {
+  sink.at_report = [act = std::move(act), done = false](
+                       const Study&, const Trial& trial,
+                       const StepReport&) mutable {
+    if (done || trial.id != 1) return;
+    done = true;
+    act();
+  };
+}
+
 void LocalStudy::check_replay() {
   store->flush();
   ReplayOptions replaying;

@@ -54,6 +54,9 @@ class LocalStudy {
     return run(never);
   }
 
+  // Runs `act` when the first report of trial 1 comes, once.
+  void at_first_report(std::function<void()> act);
+
   Study study;
   RecordingSink sink;
   CoordinatorOptions options;
