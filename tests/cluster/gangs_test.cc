@@ -102,6 +102,29 @@ TEST_CASE("a gang goes on without a rank that is killed and takes it back") {
         std::string::npos);
 }
 
+// Its slot may not keep the next gang from getting all of its slots.
+TEST_CASE("a slot without its gang trains alone only while that gang runs") {
+  GangStudy study("evicted", 2, gang_recipe(12, 2),
+                  toy::point(0.5, "straggle", 60));
+  std::set<TrialId> of_two;
+  size_t together = 0;
+  study.local.sink.at_tick = [&](const Study&, const ClusterStatus& status) {
+    std::set<TrialId> trials;
+    for (const SlotStatus& slot : status.slots) {
+      if (slot.trial != 0) trials.insert(slot.trial);
+      if (slot.trial != 0 && slot.member == 1) of_two.insert(slot.trial);
+    }
+    together = std::max(together, trials.size());
+  };
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(12);
+  CHECK(study.local.sink.notices.find("costs more than it brings") !=
+        std::string::npos);
+  CHECK(together == 2);
+  CHECK_FALSE(of_two.contains(2));
+  CHECK(of_two.contains(12));
+}
+
 TEST_CASE("a gang of which all ranks die starts again from its checkpoint") {
   GangStudy study("kill-all", 2, gang_recipe(1, 2),
                   toy::point(0.5, "learn", 40));

@@ -62,6 +62,9 @@ class ToyGangSession final : public TrialSession {
     begin.evaluation_batches = 4;
     client_.begin(begin);
     step_ = begin.step;
+    if (straggles() && step_ == 2) {
+      throw TrialFailure(Reason::straggling, "it costs more than it brings");
+    }
     while (true) {
       gang::Order order = client_.wait(stop);
       if (auto* go = std::get_if<gang::Go>(&order); go && go->last) {
@@ -121,6 +124,11 @@ class ToyGangSession final : public TrialSession {
     times_ = {};
     times_.samples = samples;
     times_.forward = to_seconds(std::chrono::steady_clock::now() - begin);
+  }
+
+  bool straggles() const {
+    return assignment_.point.at("mode") == Value("straggle") &&
+           assignment_.trial == 1 && assignment_.seat->member == 1;
   }
 
   std::map<std::string, double> commit() {

@@ -53,6 +53,7 @@ class Conductor {
     std::string gang;         // its name at the gang server; "": one rank
     int members = 1;          // of the gang, when all are there
     std::set<int> evicted;    // members that the gang does without
+    std::set<size_t> lone;    // their slots: they get trials of their own
     std::optional<Copy> copy;
     Attempt last_attempt = 0;  // given out, to the trial or its copy
     AttemptHistory history;
@@ -107,11 +108,13 @@ class Conductor {
   void set_aside(Trial& trial, const wire::Ended& ended);
   void release(Trial& trial, bool keep);
   bool any_lease() const;
+  std::vector<TrialId> leased() const;
   void drop_checkpoint(Trial& trial);
   std::filesystem::path checkpoint_of(TrialId id) const;
 
   // conductor_gangs.cc
   std::vector<size_t> free_slots() const;
+  std::set<size_t> lone_slots() const;
   void open_gang(const Trial& trial, TrialRun& run);
   void close_gang(TrialRun& run);
   void take_seat(const Trial& trial, const TrialRun& run, const Seat& seat,
@@ -120,6 +123,7 @@ class Conductor {
                        const wire::Ended& ended) const;
   void seat_left(Trial& trial, int member, const LeaseOver& over);
   void fill_vacancies();
+  bool fill_vacancy(Trial& trial, size_t slot);
   void on_gang_events();
   void check_gang_size(MonoTime now);
   void show_gangs(ClusterStatus& status) const;
@@ -170,7 +174,6 @@ class Conductor {
   const std::unique_ptr<LeaseFiles> files_;  // null: all nodes share the disk
   Fleet fleet_;
   std::unique_ptr<GangServer> gangs_;  // where trials take several slots
-  std::set<size_t> lone_slots_;  // left a gang: they get trials of their own
 
   Phase phase_ = Phase::search;
   StudyOutcome outcome_;
@@ -194,6 +197,7 @@ class Conductor {
   MonoTime search_began_{};
   double searched_before_ = 0;
   MonoTime last_agent_{};
+  MonoTime too_small_since_{};  // the cluster, for a gang
   MonoTime next_check_{};
   MonoTime next_tick_{};
   MonoTime next_save_{};

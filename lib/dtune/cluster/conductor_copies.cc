@@ -56,12 +56,10 @@ double Conductor::gain_of_copy(const Trial& trial) const {
   }
   const FleetSlot& slot = fleet_.slots()[run.seats[0].slot];
   if (slot.state != SlotState::busy || slot.at_target) return 0;
-  const double expected = expected_step(trial);
   const double elapsed = to_seconds(clock_.now() - slot.last_report);
-  if (expected <= 0 ||
-      elapsed < std::max(kPatience * expected, kLeastSeconds)) {
-    return 0;
-  }
+  if (elapsed < kLeastSeconds) return 0;
+  const double expected = expected_step(trial);
+  if (expected <= 0 || elapsed < kPatience * expected) return 0;
   const double done = slot.progress.fraction;
   // Without a word on its progress it may take as long again.
   const double left =
@@ -76,7 +74,8 @@ void Conductor::copy_stragglers() {
     if (slots[i].state != SlotState::idle) continue;
     Trial* slowest = nullptr;
     double most = 0;
-    for (Trial& trial : study_.trials) {
+    for (const TrialId id : leased()) {
+      Trial& trial = study_.trial(id);
       const double gain = gain_of_copy(trial);
       if (gain > most) {
         most = gain;

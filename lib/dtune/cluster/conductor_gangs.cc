@@ -33,11 +33,12 @@ std::string how_it_ended(const wire::Ended& ended) {
 // that is possible, so that its ranks are near each other.
 std::vector<size_t> Conductor::free_slots() const {
   const auto& slots = fleet_.slots();
+  const std::set<size_t> lone = lone_slots();
   std::map<size_t, std::vector<size_t>> by_agent;
   size_t idle = 0;
   for (size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].state != SlotState::idle) continue;
-    if (gangs_ == nullptr || lone_slots_.contains(i)) return {i};
+    if (gangs_ == nullptr || lone.contains(i)) return {i};
     by_agent[slots[i].agent].push_back(i);
     ++idle;
   }
@@ -62,9 +63,22 @@ std::vector<size_t> Conductor::free_slots() const {
   return chosen;
 }
 
+// Slots that running gangs do better without: waiting for a gang of their own
+// they would idle until the other one ends.
+std::set<size_t> Conductor::lone_slots() const {
+  std::set<size_t> lone;
+  if (gangs_ == nullptr) return lone;
+  for (const TrialId id : leased()) {
+    lone.insert(runs_[size_t(id) - 1].lone.begin(),
+                runs_[size_t(id) - 1].lone.end());
+  }
+  return lone;
+}
+
 void Conductor::open_gang(const Trial& trial, TrialRun& run) {
   run.members = static_cast<int>(run.seats.size());
   run.evicted.clear();
+  run.lone.clear();
   run.gang.clear();
   if (gangs_ == nullptr || run.members == 1) return;
   run.gang = fmt::format("{}.{}", trial.id, trial.attempt);
@@ -137,7 +151,7 @@ void Conductor::seat_left(Trial& trial, int member, const LeaseOver& over) {
   }
   if (ended.reason == Reason::straggling) {
     run.evicted.insert(member);
-    lone_slots_.insert(over.slot);
+    run.lone.insert(over.slot);
   }
   const FleetSlot& slot = fleet_.slots()[over.slot];
   const std::string why =
@@ -152,68 +166,79 @@ void Conductor::seat_left(Trial& trial, int member, const LeaseOver& over) {
 // other trial can use.
 void Conductor::fill_vacancies() {
   if (gangs_ == nullptr || phase_ == Phase::done) return;
-  const ParallelSpec& parallel = study_.recipe.parallel;
-  if (parallel.mode != ParallelMode::data) return;
+  if (study_.recipe.parallel.mode != ParallelMode::data) return;
+  const std::set<size_t> lone = lone_slots();
   for (size_t slot = 0; slot < fleet_.slots().size(); ++slot) {
     if (fleet_.slots()[slot].state != SlotState::idle) continue;
-    if (lone_slots_.contains(slot)) continue;
-    for (Trial& trial : study_.trials) {
-      TrialRun& run = runs_[size_t(trial.id) - 1];
-      if (run.gang.empty() || trial.state != TrialState::running) continue;
-      const FleetSlot& first = fleet_.slots()[run.seats[0].slot];
-      if (first.state != SlotState::busy || first.at_target) continue;
-      int vacant = -1;
-      for (int m = 0; m < run.members && vacant < 0; ++m) {
-        const bool taken =
-            run.evicted.contains(m) || is_server(parallel, m) ||
-            std::any_of(run.seats.begin(), run.seats.end(),
-                        [m](const Seat& s) { return s.member == m; });
-        if (!taken) vacant = m;
-      }
-      if (vacant < 0) continue;
-      const Seat seat{slot, vacant};
-      run.seats.push_back(seat);
-      assign(slot, describe(trial, first.granted, seat));
-      records_.notice(
-          fmt::format("trial {}: rank {} is taken over by slot {} of {}",
-                      trial.id, vacant, fleet_.slots()[slot].number,
-                      fleet_.agent_of(fleet_.slots()[slot]).node));
-      break;
+    if (lone.contains(slot)) continue;
+    for (const TrialId id : leased()) {
+      if (fill_vacancy(study_.trial(id), slot)) break;
     }
   }
 }
 
+// False: the trial has none, or is about to leave its slots.
+bool Conductor::fill_vacancy(Trial& trial, size_t slot) {
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  if (run.gang.empty() || trial.state != TrialState::running) return false;
+  const FleetSlot& first = fleet_.slots()[run.seats[0].slot];
+  if (first.state != SlotState::busy || first.at_target) return false;
+  const auto taken = [&](int member) {
+    return run.evicted.contains(member) ||
+           is_server(study_.recipe.parallel, member) ||
+           std::any_of(run.seats.begin(), run.seats.end(),
+                       [&](const Seat& s) { return s.member == member; });
+  };
+  int vacant = 0;
+  while (vacant < run.members && taken(vacant)) ++vacant;
+  if (vacant == run.members) return false;
+  const Seat seat{slot, vacant};
+  run.seats.push_back(seat);
+  assign(slot, describe(trial, first.granted, seat));
+  records_.notice(fmt::format(
+      "trial {}: rank {} is taken over by slot {} of {}", trial.id, vacant,
+      fleet_.slots()[slot].number, fleet_.agent_of(fleet_.slots()[slot]).node));
+  return true;
+}
+
 void Conductor::on_gang_events() {
   if (gangs_ == nullptr) return;
-  for (const GangEvent& event : gangs_->take_events()) {
-    const std::string trial = event.gang.substr(0, event.gang.find('.'));
-    const bool runs = std::any_of(
-        study_.trials.begin(), study_.trials.end(), [&](const Trial& t) {
-          return t.state == TrialState::running &&
-                 runs_[size_t(t.id) - 1].gang == event.gang;
-        });
-    if (!runs) continue;  // its ranks are leaving it
+  const std::vector<GangEvent> events = gangs_->take_events();
+  if (events.empty()) return;
+  std::map<std::string, TrialId> open;
+  for (const TrialId id : leased()) {
+    if (study_.trial(id).state != TrialState::running) continue;
+    open.emplace(runs_[size_t(id) - 1].gang, id);
+  }
+  for (const GangEvent& event : events) {
+    const auto trial = open.find(event.gang);
+    if (trial == open.end()) continue;  // its ranks are leaving it
     switch (event.kind) {
       case GangEvent::Kind::late:
       case GangEvent::Kind::balanced:
       case GangEvent::Kind::lost:
         break;  // in the table; a lost rank's end is told with its cause
       default:
-        records_.notice(fmt::format("trial {}: {}", trial, event.text));
+        records_.notice(fmt::format("trial {}: {}", trial->second, event.text));
     }
   }
 }
 
 // A request that the cluster cannot fill would wait for ever.
 void Conductor::check_gang_size(MonoTime now) {
-  if (gangs_ == nullptr || phase_ == Phase::done || any_lease()) return;
-  if (now - search_began_ < options_.agent_timeout) return;
+  if (gangs_ == nullptr || phase_ == Phase::done) return;
   const auto& slots = fleet_.slots();
   const auto usable = std::count_if(
       slots.begin(), slots.end(),
       [](const FleetSlot& s) { return s.state != SlotState::gone; });
   const int wanted = gang_members(study_.recipe.parallel);
-  if (usable == 0 || usable >= wanted) return;
+  if (usable == 0 || usable >= wanted || any_lease()) {
+    too_small_since_ = {};
+    return;
+  }
+  if (too_small_since_ == MonoTime{}) too_small_since_ = now;
+  // Nodes may still be on their way, or back.
+  if (now - too_small_since_ < options_.agent_timeout) return;
   end(StudyState::failed,
       fmt::format("a trial takes {} slots (parallel), but the nodes that have "
                   "joined bring {} (fewer ranks, more nodes, or "
@@ -223,8 +248,8 @@ void Conductor::check_gang_size(MonoTime now) {
 
 void Conductor::show_gangs(ClusterStatus& status) const {
   if (gangs_ == nullptr) return;
-  for (const Trial& trial : study_.trials) {
-    const TrialRun& run = runs_[size_t(trial.id) - 1];
+  for (const TrialId id : leased()) {
+    const TrialRun& run = runs_[size_t(id) - 1];
     if (run.gang.empty()) continue;
     const GangStatus gang = gangs_->status(run.gang);
     for (const Seat& seat : run.seats) {

@@ -242,10 +242,10 @@ int Conductor::grant(const Trial& trial) const {
 int64_t Conductor::outstanding_steps() const {
   if (study_.recipe.budget.steps == 0) return 0;
   int64_t steps = 0;
-  for (const Trial& trial : study_.trials) {
-    const TrialRun& run = runs_[size_t(trial.id) - 1];
-    if (!run.leased() || trial.kind == TrialKind::final) continue;
-    const FleetSlot& slot = fleet_.slots()[run.seats[0].slot];
+  for (const TrialId id : leased()) {
+    const Trial& trial = study_.trial(id);
+    if (trial.kind == TrialKind::final) continue;
+    const FleetSlot& slot = fleet_.slots()[runs_[size_t(id) - 1].seats[0].slot];
     if (slot.state != SlotState::busy) continue;
     steps += std::max(0, slot.granted - trial.steps());
   }
@@ -380,6 +380,20 @@ bool Conductor::any_lease() const {
          std::any_of(slots.begin(), slots.end(), [](const FleetSlot& s) {
            return s.state == SlotState::busy || s.state == SlotState::releasing;
          });
+}
+
+// The trials that hold slots, each once. O(slots), as all that is done for each
+// report has to be.
+std::vector<TrialId> Conductor::leased() const {
+  std::vector<TrialId> trials;
+  const auto& slots = fleet_.slots();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].trial == 0) continue;
+    const TrialRun& run = runs_[size_t(slots[i].trial) - 1];
+    if (run.leased() && run.seats[0].slot == i)
+      trials.push_back(slots[i].trial);
+  }
+  return trials;
 }
 
 // Of a trial that nobody will continue: only the incumbent may be.
