@@ -10,7 +10,9 @@
 
 #include "gang/toy_member.h"
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -276,6 +278,45 @@ TEST_CASE("what members record becomes one trace") {
   CHECK(text.find(name) != std::string::npos);
   CHECK(text.find(R"("args":{"name":"compute"})") != std::string::npos);
   CHECK(text.find(R"("name":"batch share","ph":"C")") != std::string::npos);
+}
+
+// The trace goes into a pipe, whose reader leaves.
+TEST_CASE("a trace that cannot be written any more ends and says so once") {
+  std::signal(SIGPIPE, SIG_IGN);
+  TemporaryDirectory folder;
+  const auto pipe = folder.path() / "trace";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  Stage stage;
+  stage.server.trace_to(pipe);
+  stage.server.open(gang_of(1));
+  GangClient client(stage.seat(0, 1));
+  REQUIRE(eventually([&] { return client.trace().enabled(); }));
+  close(reader);
+  client.gauge("staleness", 3);
+  std::vector<GangEvent> events;
+  REQUIRE(eventually([&] {
+    events = stage.server.take_events();
+    return !events.empty();
+  }));
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == GangEvent::Kind::untraced);
+  CHECK(events[0].gang == "7.1");
+  CHECK(events[0].text ==
+        pipe.string() + ": the trace cannot be written: Broken pipe");
+  CHECK(eventually([&] { return !client.trace().enabled(); }));
+  client.gauge("staleness", 4);
+  const std::atomic<bool> never{false};
+  CHECK(toy::run_step(client, begin_of(100, 10), never).ended == "");
+  CHECK(count(stage.server, GangEvent::Kind::untraced) == 0);
+}
+
+TEST_CASE("a trace that cannot be written at all is an error at once") {
+  Stage stage;
+  CHECK_THROWS_WITH_AS(
+      stage.server.trace_to("/dev/full"),
+      "/dev/full: the trace cannot be written: No space left on device", Error);
 }
 
 TEST_CASE("two hundred members keep in touch with one server") {

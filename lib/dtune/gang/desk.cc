@@ -108,8 +108,13 @@ struct GangDesk::Impl {
     place.processes.push_back(process);
     if (!place.session) return;
     send(*place.session, Evicted{"a newer process has taken this place"});
-    gang.master.lost(member, "a new process has taken its place", now());
-    pump(gang);  // before the new one is here
+    give_up(gang, member, "a new process has taken its place");
+  }
+
+  // Before a new one is here.
+  void give_up(OpenGang& gang, int member, const std::string& why) {
+    gang.master.lost(member, why, now());
+    pump(gang);
     drop_session(gang, member);
   }
 
@@ -118,11 +123,7 @@ struct GangDesk::Impl {
     const bool fresh =
         !session || (join.session != 0 && join.session != session->id);
     if (fresh) {
-      if (session) {
-        gang.master.lost(join.member, "it has started anew", now());
-        pump(gang);  // before the new one is here
-        drop_session(gang, join.member);
-      }
+      if (session) give_up(gang, join.member, "it has started anew");
       session = std::make_unique<Session>();
       session->id = ++sessions;
     } else {
@@ -174,11 +175,10 @@ struct GangDesk::Impl {
     gang.master.left(member, now());
     drop_session(gang, member);
   }
-  void on(OpenGang& gang, int member, const StoreSet& m) {
+  void on(OpenGang& gang, int, const StoreSet& m) {
     for (const int waiter : gang.store.set(m.key, m.value)) {
       answer(gang, waiter, m.key);
     }
-    static_cast<void>(member);
   }
   void on(OpenGang& gang, int member, const StoreGet& m) {
     if (gang.store.get(m.key, member)) answer(gang, member, m.key);
@@ -284,6 +284,27 @@ struct GangDesk::Impl {
     }
   }
 
+  // Tells members whether to record.
+  void record(bool on) {
+    for (auto& [name, gang] : gangs) {
+      for (Seat& seat : gang->seats) {
+        if (seat.session) send(*seat.session, TraceOn{on});
+      }
+    }
+  }
+
+  void flush_trace() {
+    if (!trace) return;
+    try {
+      trace->flush();
+    } catch (const Error& error) {
+      trace = nullptr;
+      record(false);
+      events.push_back({gangs.empty() ? "" : gangs.begin()->first,
+                        GangEvent::Kind::untraced, -1, error.what()});
+    }
+  }
+
   std::map<std::string, std::unique_ptr<OpenGang>> gangs;
   std::deque<std::pair<std::string, std::string>> closed_gangs;  // name, why
   std::map<std::string, Peer> peers;
@@ -312,7 +333,7 @@ void GangDesk::tick() {
     impl_->repeat(*gang);
     impl_->pump(*gang);
   }
-  if (impl_->trace) impl_->trace->flush();
+  impl_->flush_trace();
 }
 
 bool GangDesk::idle() const { return impl_->gangs.empty(); }
@@ -372,12 +393,8 @@ GangStatus GangDesk::status(const std::string& gang) const {
 
 void GangDesk::trace_to(const std::filesystem::path& file) {
   impl_->trace = std::make_unique<TraceFile>(file, now());
-  for (auto& [name, gang] : impl_->gangs) {
-    impl_->name_in_trace(*gang);
-    for (Seat& seat : gang->seats) {
-      if (seat.session) impl_->send(*seat.session, TraceOn{true});
-    }
-  }
+  for (auto& [name, gang] : impl_->gangs) impl_->name_in_trace(*gang);
+  impl_->record(true);
 }
 
 }  // namespace dtune::gang

@@ -33,8 +33,9 @@ struct GangEvent {
     balanced,  // shares of the batch were changed
     hanging,   // nobody has come for long: `text` names the missing
     closed,    // too few are left; the trial has to start from its checkpoint
+    untraced,  // the trace of all gangs cannot be written any more; said once
   };
-  std::string gang;
+  std::string gang;  // untraced: any that is open, or empty
   Kind kind = Kind::lost;
   int member = -1;
   std::string text;  // a sentence for people
@@ -87,7 +88,8 @@ class GangServer {
   GangStatus status(const std::string& gang) const;
 
   // From now on members record; everything goes into one trace file, which is
-  // complete after close() and readable at any time after a crash.
+  // complete after close() and readable at any time after a crash. Throws
+  // Error(temporary) where it cannot be written; later, that is an event.
   void trace_to(const std::filesystem::path& file);
 
  private:

@@ -30,15 +30,12 @@ double finite(double value) { return std::isfinite(value) ? value : 0; }
 }  // namespace
 
 TraceFile::TraceFile(const std::filesystem::path& path, MonoTime start)
-    : out_(path, std::ios::binary | std::ios::trunc),
+    : path_(path),
+      out_(path, std::ios::binary | std::ios::trunc),
       start_ns_(start.time_since_epoch().count()) {
+  note_failure();  // to open it
   out_ << "[\n";
-  out_.flush();
-  if (!out_) {
-    throw Error(ErrorKind::temporary,
-                fmt::format("{}: the trace cannot be written: {}",
-                            path.string(), errno_text(errno)));
-  }
+  flush();
 }
 
 TraceFile::~TraceFile() {
@@ -46,9 +43,24 @@ TraceFile::~TraceFile() {
   out_ << R"({"name":"end","ph":"M","pid":0,"args":{}}])" << '\n';
 }
 
-void TraceFile::flush() { out_.flush(); }
+void TraceFile::flush() {
+  out_.flush();
+  note_failure();
+  if (failure_ == 0) return;
+  throw Error(ErrorKind::temporary,
+              fmt::format("{}: the trace cannot be written: {}", path_.string(),
+                          errno_text(failure_)));
+}
 
-void TraceFile::line(std::string_view text) { out_ << text << ",\n"; }
+void TraceFile::line(std::string_view text) {
+  out_ << text << ",\n";
+  note_failure();
+}
+
+// At once: what is called later changes errno.
+void TraceFile::note_failure() {
+  if (!out_ && failure_ == 0) failure_ = errno;
+}
 
 double TraceFile::microseconds(int64_t ns) const {
   return static_cast<double>(ns - start_ns_) / 1e3;

@@ -32,14 +32,19 @@ class TraceFile {
   void counters(int pid, const std::string& name,
                 const std::map<std::string, double>& values, MonoTime when);
   void instant(int pid, const std::string& name, MonoTime when);
+  // Throws Error(temporary) where anything since the start could not be
+  // written: nothing is any more.
   void flush();
 
  private:
   int lane(int pid, const std::string& name);
   double microseconds(int64_t ns) const;
   void line(std::string_view text);
+  void note_failure();
 
+  std::filesystem::path path_;
   std::ofstream out_;
+  int failure_ = 0;  // errno of the first write that failed
   int64_t start_ns_;
   std::map<std::pair<int, std::string>, int> lanes_;
 };
