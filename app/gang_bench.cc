@@ -4,13 +4,14 @@
 #include <atomic>
 #include <csignal>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "app/machine.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
@@ -26,15 +27,39 @@ constexpr const char* kGang = "bench.1";
 constexpr Duration kTurn = milliseconds(20);  // of a slowed rank
 constexpr Duration kGlance = milliseconds(5);
 
-// Slows, stops and kills ranks from a thread of its own.
+// A rank that one thread listens to while others signal it. Whoever asks how it
+// ended reaps it, and then its id may be somebody else's: both under a lock.
+class Rank {
+ public:
+  explicit Rank(const SpawnOptions& spawn) : child_(spawn) {}
+
+  std::optional<ExitStatus> status() {
+    const std::lock_guard lock(mutex_);
+    return child_.status();
+  }
+  // Nothing where it has ended.
+  void signal(int number) {
+    const std::lock_guard lock(mutex_);
+    if (!child_.status()) kill(child_.pid(), number);
+  }
+  // For the one thread that listens.
+  void read_out(std::string& text) { child_.read_out(text); }
+  void read_err(std::string& text) { child_.read_err(text); }
+
+ private:
+  std::mutex mutex_;
+  Child child_;
+};
+
+// Slows, stops and kills a rank, which outlives it, from a thread of its own.
 class Disturber {
  public:
-  Disturber(const Disturbance& what, pid_t pid, uint64_t seed)
-      : what_(what), pid_(pid), rng_(seed), thread_([this] { run(); }) {}
+  Disturber(const Disturbance& what, Rank& rank, uint64_t seed)
+      : what_(what), rank_(rank), rng_(seed), thread_([this] { run(); }) {}
   ~Disturber() {
     end_ = true;
     thread_.join();
-    kill(pid_, SIGCONT);
+    rank_.signal(SIGCONT);
   }
   Disturber(const Disturber&) = delete;
   Disturber& operator=(const Disturber&) = delete;
@@ -47,25 +72,25 @@ class Disturber {
       case Disturbance::Kind::spike:
         return spike();
       case Disturbance::Kind::kill:
-        if (sleep(from_seconds(what_.seconds))) kill(pid_, SIGKILL);
+        if (sleep(from_seconds(what_.seconds))) rank_.signal(SIGKILL);
     }
   }
 
   void slow_down() {
     const auto awake = from_seconds(to_seconds(kTurn) / what_.factor);
     while (true) {
-      kill(pid_, SIGCONT);
+      rank_.signal(SIGCONT);
       if (!sleep(awake)) return;
-      kill(pid_, SIGSTOP);
+      rank_.signal(SIGSTOP);
       if (!sleep(kTurn - awake)) return;
     }
   }
 
   void spike() {
     while (sleep(from_seconds(2 * what_.every * rng_.uniform()))) {
-      kill(pid_, SIGSTOP);
+      rank_.signal(SIGSTOP);
       const bool more = sleep(from_seconds(what_.seconds));
-      kill(pid_, SIGCONT);
+      rank_.signal(SIGCONT);
       if (!more) return;
     }
   }
@@ -82,7 +107,7 @@ class Disturber {
   }
 
   const Disturbance what_;
-  const pid_t pid_;
+  Rank& rank_;
   Rng rng_;
   std::atomic<bool> end_{false};
   std::thread thread_;
@@ -151,7 +176,7 @@ class Bench {
           {"--connect", server_.local_endpoint(), "--gang", kGang, "--member",
            std::to_string(member), "--members", std::to_string(members_)});
     }
-    ranks_.push_back(std::make_unique<Child>(spawn));
+    ranks_.push_back(std::make_unique<Rank>(spawn));
     words_.resize(ranks_.size());
   }
 
@@ -182,12 +207,7 @@ class Bench {
     const auto said = nlohmann::json::parse(line, nullptr, false);
     if (!said.is_object() || !said.contains("step")) return;
     if (said["step"].get<size_t>() != run_.steps.size() + 1) return;
-    GangRun::Step step;
-    step.seconds = said["seconds"].get<double>();
-    for (const auto& [name, value] : said["metrics"].items()) {
-      if (value.is_number()) step.metrics[name] = value.get<double>();
-    }
-    run_.steps.push_back(std::move(step));
+    run_.steps.push_back(said["seconds"].get<double>());
     if (run_.steps.size() == static_cast<size_t>(gang_.warmup)) begin();
   }
 
@@ -196,7 +216,7 @@ class Bench {
     for (const Disturbance& what : gang_.disturbances) {
       if (what.member < 0 || what.member >= members_) continue;
       disturbers_.push_back(std::make_unique<Disturber>(
-          what, ranks_[size_t(what.member)]->pid(), gang_.seed));
+          what, *ranks_[size_t(what.member)], gang_.seed));
     }
   }
 
@@ -226,7 +246,7 @@ class Bench {
   const SocketDirectory sockets_;
   GangServer server_;
   int members_ = 1;
-  std::vector<std::unique_ptr<Child>> ranks_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Words> words_;
   std::vector<std::unique_ptr<Disturber>> disturbers_;
   GangStatus before_;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -43,7 +42,8 @@ struct Disturbance {
 };
 
 // Reads "2:4" (slow: rank 2, four times), "1:5:0.5" (spike: rank 1, every 5 s,
-// for half a second), "3:2" (kill: rank 3 after 2 s). Throws Error(config).
+// for half a second), "3:2" (kill: rank 3 after 2 s). Throws Error(config);
+// whether there is such a rank is not looked at.
 Disturbance parse_disturbance(Disturbance::Kind kind, const std::string& text);
 
 struct GangCase {
@@ -53,17 +53,14 @@ struct GangCase {
   int steps = 1;    // that do
   int threads = 1;  // of a rank
   uint64_t seed = 0;
-  std::vector<Disturbance> disturbances;  // during the steps that count
-  std::filesystem::path trace;            // "": none
+  // During the steps that count; of ranks that the gang has not: void.
+  std::vector<Disturbance> disturbances;
+  std::filesystem::path trace;  // "": none
   Duration patience = std::chrono::minutes(10);
 };
 
 struct GangRun {
-  struct Step {
-    double seconds = 0;
-    std::map<std::string, double> metrics;
-  };
-  std::vector<Step> steps;  // warm-up included
+  std::vector<double> steps;  // seconds of each, warm-up included
   // Over the steps that count; empty where there was one process.
   std::vector<MemberStatus> members;
 };

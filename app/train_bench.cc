@@ -161,7 +161,7 @@ TrainBenchRow measure_training(const TrainBenchOptions& options,
   row.strategy = ranks == 1 ? "one process" : name;
   row.ranks = ranks;
   double seconds = 0;
-  for (size_t i = 1; i < run.steps.size(); ++i) seconds += run.steps[i].seconds;
+  for (size_t i = 1; i < run.steps.size(); ++i) seconds += run.steps[i];
   row.images_per_second =
       static_cast<double>(recipe.train.step_samples) / seconds;
   const double base = ranks == 1 ? row.images_per_second : alone;

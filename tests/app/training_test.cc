@@ -59,3 +59,15 @@ TEST_CASE("doctor measures the engine and tells what is wrong") {
     if (finding["health"] != "ok") CHECK(finding["remedy"] != "");
   }
 }
+
+TEST_CASE("ranks that are slowed and killed leave a measurement behind") {
+  const Workplace place;
+  const auto measured = json_of(place.run(
+      {"bench",      "train",     "--model",     "cnn-small", "--image",
+       "12",         "--batch",   "8",           "--batches", "40",
+       "--strategy", "allreduce", "--exact",     "--json",    "--slow",
+       "1:2",        "--spike",   "1:0.05:0.01", "--kill",    "1:0.1"}));
+  CHECK(measured["rows"][0]["images_per_second"] > 0);
+  CHECK(measured["rows"][0]["percent"].size() == 7);
+  CHECK(place.orphans().empty());
+}
