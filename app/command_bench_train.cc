@@ -22,6 +22,30 @@ int number(const char* option, std::optional<uint64_t> value, int otherwise,
   return static_cast<int>(*value);
 }
 
+// Of 2, 4, ... or, with --exact, as many as said; 0: one process alone, which
+// nothing disturbs.
+int disturbed_ranks(const BenchOptions& options, int ranks) {
+  if (options.exact) return ranks;
+  int most = 0;
+  for (int next = 2; next <= ranks; next *= 2) most = next;
+  return most;
+}
+
+// A rank that no gang has would be left in peace without a word.
+void check_rank(const char* option, const std::string& text, int member,
+                int ranks, bool exact) {
+  if (member < ranks) return;
+  const std::string there =
+      ranks > 1    ? fmt::format("ranks are 0 to {}", ranks - 1)
+      : ranks == 1 ? std::string("the only rank is 0")
+                   : std::string("one process alone is never disturbed");
+  throw Error(ErrorKind::config,
+              fmt::format("dtune bench train: {} {}: there is no rank {}: {} "
+                          "(more: --ranks N{})",
+                          option, text, member, there,
+                          exact ? "" : ", which measures 2, 4, ... up to N"));
+}
+
 TrainBenchOptions read_options(const BenchOptions& options) {
   TrainBenchOptions read;
   if (!options.model.empty()) read.model = options.model;
@@ -29,19 +53,22 @@ TrainBenchOptions read_options(const BenchOptions& options) {
   read.batch = number("--batch", options.batch, read.batch, 65536);
   read.batches = number("--batches", options.batches, read.batches, 100'000);
   read.ranks = number("--ranks", options.ranks, read.ranks, kMostRanks);
+  const int ranks = disturbed_ranks(options, read.ranks);
   read.strategies = options.strategies;
   if (read.strategies.empty()) {
     read.strategies = {"allreduce", "ps", "pipeline"};
   }
-  const auto add = [&read](Disturbance::Kind kind,
-                           const std::vector<std::string>& texts) {
+  const auto add = [&](Disturbance::Kind kind, const char* option,
+                       const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {
-      read.disturbances.push_back(parse_disturbance(kind, text));
+      const Disturbance what = parse_disturbance(kind, text);
+      check_rank(option, text, what.member, ranks, options.exact);
+      read.disturbances.push_back(what);
     }
   };
-  add(Disturbance::Kind::slow, options.slow);
-  add(Disturbance::Kind::spike, options.spikes);
-  add(Disturbance::Kind::kill, options.kills);
+  add(Disturbance::Kind::slow, "--slow", options.slow);
+  add(Disturbance::Kind::spike, "--spike", options.spikes);
+  add(Disturbance::Kind::kill, "--kill", options.kills);
   read.watchful = !options.unwatched;
   read.trace = options.trace;
   return read;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "app/gang_bench.h"
 #include <fmt/format.h>
@@ -8,6 +9,8 @@
 
 namespace dtune {
 namespace {
+
+constexpr double kMost = 1e6;  // ranks, times, seconds
 
 const char* form_of(Disturbance::Kind kind) {
   switch (kind) {
@@ -28,7 +31,7 @@ std::vector<double> numbers_of(const std::string& text) {
   while (at <= end) {
     double number = 0;
     const auto [stop, error] = std::from_chars(at, end, number);
-    if (error != std::errc() || number < 0) return {};
+    if (error != std::errc() || !(number >= 0 && number <= kMost)) return {};
     numbers.push_back(number);
     if (stop == end) return numbers;
     if (*stop != ':') return {};
@@ -42,7 +45,7 @@ std::vector<double> numbers_of(const std::string& text) {
 Disturbance parse_disturbance(Disturbance::Kind kind, const std::string& text) {
   const std::vector<double> numbers = numbers_of(text);
   const size_t wanted = kind == Disturbance::Kind::spike ? 3 : 2;
-  if (numbers.size() != wanted ||
+  if (numbers.size() != wanted || numbers[0] != std::floor(numbers[0]) ||
       (kind == Disturbance::Kind::slow && numbers[1] < 1)) {
     throw Error(ErrorKind::config,
                 fmt::format("'{}' does not say what to do to which rank "
