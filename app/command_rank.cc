@@ -21,7 +21,6 @@ struct RankOptions {
   std::string data;
   std::string connect;
   std::string gang;
-  std::string checkpoint;
   std::optional<uint64_t> member;
   std::optional<uint64_t> members;
   std::optional<uint64_t> steps;
@@ -45,7 +44,6 @@ TrialAssignment assignment_of(const RankOptions& options) {
   out.seed = options.seed.value_or(0);
   out.threads = static_cast<int>(options.threads.value_or(1));
   out.prepared_data = options.data;
-  out.checkpoint = options.checkpoint;
   out.deterministic = out.recipe.deterministic;
   if (options.connect.empty()) return out;
   GangSeat seat;
@@ -89,8 +87,6 @@ Action declare_rank(Arguments& arguments) {
                    Complete::file);
   arguments.option("--data", options->data, "FILE", "The prepared data.",
                    Complete::file);
-  arguments.option("--checkpoint", options->checkpoint, "FILE",
-                   "To write after each step (default: none).", Complete::file);
   arguments.option("--connect", options->connect, "ENDPOINT",
                    "Of the gang's server; without it this rank is alone.");
   arguments.option("--gang", options->gang, "NAME", "Of the gang.");
