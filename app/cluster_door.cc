@@ -5,6 +5,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/comm/endpoint.h"
+#include "dtune/comm/listener.h"
 
 namespace dtune {
 namespace {
@@ -18,6 +19,18 @@ std::string first_address() {
   throw Error(ErrorKind::config,
               "nodes: this machine has no address beyond loopback that others "
               "could reach (say one with --listen tcp://ADDRESS:PORT)");
+}
+
+// The door itself opens on the address at any port: whoever wrote it has to
+// hear of it as it is written. Other keys than the coordinator's, so that no
+// agent takes this listener for it.
+void check_listens(const std::string& listen) {
+  const SocketContext context;
+  ListenOptions options;
+  options.remote = listen;
+  options.security =
+      ListenSecurity{generate_curve_keys(), std::make_shared<AllowList>()};
+  const Listener probe(context, options);
 }
 
 }  // namespace
@@ -35,6 +48,7 @@ ClusterDoor::ClusterDoor(const LoadedStudy& loaded, const std::string& listen)
                             "tcp://10.0.0.1:5555)",
                             listen_));
   }
+  if (!listen.empty()) check_listens(listen);
   host_ = resolve_host(endpoint->host);
   AccessOptions access;
   access.keys = load_cluster_keys(loaded.files.database.parent_path());

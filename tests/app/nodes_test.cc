@@ -1,4 +1,6 @@
 // The machines of a study, from outside.
+#include <utility>
+
 #include "app/program.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -45,4 +47,28 @@ TEST_CASE("a gang that does not fit says which key to change") {
   CHECK(two.code == 2);
   CHECK(contains(two.err, "takes 3 slots, this machine has 2"));
   CHECK(contains(two.err, "nodes: local slots=3"));
+}
+
+TEST_CASE("an address that cannot be listened on is named as it was written") {
+  const Workplace place;
+  place.write("shell.yaml", shell_recipe(1, 1, "0"));
+  const std::pair<const char*, const char*> wrong[] = {
+      {"tcp://192.0.2.1:5555", "is no address of this machine"},
+      {"tcp://0.0.0.0:5555", "listens on every network of this machine"},
+      {"tcp://*:5555", "listens on every network of this machine"},
+      {"tcp://10.0.0.1", "write tcp://host:port"},
+      {"10.0.0.1:5555", "is no address to listen on"}};
+  for (const auto& [address, why] : wrong) {
+    CAPTURE(address);
+    const Outcome outcome =
+        place.run({"run", "shell.yaml", "--listen", address});
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(contains(outcome.err, address), outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, why), outcome.err);
+  }
+  // Right, but there are no keys.
+  const Outcome outcome =
+      place.run({"run", "shell.yaml", "--listen", "tcp://127.0.0.1:0"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "dtune keygen"));
 }
