@@ -67,6 +67,8 @@ class Gang {
   gang::GangMaster& master() { return master_; }
 
  private:
+  static constexpr Duration kMs = std::chrono::milliseconds(1);
+
   using State = std::vector<int64_t>;  // rounds whose update was applied
 
   struct Process {
@@ -99,14 +101,19 @@ class Gang {
 
   Process& process(int m) { return processes_.at(static_cast<size_t>(m)); }
   void fail(const std::string& what);
+  // To stderr, where this seed is traced.
   template <class Text>
-  void say(const Text& text) const;
+  void say(const Text& text) const {
+    if (traced_) write(text());
+  }
+  void write(const std::string& text) const;
   void later(Duration in, std::function<void()> act);
   void as(int member, Duration in, std::function<void()> act);
   double chance() { return rng_.uniform(); }
   Duration jitter(double most_ms);
 
   void start(int member);
+  gang::Begin begin_of(const Process& p) const;
   void begin(int member);
   void tell(int member, const std::function<void()>& message);
   void deliver(int member, int64_t life, Duration in,
@@ -129,11 +136,12 @@ class Gang {
   void settle(const std::string& name);
   void leave_meetings(int member);
   void draw_faults(int member);
-  void check_commit(const gang::Go& order);
+  void check_commit();
   void check_equal(const std::vector<int>& who);
   void note_go(const gang::Go& order);
 
   Setting setting_;
+  bool traced_;
   Rng rng_;
   MonoTime now_{};
   gang::GangMaster master_;

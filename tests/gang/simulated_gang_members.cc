@@ -1,0 +1,227 @@
+// What members do with their orders, and how they meet over the data plane.
+#include <algorithm>
+#include <utility>
+
+#include "gang/simulated_gang.h"
+#include <fmt/format.h>
+
+#include "dtune/gang/members.h"
+
+namespace dtune::simulated {
+
+using namespace gang;  // NOLINT: its messages
+
+void Gang::next(int member) {
+  Process& p = process(member);
+  if (p.busy || p.inbox.empty() || p.over || !p.in_step) return;
+  const Order order = std::move(p.inbox.front());
+  p.inbox.erase(p.inbox.begin());
+  const auto* go = std::get_if<Go>(&order);
+  const bool fits =
+      go == nullptr || go->last || (!p.broken && go->round == p.work.round);
+  if (!fits) return next(member);
+  p.busy = true;
+  std::visit(
+      [&](const auto& o) {
+        if constexpr (requires { o.why; }) {
+          p.over = true;
+        } else {
+          take(member, o);
+        }
+      },
+      order);
+}
+
+void Gang::take(int member, const Regroup& order) {
+  Process& p = process(member);
+  leave_meetings(member);
+  p.broken = false;
+  p.incarnation = order.incarnation;
+  p.group = order.members;
+  p.work = order.work;
+  p.step = order.step;
+  meet(fmt::format("group {}", order.incarnation), order.members, member,
+       [this, member, order](bool good) {
+         if (!good) return broke(member);
+         const auto go_on = [this, member, order] { work(member, order.work); };
+         if (order.source == member) {
+           return serve(member, order.targets, order.work.round, go_on);
+         }
+         if (contains(order.targets, member)) {
+           return receive(member, order.source, order.work.round, go_on);
+         }
+         go_on();
+       });
+}
+
+void Gang::take(int member, const CatchUp& order) {
+  const auto go_on = [this, member, order] { work(member, order.work); };
+  if (order.source < 0) return go_on();
+  receive(member, order.source, order.work.round, go_on);
+}
+
+void Gang::take(int member, const Go& order) {
+  Process& p = process(member);
+  if (order.last) {
+    p.in_step = false;
+    p.busy = false;
+    p.inbox.clear();
+    if (p.step++ == setting_.steps) {
+      p.over = true;
+      return;
+    }
+    as(member, jitter(5), [this, member] { begin(member); });
+    return;
+  }
+  // All that need the data plane: a gradient, or the answers of an evaluation.
+  meet(fmt::format("reduce {}", order.round), order.participants, member,
+       [this, member, order](bool good) { reduced(member, order, good); });
+}
+
+void Gang::reduced(int member, const Go& order, bool good) {
+  Process& p = process(member);
+  if (!good) return broke(member);
+  if (p.work.phase == Phase::train) p.state.push_back(order.round);
+  const auto go_on = [this, member, order] { work(member, order.next); };
+  if (order.source == member) {
+    return serve(member, order.targets, order.next.round, go_on);
+  }
+  go_on();
+}
+
+void Gang::work(int member, const Work& work) {
+  Process& p = process(member);
+  p.work = work;
+  Handed& handed = handed_[work.round];
+  // An evicted member's last work is empty and says nothing.
+  if (!work.spans.empty()) handed.epoch = work.epoch;
+  handed.spans[member] = work.spans;
+  if (work.phase == Phase::commit && !work.spans.empty()) {
+    checkpoint_ = p.state;
+    checkpoint_step_ = p.step;
+  }
+  Ready ready;
+  ready.round = work.round;
+  ready.updates = static_cast<int64_t>(p.state.size());
+  for (const Span& span : work.spans) ready.totals.samples += span.size;
+  double seconds = static_cast<double>(ready.totals.samples) /
+                   setting_.speeds[static_cast<size_t>(member)];
+  seconds *= rng_.uniform(0.95, 1.05);
+  if (chance() < setting_.faults.spike) seconds *= 20;
+  ready.times.samples = ready.totals.samples;
+  ready.times.backward = seconds;
+  say([&] {
+    return fmt::format("{} ready {} in {:.3f}", member, work.round, seconds);
+  });
+  if (work.phase == Phase::train) draw_faults(member);
+  as(member, from_seconds(seconds + 1e-4), [this, member, ready] {
+    Process& q = process(member);
+    q.busy = false;
+    q.told_updates = ready.updates;
+    tell(member, [this, member, ready] { master_.ready(member, ready, now_); });
+    next(member);
+  });
+}
+
+void Gang::broke(int member) {
+  Process& p = process(member);
+  leave_meetings(member);
+  p.broken = true;
+  p.busy = false;
+  Failed failed;
+  failed.round = p.work.round;
+  failed.incarnation = p.incarnation;
+  failed.updates = static_cast<int64_t>(p.state.size());
+  failed.what = "a peer did not answer";
+  p.told_updates = failed.updates;
+  say([&] {
+    return fmt::format("{} failed {} of {} at {}", member, failed.round,
+                       failed.incarnation, failed.updates);
+  });
+  tell(member,
+       [this, member, failed] { master_.failed(member, failed, now_); });
+  as(member, kMs, [this, member] { next(member); });
+}
+
+void Gang::serve(int member, std::vector<int> targets, int64_t round,
+                 std::function<void()> then) {
+  if (targets.empty()) return then();
+  const int target = targets.front();
+  targets.erase(targets.begin());
+  meet(fmt::format("state {} {}", round, target), {member, target}, member,
+       [this, member, targets, round, then](bool good) {
+         if (!good) return broke(member);
+         serve(member, targets, round, then);
+       });
+}
+
+void Gang::receive(int member, int source, int64_t round,
+                   std::function<void()> then) {
+  meet(fmt::format("state {} {}", round, member), {source, member}, member,
+       [this, member, source, then](bool good) {
+         if (!good) return broke(member);
+         process(member).state = process(source).state;
+         process(member).step = process(source).step;
+         then();
+       });
+}
+
+void Gang::meet(const std::string& name, std::vector<int> who, int member,
+                std::function<void(bool)> then) {
+  Meeting& meeting = meetings_[name];
+  meeting.who = std::move(who);
+  meeting.incarnation = process(member).incarnation;
+  meeting.arrived[member] = std::move(then);
+  // A peer that does not come breaks it in the end.
+  as(member, std::chrono::seconds(5), [this, name, member] {
+    const auto found = meetings_.find(name);
+    if (found == meetings_.end()) return;
+    auto node = found->second.arrived.extract(member);
+    if (!node.empty()) node.mapped()(false);
+  });
+  settle(name);
+}
+
+// Goes on where all have come; breaks where one never will.
+void Gang::settle(const std::string& name) {
+  Meeting& meeting = meetings_.at(name);
+  const bool hopeless =
+      std::any_of(meeting.who.begin(), meeting.who.end(), [&](int m) {
+        const Process& p = process(m);
+        return !p.alive || p.over ||
+               (!meeting.arrived.contains(m) &&
+                (p.incarnation > meeting.incarnation ||
+                 (p.incarnation == meeting.incarnation && p.broken)));
+      });
+  const bool complete = meeting.arrived.size() == meeting.who.size();
+  if (!hopeless && !complete) return;
+  if (complete && name.starts_with("reduce")) check_equal(meeting.who);
+  const bool torn = chance() < setting_.faults.tear;
+  auto arrived = std::move(meeting.arrived);
+  const bool good = complete && !hopeless;
+  if (good) {
+    meetings_.erase(name);
+  } else {
+    meeting.arrived.clear();
+  }
+  for (auto& [m, then] : arrived) {
+    const bool success = good && !(torn && chance() < 0.5);
+    as(m, good ? kMs / 2 : 10 * kMs,
+       [then = std::move(then), success] { then(success); });
+  }
+}
+
+// Its peers find its connections closed.
+void Gang::leave_meetings(int member) {
+  std::vector<std::string> affected;
+  for (const auto& [name, meeting] : meetings_) {
+    if (contains(meeting.who, member)) affected.push_back(name);
+  }
+  for (const std::string& name : affected) {
+    later(kMs, [this, name] {
+      if (meetings_.contains(name)) settle(name);
+    });
+  }
+}
+
+}  // namespace dtune::simulated
