@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "dtune/study/trial_runner.h"
 
@@ -27,6 +28,20 @@ auto as_trial_failure(const std::string& where, Work&& work) {
     throw TrialFailure(Reason::out_of_memory, where + ": " + error.what());
   } catch (const std::exception& error) {
     throw translate_failure(where, error);
+  }
+}
+
+// Likewise for the step that follows `steps_done`, which the text of a failure
+// names: as it is then, for `work` may change it.
+template <typename Work>
+auto as_step_failure(const std::string& where, const int& steps_done,
+                     Work&& work) {
+  try {
+    return as_trial_failure(where, std::forward<Work>(work));
+  } catch (const TrialFailure& failure) {
+    throw TrialFailure(
+        failure.reason(),
+        "step " + std::to_string(steps_done + 1) + ": " + failure.what());
   }
 }
 

@@ -125,12 +125,7 @@ StepReport GangSession::run_step(const std::atomic<bool>& stop) {
     ++steps_;
     return *std::exchange(unheard_, std::nullopt);
   }
-  try {
-    return as_trial_failure(where_, [&] { return run_until_done(stop); });
-  } catch (const TrialFailure& failure) {
-    throw TrialFailure(failure.reason(),
-                       fmt::format("step {}: {}", step(), failure.what()));
-  }
+  return as_step_failure(where_, steps_, [&] { return run_until_done(stop); });
 }
 
 // Whatever ends a step early, peers must not wait for this member.

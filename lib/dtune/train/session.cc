@@ -42,13 +42,7 @@ class CnnSession final : public TrialSession {
       ++steps_;
       return *std::exchange(unheard_, std::nullopt);
     }
-    try {
-      return as_trial_failure(where_, [&] { return train_step(stop); });
-    } catch (const TrialFailure& failure) {
-      throw TrialFailure(
-          failure.reason(),
-          fmt::format("step {}: {}", steps_ + 1, failure.what()));
-    }
+    return as_step_failure(where_, steps_, [&] { return train_step(stop); });
   }
 
   uint64_t resident_bytes() const override {
