@@ -1,6 +1,4 @@
 // The coordinator's side of joining.
-#include <array>
-#include <cerrno>
 #include <ctime>
 #include <deque>
 #include <mutex>
@@ -9,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
@@ -56,24 +53,15 @@ std::string printable(const std::string& text) {
   return out.empty() ? "?" : out;
 }
 
-// 16 bytes of the system's random numbers, in hex.
-std::string random_secret() {
-  std::array<unsigned char, 16> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) !=
-      static_cast<ssize_t>(bytes.size())) {
-    throw Error(ErrorKind::temporary, "random numbers: " + errno_text(errno));
-  }
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
 struct Token {
-  std::string secret;
-  int64_t expires_ms = 0;
+  JoinSecret secret;
   std::string used_by;  // "": not yet
   int64_t used_ms = 0;
 };
+
+JoinSecret expiring(const Clock& clock, Duration lifetime) {
+  return make_join_secret(clock.wall_ms() + lifetime.count() / 1'000'000);
+}
 
 }  // namespace
 
@@ -83,6 +71,8 @@ struct ClusterAccess::Impl {
         clock(the_clock),
         listener(context, listen_options(options)) {
     load();
+    // What lies there was left for an earlier run, whose port is gone.
+    if (!options.doorway.empty()) close_doorway(options.doorway);
     port = parse_tcp(listener.remote_endpoint())->port;
     thread = start_quiet_thread([this] { serve(); });
   }
@@ -94,6 +84,7 @@ struct ClusterAccess::Impl {
     }
     wakeup.notify();
     thread.join();
+    if (!options.doorway.empty()) close_doorway(options.doorway);
   }
 
   static ListenOptions listen_options(const AccessOptions& options) {
@@ -170,18 +161,21 @@ struct ClusterAccess::Impl {
     if (allowed->contains(key)) return "";
     const std::string node = printable(enrol.node);
     Token* token = find(enrol.secret);
+    if (token == nullptr && take_left()) token = find(enrol.secret);
     std::string why;
     if (token == nullptr) {
       why = "the token is unknown here: it is mistyped, or of an earlier run";
     } else if (!token->used_by.empty()) {
       why = fmt::format("the token was used by {} at {}", token->used_by,
                         utc(token->used_ms));
-    } else if (clock.wall_ms() >= token->expires_ms) {
-      why = fmt::format("the token expired at {}", utc(token->expires_ms));
+    } else if (clock.wall_ms() >= token->secret.expires_ms) {
+      why =
+          fmt::format("the token expired at {}", utc(token->secret.expires_ms));
     }
     if (!why.empty()) {
       notice_locked(fmt::format("{} may not join: {}", node, why));
-      return why + " (each machine needs a fresh token of the coordinator)";
+      return why +
+             " (each machine needs a fresh token: dtune token STUDY, there)";
     }
     try {
       remember(key, node);
@@ -200,9 +194,17 @@ struct ClusterAccess::Impl {
   Token* find(const std::string& secret) {
     Token* found = nullptr;
     for (Token& token : tokens) {
-      if (equal_secrets(token.secret, secret)) found = &token;
+      if (equal_secrets(token.secret.text, secret)) found = &token;
     }
     return found;
+  }
+
+  // Tokens that other processes have made; false: none.
+  bool take_left() {
+    if (options.doorway.empty()) return false;
+    const std::vector<JoinSecret> left = take_secrets(options.doorway);
+    for (const JoinSecret& secret : left) tokens.push_back({secret, "", 0});
+    return !left.empty();
   }
 
   void remember(const std::string& key, const std::string& node) {
@@ -259,15 +261,24 @@ std::string ClusterAccess::endpoint() const {
 }
 
 std::string ClusterAccess::make_token(Duration lifetime) {
-  JoinToken token;
-  token.port = impl_->port;
-  token.server_key = impl_->options.keys.public_key;
-  token.secret = random_secret();
+  const JoinSecret secret = expiring(impl_->clock, lifetime);
   const std::lock_guard lock(impl_->mutex);
-  impl_->tokens.push_back(
-      {token.secret, impl_->clock.wall_ms() + lifetime.count() / 1'000'000, "",
-       0});
-  return token.text();
+  impl_->tokens.push_back({secret, "", 0});
+  return JoinToken{impl_->port, impl_->options.keys.public_key, secret.text}
+      .text();
+}
+
+void ClusterAccess::open_doorway(const std::string& endpoint) {
+  dtune::open_doorway(impl_->options.doorway,
+                      {endpoint, impl_->port, impl_->options.keys.public_key});
+}
+
+std::string make_token_beside(const std::filesystem::path& folder,
+                              const Doorway& doorway, Duration lifetime,
+                              const Clock& clock) {
+  const JoinSecret secret = expiring(clock, lifetime);
+  leave_secret(folder, secret);
+  return JoinToken{doorway.port, doorway.server_key, secret.text}.text();
 }
 
 std::vector<std::string> ClusterAccess::take_notices() {

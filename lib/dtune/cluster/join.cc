@@ -29,9 +29,10 @@ constexpr size_t kSecretDigits = 32;
 constexpr int kMaxMismatches = 5;
 
 [[noreturn]] void no_token() {
-  throw Error(ErrorKind::config,
-              "this is no join token (a line that begins with 'dtune1-'; the "
-              "coordinator prints it)");
+  throw Error(
+      ErrorKind::config,
+      "this is no join token (a line that begins with 'dtune1-'; 'dtune "
+      "token STUDY' prints one where the study runs)");
 }
 
 // The pair is this machine's for one coordinator's key, whatever its address.
@@ -101,7 +102,8 @@ class Enrolment {
       throw Error(ErrorKind::config,
                   fmt::format("{}: whoever listens there is not the "
                               "coordinator that made the token (ask for a "
-                              "fresh token; has its key been replaced?)",
+                              "fresh one: dtune token STUDY; has its key been "
+                              "replaced?)",
                               endpoint_));
     }
   }
@@ -130,8 +132,9 @@ CurveClient known_client(const JoinOptions& options, const TcpEndpoint& tcp) {
   if (!fs::exists(file, error)) {
     throw Error(ErrorKind::config,
                 fmt::format("{}: this machine has not joined there before "
-                            "(give it the coordinator's token: --token-file "
-                            "FILE, or - for stdin)",
+                            "(give it a token: --token-file FILE, or - for "
+                            "stdin; 'dtune token STUDY' prints one where the "
+                            "study runs)",
                             options.endpoint));
   }
   const std::string server_key = read_public_key(file);

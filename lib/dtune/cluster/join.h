@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "dtune/base/clock.h"
+#include "dtune/cluster/doorway.h"
 #include "dtune/comm/listener.h"
 
 namespace dtune {
@@ -46,6 +47,15 @@ struct JoinToken {
 // Throws Error(config) where it is none; blanks around it do not matter.
 JoinToken parse_join_token(const std::string& text);
 
+inline constexpr Duration kTokenLifetime = std::chrono::hours(24);
+
+// A token of the coordinator that runs beside this process and has opened
+// `doorway` in `folder`; good for one machine. Throws as leave_secret.
+std::string make_token_beside(const std::filesystem::path& folder,
+                              const Doorway& doorway,
+                              Duration lifetime = kTokenLifetime,
+                              const Clock& clock = system_clock());
+
 // The coordinator's own pair: `folder`/dtune.key, else the one of
 // config_directory(). Throws Error(config) with the remedy where there is none.
 CurveKeys load_cluster_keys(const std::filesystem::path& folder);
@@ -55,6 +65,8 @@ struct AccessOptions {
   std::filesystem::path allowed_file;  // keeps allowed keys; mode 0600
   std::string endpoint;                // where to enrol; port 0: any
   std::string study_id;
+  // Where other processes of this user leave tokens (doorway.h); "": nowhere.
+  std::filesystem::path doorway;
 };
 
 // The coordinator's doorkeeper: gives out tokens, enrols agents on a thread of
@@ -73,7 +85,10 @@ class ClusterAccess {
   ListenSecurity security() const;
   std::string endpoint() const;
   // A line for --token-file or its stdin; good for one machine until then.
-  std::string make_token(Duration lifetime = std::chrono::hours(24));
+  std::string make_token(Duration lifetime = kTokenLifetime);
+  // Lets processes beside this one make tokens, too, until this object ends;
+  // `endpoint` is the coordinator's. REQUIRES: AccessOptions::doorway.
+  void open_doorway(const std::string& endpoint);
   // Who came and who was turned away, and why, since the last call.
   std::vector<std::string> take_notices();
 
