@@ -36,7 +36,8 @@ void check_listens(const std::string& listen) {
 }  // namespace
 
 ClusterDoor::ClusterDoor(const LoadedStudy& loaded, const std::string& listen)
-    : listen_(listen) {
+    : listen_(listen), study_(loaded.facts.database), asked_(!listen.empty()) {
+  close_doorway(loaded.files.doorway());  // of a run that was killed
   if (listen_.empty()) {
     if (!has_remote_nodes(loaded.study.recipe.nodes)) return;
     listen_ = fmt::format("tcp://{}:0", first_address());
@@ -48,13 +49,14 @@ ClusterDoor::ClusterDoor(const LoadedStudy& loaded, const std::string& listen)
                             "tcp://10.0.0.1:5555)",
                             listen_));
   }
-  if (!listen.empty()) check_listens(listen);
+  if (asked_) check_listens(listen);
   host_ = resolve_host(endpoint->host);
   AccessOptions access;
   access.keys = load_cluster_keys(loaded.files.database.parent_path());
   access.allowed_file = loaded.files.folder / "allowed-keys";
   access.endpoint = TcpEndpoint{host_, 0}.text();
   access.study_id = loaded.study.id;
+  access.doorway = loaded.files.doorway();
   access_ = std::make_unique<ClusterAccess>(std::move(access));
 }
 
@@ -72,12 +74,16 @@ void ClusterDoor::describe(CoordinatorOptions& options) const {
 void ClusterDoor::announce(const Console& console,
                            const std::string& endpoint) const {
   if (!open()) return;
+  access_->open_doorway(endpoint);
+  if (!asked_) return;
   console.notice(fmt::format(
       "listening on {0}; another machine joins with\n"
       "  dtune agent --connect {0} --token-file FILE\n"
-      "where FILE holds this line, which is good for one machine and one day:\n"
-      "  {1}",
-      endpoint, make_token()));
+      "where FILE holds this line, which is good for one machine and one day "
+      "(for more\n"
+      "machines: dtune token {1}):\n"
+      "  {2}",
+      endpoint, shell_quoted(study_), make_token()));
 }
 
 }  // namespace dtune

@@ -24,12 +24,15 @@ class ClusterDoor {
   bool open() const { return access_ != nullptr; }
   // Lets the coordinator, its gangs and its files be reached.
   void describe(CoordinatorOptions& options) const;
-  // How another machine joins; `endpoint` is the coordinator's.
+  // Lets 'dtune token' make tokens and, where the user has said where to
+  // listen, says how another machine joins; `endpoint` is the coordinator's.
   void announce(const Console& console, const std::string& endpoint) const;
   std::string make_token() const { return access_->make_token(); }
 
  private:
   std::string listen_;
+  std::string study_;  // as users name it
+  bool asked_;         // for by --listen
   std::string host_;
   std::unique_ptr<ClusterAccess> access_;
 };

@@ -36,6 +36,8 @@ const std::vector<Command>& commands() {
        declare_doctor},
       {"keygen", "Use", "Make the keys that agents of other machines need",
        declare_keygen},
+      {"token", "Use", "Let one more machine join a study that runs",
+       declare_token},
       {"completion", "Use", "Print a completion script for a shell",
        declare_completion},
       {"agent", "Use", "Serve a study with this machine's slots",

@@ -31,7 +31,8 @@ void explain(const Console& console, const fs::path& secret,
   if (!all.empty()) address = all.front().substr(all.front().find(' ') + 1);
   console.notice(fmt::format(
       "next, here:          dtune run RECIPE --listen tcp://{0}:5555\n"
-      "                     (it prints a token, good for one machine)\n"
+      "                     (it prints a token, good for one machine; more:\n"
+      "                     dtune token RECIPE)\n"
       "on another machine:  dtune agent --connect tcp://{0}:5555 "
       "--token-file FILE",
       address));

@@ -80,8 +80,8 @@ std::string read_token(const std::string& file) {
   std::getline(std::cin, line);
   if (line.empty()) {
     throw Error(ErrorKind::config,
-                "stdin: no token came (one line, as the coordinator prints "
-                "it)");
+                "stdin: no token came (one line, as 'dtune token STUDY' "
+                "prints it)");
   }
   return line;
 }
@@ -194,8 +194,8 @@ Action declare_agent(Arguments& arguments) {
       "Brings the slots of one machine into a study; 'dtune run' starts one "
       "for its own machine by itself. It leaves no process behind, and may end "
       "or die at any time: the study goes on. On another machine it joins with "
-      "a token that 'dtune run --listen' prints; after that it is known there "
-      "by its own key and needs none.");
+      "a token of 'dtune run --listen' or 'dtune token'; after that it is "
+      "known there by its own key and needs none.");
   arguments.option("--connect", options->connect, "ENDPOINT",
                    "Of the coordinator, e.g. tcp://10.0.0.1:5555.");
   arguments.option("--token-file", options->token_file, "FILE",

@@ -110,9 +110,7 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   Coordinator coordinator(loaded.study, *loaded.store, *tuner.sampler,
                           *tuner.scheduler, *progress, system_clock(),
                           std::move(options));
-  if (!view.listen.empty()) {
-    door.announce(console, coordinator.remote_endpoint());
-  }
+  door.announce(console, coordinator.remote_endpoint());
   nodes = std::make_unique<Nodes>(
       NodesOptions{.nodes = recipe.nodes,
                    .study_id = loaded.study.id,

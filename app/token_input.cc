@@ -43,7 +43,7 @@ std::string read_token_line() {
   if (begin == std::string::npos || line.size() > kLongestToken) {
     throw Error(ErrorKind::config,
                 "--token-stdin: the first line of stdin is no token (make one "
-                "with: dtune keygen)");
+                "where the study runs: dtune token STUDY)");
   }
   return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
 }

@@ -14,9 +14,9 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 constexpr const char* kCommands[] = {
-    "run",    "resume", "init",       "validate", "plan",
-    "status", "best",   "show",       "ls",       "export",
-    "eval",   "doctor", "completion", "agent",    "worker"};
+    "run",        "resume", "init",  "validate", "plan", "status",
+    "best",       "show",   "ls",    "export",   "eval", "doctor",
+    "completion", "agent",  "token", "worker"};
 
 constexpr const char* kSynthetic =
     "study: tiny\n"

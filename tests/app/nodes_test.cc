@@ -1,4 +1,5 @@
 // The machines of a study, from outside.
+#include <csignal>
 #include <utility>
 
 #include "app/program.h"
@@ -24,6 +25,21 @@ std::string gang_recipe(const std::string& nodes) {
          "resources: { slots: 1 }\n" +
          nodes;
 }
+
+// With keys of its own.
+struct Home : Workplace {
+  Home() {
+    environment["XDG_CONFIG_HOME"] = (path() / "config").string();
+    CHECK(run({"keygen"}).code == 0);
+  }
+  RunningProgram agent(const std::string& node, const std::string& token,
+                       const std::string& connect) const {
+    write(node + ".token", token + "\n");
+    return start({"agent", "--connect", connect, "--token-file",
+                  node + ".token", "--node", node, "--state", node, "--slots",
+                  "1", "--wait", "20s"});
+  }
+};
 
 }  // namespace
 
@@ -71,4 +87,50 @@ TEST_CASE("an address that cannot be listened on is named as it was written") {
       place.run({"run", "shell.yaml", "--listen", "tcp://127.0.0.1:0"});
   CHECK(outcome.code == 2);
   CHECK(contains(outcome.err, "dtune keygen"));
+}
+
+TEST_CASE("every token of a study that runs lets one more machine join") {
+  const Home place;
+  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+  RunningProgram run = place.start(
+      {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  REQUIRE(run.wait_for("trial"));
+  const Outcome told = place.run({"token", "shell.yaml", "--json"});
+  REQUIRE_MESSAGE(told.code == 0, told.err);
+  const auto said = nlohmann::json::parse(told.out);
+  const std::string connect = said["connect"];
+  const Outcome more = place.run({"token", "shell"});
+  REQUIRE_MESSAGE(more.code == 0, more.err);
+  CHECK(more.out.starts_with("dtune1-"));
+  CHECK(contains(more.err, "dtune agent --connect " + connect));
+  CHECK(more.out != said["token"].get<std::string>() + "\n");
+
+  RunningProgram one = place.agent("one", said["token"], connect);
+  CHECK(run.wait_for("node one has joined"));
+  RunningProgram two = place.agent("two", more.out, connect);
+  CHECK(run.wait_for("node two has joined"));
+  const Outcome third = place.agent("three", said["token"], connect).wait();
+  CHECK(third.code == 2);
+  CHECK_MESSAGE(contains(third.err, "the token was used by one"), third.err);
+
+  run.send(SIGINT);
+  CHECK(run.wait().code == 130);
+  CHECK_FALSE(place.has("shell.files/door"));
+}
+
+TEST_CASE("there is no token where nothing runs or nobody may join") {
+  const Workplace place;
+  CHECK(place.run({"token", "shell.yaml"}).code == 2);
+  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+  RunningProgram run = place.start({"run", "shell.yaml", "--plain"});
+  REQUIRE(run.wait_for("trial"));
+  const Outcome shut = place.run({"token", "shell.yaml"});
+  CHECK(shut.code == 2);
+  CHECK(shut.out.empty());
+  CHECK_MESSAGE(contains(shut.err, "lets no other machine in"), shut.err);
+  run.send(SIGINT);
+  CHECK(run.wait().code == 130);
+  const Outcome over = place.run({"token", "shell.yaml"});
+  CHECK(over.code == 2);
+  CHECK_MESSAGE(contains(over.err, "nobody runs this study now"), over.err);
 }
