@@ -27,6 +27,13 @@ target_link_libraries(dtune_torch INTERFACE ${TORCH_LIBRARIES})
 # ours comes before everything else.
 target_link_options(dtune_torch INTERFACE
   "SHELL:-Wl,--push-state,--no-as-needed ${DTUNE_GLOO_LIBRARY} -Wl,--pop-state")
+# Wheels bring the headers of a newer fmt than the system's, without its library.
+get_target_property(dtune_fmt_folder fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+foreach(folder IN LISTS TORCH_INCLUDE_DIRS)
+  if(EXISTS ${folder}/fmt/format.h AND NOT folder IN_LIST dtune_fmt_folder)
+    target_compile_definitions(dtune_torch INTERFACE FMT_HEADER_ONLY)
+  endif()
+endforeach()
 # A CUDA build of PyTorch brings the NCCL that it was built with; an older one
 # of the system lacks symbols that it needs.
 get_filename_component(dtune_torch_root "${Torch_DIR}/../../.." ABSOLUTE)
