@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gang_recipe.h"
+#include <doctest/doctest.h>
 
 #include "dtune/base/safetensors.h"
 #include "dtune/comm/listener.h"
@@ -92,27 +93,86 @@ inline void noting_failure(MemberEnd& end, const std::function<void()>& work) {
   }
 }
 
-// All members train `steps` and, if the trial is a final one, test.
-inline std::vector<MemberEnd> run_gang(const Workshop& shop, Gang& gang,
-                                       const TrialAssignment& assignment,
-                                       int steps) {
+// What a member does with its session, which it may end.
+using MemberWork =
+    std::function<void(int, std::unique_ptr<TrialSession>&, MemberEnd&)>;
+
+// Starts a session on a thread for each member and runs `work` there.
+inline std::vector<MemberEnd> with_sessions(const Workshop& shop, Gang& gang,
+                                            const TrialAssignment& assignment,
+                                            const MemberWork& work) {
   std::vector<MemberEnd> ends(static_cast<size_t>(gang.members()));
   load_engine();
   on_threads(gang.members(), [&](int member) {
     MemberEnd& end = ends[static_cast<size_t>(member)];
     noting_failure(end, [&] {
       const auto runner = load_engine().make_runner(1);
-      const auto session = runner->start(gang.seat(shop, assignment, member));
-      const std::atomic<bool> stop = false;
-      for (int i = 0; i < steps; ++i) {
-        end.reports.push_back(session->run_step(stop));
-      }
-      if (assignment.kind == TrialKind::final) {
-        end.final_metrics = session->finish_final();
-      }
+      auto session = runner->start(gang.seat(shop, assignment, member));
+      work(member, session, end);
     });
   });
   return ends;
+}
+
+// All members train `steps` and, if the trial is a final one, test.
+inline std::vector<MemberEnd> run_gang(const Workshop& shop, Gang& gang,
+                                       const TrialAssignment& assignment,
+                                       int steps) {
+  return with_sessions(shop, gang, assignment,
+                       [&](int, auto& session, MemberEnd& end) {
+                         const std::atomic<bool> stop = false;
+                         for (int i = 0; i < steps; ++i) {
+                           end.reports.push_back(session->run_step(stop));
+                         }
+                         if (assignment.kind == TrialKind::final) {
+                           end.final_metrics = session->finish_final();
+                         }
+                       });
+}
+
+// All members train a step, are stopped in the middle of the second one, and
+// train that again.
+inline std::vector<MemberEnd> run_with_a_stop(
+    const Workshop& shop, Gang& gang, const TrialAssignment& assignment) {
+  std::atomic<bool> stop = false;
+  std::atomic<int> stopped = 0;
+  std::atomic<int> arrived = 0;
+  const auto meet = [&](int meeting) {
+    ++arrived;
+    while (arrived < meeting * gang.members()) std::this_thread::yield();
+  };
+  const auto ends = with_sessions(
+      shop, gang, assignment, [&](int, auto& session, MemberEnd& end) {
+        end.reports.push_back(session->run_step(stop));
+        meet(1);
+        std::thread watcher([&] {
+          while (session->progress().fraction >= 1 && !stop) {
+            std::this_thread::yield();
+          }
+          while (session->progress().fraction < 0.3 && !stop) {
+            std::this_thread::yield();
+          }
+          stop = true;
+        });
+        try {
+          session->run_step(stop);
+        } catch (const StepStopped&) {
+          ++stopped;
+        }
+        watcher.join();
+        meet(2);
+        stop = false;
+        end.reports.push_back(session->run_step(stop));
+      });
+  CHECK(stopped == gang.members());
+  return ends;
+}
+
+inline void check_no_failure(const std::vector<MemberEnd>& ends) {
+  for (const MemberEnd& end : ends) {
+    CAPTURE(end.text);
+    CHECK_FALSE(end.failure.has_value());
+  }
 }
 
 // All numbers that a checkpoint or a model holds.
@@ -124,6 +184,28 @@ inline std::vector<float> numbers_in(const std::filesystem::path& path) {
     numbers.insert(numbers.end(), values.begin(), values.end());
   }
   return numbers;
+}
+
+// What one process makes of a gang's trial.
+struct Alone {
+  std::vector<float> numbers;  // of its checkpoint
+  StepReport report;           // the last
+  std::map<std::string, double> final_metrics;
+};
+
+inline Alone train_alone(Workshop& shop, TrialAssignment assignment,
+                         int steps) {
+  assignment.recipe.parallel = {};
+  assignment.checkpoint = shop.path("alone.safetensors");
+  assignment.model_file = shop.path("alone.model");
+  const auto session = shop.start(assignment);
+  Alone alone;
+  alone.report = Workshop::run(*session, steps);
+  alone.numbers = numbers_in(assignment.checkpoint);
+  if (assignment.kind == TrialKind::final) {
+    alone.final_metrics = session->finish_final();
+  }
+  return alone;
 }
 
 // |a - b| / |b|, as long vectors.

@@ -13,27 +13,6 @@ TrialAssignment final_assignment(const Workshop& shop, const Recipe& recipe) {
   return assignment;
 }
 
-void check_no_failure(const std::vector<MemberEnd>& ends) {
-  for (const MemberEnd& end : ends) {
-    CAPTURE(end.text);
-    CHECK_FALSE(end.failure.has_value());
-  }
-}
-
-// What one process makes of the same trial: its checkpoint's numbers.
-struct Alone {
-  std::vector<float> numbers;
-  StepReport report;
-};
-
-Alone train_alone(Workshop& shop, TrialAssignment assignment, int steps) {
-  assignment.checkpoint = shop.path("alone.safetensors");
-  Alone alone;
-  alone.report = Workshop::run(*shop.start(assignment), steps);
-  alone.numbers = numbers_in(assignment.checkpoint);
-  return alone;
-}
-
 }  // namespace
 
 TEST_CASE("one to four ranks train what one process does") {
@@ -161,45 +140,11 @@ TEST_CASE("a step that was stopped is trained again from its beginning") {
   Workshop shop;
   TrialAssignment assignment = shop.assignment();
   const Alone through = train_alone(shop, assignment, 2);
-  const int ranks = 2;
-  assignment.recipe = parallel_recipe(ranks);
+  assignment.recipe = parallel_recipe(2);
   Gang gang(assignment.recipe, "paused");
-  load_engine();
-  std::atomic<bool> stop = false;
-  std::atomic<int> stopped = 0;
-  std::atomic<int> arrived = 0;
-  std::vector<MemberEnd> ends(ranks);
-  on_threads(ranks, [&](int member) {
-    MemberEnd& end = ends[static_cast<size_t>(member)];
-    noting_failure(end, [&] {
-      const auto runner = load_engine().make_runner(1);
-      const auto session = runner->start(gang.seat(shop, assignment, member));
-      end.reports.push_back(session->run_step(stop));
-      std::thread watcher([&] {
-        while (session->progress().fraction >= 1) {
-          std::this_thread::yield();
-        }
-        while (session->progress().fraction < 0.3 && !stop) {
-          std::this_thread::yield();
-        }
-        stop = true;
-      });
-      try {
-        session->run_step(stop);
-      } catch (const StepStopped&) {
-        ++stopped;
-      }
-      watcher.join();
-      ++arrived;
-      while (arrived < ranks) std::this_thread::yield();
-      stop = false;
-      end.reports.push_back(session->run_step(stop));
-    });
-  });
-  CHECK(stopped == ranks);
+  const auto ends = run_with_a_stop(shop, gang, assignment);
+  check_no_failure(ends);
   for (const MemberEnd& end : ends) {
-    CAPTURE(end.text);
-    CHECK_FALSE(end.failure.has_value());
     REQUIRE(end.reports.size() == 2);
     CHECK(end.reports[1].step == 2);
   }

@@ -17,24 +17,8 @@ Recipe server_recipe(Consistency consistency, int workers, int servers) {
   return recipe;
 }
 
-void check_no_failure(const std::vector<MemberEnd>& ends) {
-  for (const MemberEnd& end : ends) {
-    CAPTURE(end.text);
-    CHECK_FALSE(end.failure.has_value());
-  }
-}
-
 std::string fmt_name(const std::string& name, int a, int b) {
   return name + std::to_string(a) + "." + std::to_string(b);
-}
-
-// What one process makes of it: its checkpoint's numbers.
-std::vector<float> train_alone(Workshop& shop, TrialAssignment assignment,
-                               int steps) {
-  assignment.recipe.parallel = {};
-  assignment.checkpoint = shop.path("alone.safetensors");
-  Workshop::run(*shop.start(assignment), steps);
-  return numbers_in(assignment.checkpoint);
 }
 
 }  // namespace
@@ -59,12 +43,12 @@ TEST_CASE("a synchronous parameter server trains what one process does") {
     // unlucky.
     for (const uint64_t seed : {12U, 13U}) {
       assignment.seed = seed;
-      const std::vector<float> alone = train_alone(shop, assignment, 2);
+      const Alone alone = train_alone(shop, assignment, 2);
       Gang gang(recipe, fmt_name("sync", workers, static_cast<int>(seed)));
       ends = run_gang(shop, gang, assignment, 2);
       check_no_failure(ends);
-      error = std::min(
-          error, relative_error(numbers_in(assignment.checkpoint), alone));
+      error = std::min(error, relative_error(numbers_in(assignment.checkpoint),
+                                             alone.numbers));
     }
     CHECK(error < 1e-5);
     for (const MemberEnd& end : ends) {
@@ -106,7 +90,7 @@ TEST_CASE("a parameter server goes on from a checkpoint, also within a batch") {
   recipe.train.epochs = 0.5;
   TrialAssignment assignment = shop.assignment(recipe);
   assignment.horizon = 10;
-  const std::vector<float> alone = train_alone(shop, assignment, 6);
+  const Alone alone = train_alone(shop, assignment, 6);
   for (const int part : {0, 1}) {
     assignment.resume_step = 3 * part;
     Gang gang(recipe, "part" + std::to_string(part));
@@ -115,7 +99,8 @@ TEST_CASE("a parameter server goes on from a checkpoint, also within a batch") {
     REQUIRE(ends[0].reports.size() == 3);
     CHECK(ends[0].reports.back().step == 3 * part + 3);
   }
-  CHECK(relative_error(numbers_in(assignment.checkpoint), alone) < 1e-4);
+  CHECK(relative_error(numbers_in(assignment.checkpoint), alone.numbers) <
+        1e-4);
 }
 
 TEST_CASE("a loss that diverges fails workers and servers alike") {
@@ -133,48 +118,13 @@ TEST_CASE("a loss that diverges fails workers and servers alike") {
 
 TEST_CASE("a parameter server's step that was stopped is trained again") {
   Workshop shop;
-  Recipe recipe = server_recipe(Consistency::sync, 2, 1);
-  TrialAssignment assignment = shop.assignment(recipe);
-  const std::vector<float> alone = train_alone(shop, assignment, 2);
-  const int members = gang_members(recipe.parallel);
+  const Recipe recipe = server_recipe(Consistency::sync, 2, 1);
+  const TrialAssignment assignment = shop.assignment(recipe);
+  const Alone alone = train_alone(shop, assignment, 2);
   Gang gang(recipe, "paused");
-  load_engine();
-  std::atomic<int> stopped = 0;
-  std::atomic<int> arrived = 0;
-  std::atomic<bool> stop = false;
-  std::vector<MemberEnd> ends(static_cast<size_t>(members));
-  on_threads(members, [&](int member) {
-    MemberEnd& end = ends[static_cast<size_t>(member)];
-    noting_failure(end, [&] {
-      const auto runner = load_engine().make_runner(1);
-      const auto session = runner->start(gang.seat(shop, assignment, member));
-      end.reports.push_back(session->run_step(stop));
-      ++arrived;
-      while (arrived < members) std::this_thread::yield();
-      std::thread watcher([&] {
-        while (session->progress().fraction >= 1 && !stop) {
-          std::this_thread::yield();
-        }
-        while (session->progress().fraction < 0.3 && !stop) {
-          std::this_thread::yield();
-        }
-        stop = true;
-      });
-      try {
-        session->run_step(stop);
-      } catch (const StepStopped&) {
-        ++stopped;
-      }
-      watcher.join();
-      ++arrived;
-      while (arrived < 2 * members) std::this_thread::yield();
-      stop = false;
-      end.reports.push_back(session->run_step(stop));
-    });
-  });
-  CHECK(stopped == members);
-  check_no_failure(ends);
-  CHECK(relative_error(numbers_in(assignment.checkpoint), alone) < 1e-4);
+  check_no_failure(run_with_a_stop(shop, gang, assignment));
+  CHECK(relative_error(numbers_in(assignment.checkpoint), alone.numbers) <
+        1e-4);
 }
 
 TEST_CASE("a worker that goes in the middle of a step is missed by nobody") {
@@ -182,34 +132,27 @@ TEST_CASE("a worker that goes in the middle of a step is missed by nobody") {
   for (const auto consistency : {Consistency::sync, Consistency::ssp}) {
     const Recipe recipe = server_recipe(consistency, 3, 1);
     TrialAssignment assignment = shop.assignment(recipe);
-    const int members = gang_members(recipe.parallel);
     Gang gang(recipe, consistency == Consistency::sync ? "gone1" : "gone2");
-    load_engine();
-    std::vector<MemberEnd> ends(static_cast<size_t>(members));
-    on_threads(members, [&](int member) {
-      MemberEnd& end = ends[static_cast<size_t>(member)];
-      noting_failure(end, [&] {
-        const auto runner = load_engine().make_runner(1);
-        const auto session = runner->start(gang.seat(shop, assignment, member));
-        std::atomic<bool> stop = false;
-        std::atomic<bool> done = false;
-        std::thread watcher([&] {
-          while (member == 1 && !done && session->progress().fraction < 0.3) {
-            std::this_thread::yield();
+    const auto ends = with_sessions(
+        shop, gang, assignment, [&](int member, auto& session, MemberEnd& end) {
+          std::atomic<bool> stop = false;
+          std::atomic<bool> done = false;
+          std::thread watcher([&] {
+            while (member == 1 && !done && session->progress().fraction < 0.3) {
+              std::this_thread::yield();
+            }
+            if (member == 1) stop = true;
+          });
+          try {
+            for (int i = 0; i < 2; ++i) {
+              end.reports.push_back(session->run_step(stop));
+            }
+          } catch (const StepStopped&) {
+            end.text = "stopped";
           }
-          if (member == 1) stop = true;
+          done = true;
+          watcher.join();
         });
-        try {
-          for (int i = 0; i < 2; ++i) {
-            end.reports.push_back(session->run_step(stop));
-          }
-        } catch (const StepStopped&) {
-          end.text = "stopped";
-        }
-        done = true;
-        watcher.join();
-      });
-    });
     CHECK(ends[1].text == "stopped");
     for (const int member : {0, 2, 3}) {
       const MemberEnd& end = ends[static_cast<size_t>(member)];
@@ -227,23 +170,17 @@ TEST_CASE("a server that goes ends the gang for its workers") {
   const Recipe recipe = server_recipe(Consistency::async, 2, 1);
   TrialAssignment assignment = shop.assignment(recipe);
   Gang gang(recipe, "headless");
-  load_engine();
-  std::vector<MemberEnd> ends(3);
-  on_threads(3, [&](int member) {
-    MemberEnd& end = ends[static_cast<size_t>(member)];
-    noting_failure(end, [&] {
-      const auto runner = load_engine().make_runner(1);
-      auto session = runner->start(gang.seat(shop, assignment, member));
-      const std::atomic<bool> stop = false;
-      end.reports.push_back(session->run_step(stop));
-      if (member == 2) {
-        session.reset();
-        gang.server().member_lost("headless", 2, "killed by a test");
-        return;
-      }
-      end.reports.push_back(session->run_step(stop));
-    });
-  });
+  const auto ends = with_sessions(
+      shop, gang, assignment, [&](int member, auto& session, MemberEnd& end) {
+        const std::atomic<bool> stop = false;
+        end.reports.push_back(session->run_step(stop));
+        if (member == 2) {
+          session.reset();
+          gang.server().member_lost("headless", 2, "killed by a test");
+          return;
+        }
+        end.reports.push_back(session->run_step(stop));
+      });
   for (const int member : {0, 1}) {
     const MemberEnd& end = ends[static_cast<size_t>(member)];
     CAPTURE(end.text);

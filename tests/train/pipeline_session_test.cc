@@ -21,34 +21,6 @@ Recipe pipelines_of(int data, int model, Recipe recipe = small_recipe()) {
   return recipe;
 }
 
-void check_no_failure(const std::vector<MemberEnd>& ends) {
-  for (const MemberEnd& end : ends) {
-    CAPTURE(end.text);
-    CHECK_FALSE(end.failure.has_value());
-  }
-}
-
-// What one process makes of a trial.
-struct Alone {
-  std::vector<float> numbers;
-  StepReport report;
-  std::map<std::string, double> final_metrics;
-};
-
-Alone train_alone(Workshop& shop, TrialAssignment assignment, int steps) {
-  assignment.recipe.parallel = {};
-  assignment.checkpoint = shop.path("alone.safetensors");
-  assignment.model_file = shop.path("alone.model");
-  const auto session = shop.start(assignment);
-  Alone alone;
-  alone.report = Workshop::run(*session, steps);
-  alone.numbers = numbers_in(assignment.checkpoint);
-  if (assignment.kind == TrialKind::final) {
-    alone.final_metrics = session->finish_final();
-  }
-  return alone;
-}
-
 double close_to(double value) { return 1e-3 * std::max(1.0, std::abs(value)); }
 
 }  // namespace
@@ -152,31 +124,25 @@ TEST_CASE("a stage that leaves ends the step of the others") {
   Gang gang(recipe, "gone");
   TrialAssignment assignment = shop.assignment(recipe);
   assignment.horizon = 2;  // the second step has 399 epochs
-  std::vector<MemberEnd> ends(2);
-  load_engine();
-  on_threads(2, [&](int member) {
-    MemberEnd& end = ends[static_cast<size_t>(member)];
-    noting_failure(end, [&] {
-      const auto runner = load_engine().make_runner(1);
-      const auto session = runner->start(gang.seat(shop, assignment, member));
-      std::atomic<bool> leave = false;
-      session->run_step(leave);
-      std::thread leaving([&] {
-        while (member == 1 && session->progress().fraction >= 1) {
-          std::this_thread::yield();
-        }
-        leave = member == 1;
-      });
-      try {
+  const auto ends = with_sessions(
+      shop, gang, assignment, [&](int member, auto& session, MemberEnd&) {
+        std::atomic<bool> leave = false;
         session->run_step(leave);
-      } catch (const StepStopped&) {
-      } catch (...) {
+        std::thread leaving([&] {
+          while (member == 1 && session->progress().fraction >= 1) {
+            std::this_thread::yield();
+          }
+          leave = member == 1;
+        });
+        try {
+          session->run_step(leave);
+        } catch (const StepStopped&) {
+        } catch (...) {
+          leaving.join();
+          throw;
+        }
         leaving.join();
-        throw;
-      }
-      leaving.join();
-    });
-  });
+      });
   CAPTURE(ends[0].text);
   REQUIRE(ends[0].failure.has_value());
   CHECK(*ends[0].failure == Reason::lease_lapsed);
@@ -189,29 +155,23 @@ TEST_CASE("a step of a pipeline that was stopped is trained again") {
   const Alone through = train_alone(shop, assignment, 2);
   assignment.recipe = stages_of(2);
   Gang gang(assignment.recipe, "paused");
-  load_engine();
   std::atomic<bool> stop = false;
   std::atomic<int> stopped = 0;
   std::atomic<int> arrived = 0;
-  std::vector<MemberEnd> ends(2);
-  on_threads(2, [&](int member) {
-    MemberEnd& end = ends[static_cast<size_t>(member)];
-    noting_failure(end, [&] {
-      const auto runner = load_engine().make_runner(1);
-      const auto session = runner->start(gang.seat(shop, assignment, member));
-      end.reports.push_back(session->run_step(stop));
-      if (++arrived == 2) stop = true;
-      while (!stop) std::this_thread::yield();
-      try {
-        session->run_step(stop);
-      } catch (const StepStopped&) {
-        ++stopped;
-      }
-      while (stopped < 2) std::this_thread::yield();
-      stop = false;
-      end.reports.push_back(session->run_step(stop));
-    });
-  });
+  const auto ends = with_sessions(
+      shop, gang, assignment, [&](int, auto& session, MemberEnd& end) {
+        end.reports.push_back(session->run_step(stop));
+        if (++arrived == 2) stop = true;
+        while (!stop) std::this_thread::yield();
+        try {
+          session->run_step(stop);
+        } catch (const StepStopped&) {
+          ++stopped;
+        }
+        while (stopped < 2) std::this_thread::yield();
+        stop = false;
+        end.reports.push_back(session->run_step(stop));
+      });
   check_no_failure(ends);
   CHECK(stopped == 2);
   CHECK(relative_error(numbers_in(assignment.checkpoint), through.numbers) <
