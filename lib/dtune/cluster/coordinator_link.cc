@@ -23,7 +23,7 @@ CoordinatorLink::CoordinatorLink(const std::string& endpoint,
       throw Error(ErrorKind::config,
                   fmt::format("{}: is on another machine, so this agent has to "
                               "join with a token (--token-file FILE, or - for "
-                              "stdin; the coordinator prints it)",
+                              "stdin; made by 'dtune token STUDY')",
                               endpoint));
     }
     if (is_loopback(host) && !names_loopback(tcp->host)) {
