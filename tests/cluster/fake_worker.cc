@@ -7,7 +7,6 @@
 // `worker`: where the study's recipe text is not empty, it is a shell script
 // that is tuned as a command. `coordinator` runs, or resumes, a study in
 // FOLDER/study.db.
-#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -21,10 +20,6 @@ namespace {
 
 using namespace dtune;  // NOLINT: a program of the tests
 
-std::atomic<int> g_stop{0};  // NOLINT: what a signal handler can reach
-
-void on_signal(int) { ++g_stop; }
-
 Recipe command_recipe(const std::string& script) {
   Recipe recipe = toy::recipe(1);
   recipe.command = CommandSpec{};
@@ -32,7 +27,7 @@ Recipe command_recipe(const std::string& script) {
   return recipe;
 }
 
-int run_worker_process(int argc, char** argv) {
+int run_worker_process(int argc, char** argv, const std::atomic<int>& stop) {
   WorkerOptions options;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
@@ -52,14 +47,14 @@ int run_worker_process(int argc, char** argv) {
       [](const Recipe& recipe) {
         return recipe.command ? make_command_runner() : toy::make_runner();
       },
-      g_stop);
+      stop);
 }
 
-int run_coordinator_process(char** argv) {
+int run_coordinator_process(char** argv, const std::atomic<int>& stop) {
   toy::LocalStudy local(argv[2], argv[3], std::stoi(argv[4]),
                         toy::recipe(std::stoi(argv[5])),
                         {toy::point(0.5, "learn", std::stoi(argv[6]))});
-  const StudyOutcome outcome = local.run(g_stop);
+  const StudyOutcome outcome = local.run(stop);
   std::printf("%s: %s\n", to_string(outcome.state), outcome.why.c_str());
   return outcome.state == StudyState::finished ? 0 : 3;
 }
@@ -67,22 +62,18 @@ int run_coordinator_process(char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGTERM, on_signal);
-  std::signal(SIGINT, on_signal);
   const std::string what = argc > 1 ? argv[1] : "";
-  try {
-    if (what == "worker") return run_worker_process(argc, argv);
+  return toy::run_process([&](const std::atomic<int>& stop) {
+    if (what == "worker") return run_worker_process(argc, argv, stop);
     if (what == "agent" && argc == 5) {
       return run_agent(toy::agent_options("/proc/self/exe", argv[2], argv[3],
                                           std::stoi(argv[4])),
-                       g_stop);
+                       stop);
     }
-    if (what == "coordinator" && argc == 7)
-      return run_coordinator_process(argv);
-  } catch (const Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return exit_code(e.kind());
-  }
-  std::fprintf(stderr, "see the head of fake_worker.cc\n");
-  return 2;
+    if (what == "coordinator" && argc == 7) {
+      return run_coordinator_process(argv, stop);
+    }
+    std::fprintf(stderr, "see the head of fake_worker.cc\n");
+    return 2;
+  });
 }

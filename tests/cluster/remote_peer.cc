@@ -7,7 +7,6 @@
 // FOLDER/token1 to token3, then the ports to FOLDER/endpoint, and everything
 // that it has to say to FOLDER/notices. TOKENFILE may be "none"; PATIENCE is
 // in seconds.
-#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -24,17 +23,13 @@ namespace {
 using namespace dtune;  // NOLINT: a program of the tests
 namespace fs = std::filesystem;
 
-std::atomic<int> g_stop{0};  // NOLINT: what a signal handler can reach
-
-void on_signal(int) { ++g_stop; }
-
 Recipe patient_recipe(int trials) {
   Recipe recipe = toy::recipe(trials);
   recipe.limits.lease = std::chrono::milliseconds(1500);
   return recipe;
 }
 
-int coordinate(char** argv) {
+int coordinate(char** argv, const std::atomic<int>& stop) {
   const fs::path folder = argv[2];
   const std::string address = argv[4];
   const int port = std::stoi(argv[5]);
@@ -63,14 +58,14 @@ int coordinate(char** argv) {
     write_file_atomic(folder / "endpoint", coordinator.remote_endpoint(),
                       false);
   };
-  const StudyOutcome outcome = local.run(g_stop);
+  const StudyOutcome outcome = local.run(stop);
   notices << local.sink.notices << to_string(outcome.state) << ": "
           << outcome.why << "\n"
           << std::flush;
   return outcome.state == StudyState::finished ? 0 : 3;
 }
 
-int serve(char** argv) {
+int serve(char** argv, const std::atomic<int>& stop) {
   JoinOptions join;
   join.endpoint = argv[2];
   if (std::string(argv[3]) != "none") join.token = read_file(argv[3]);
@@ -79,25 +74,20 @@ int serve(char** argv) {
   join.patience = std::chrono::seconds(std::stoi(argv[6]));
   AgentOptions options =
       toy::agent_options(DTUNE_FAKE_WORKER, argv[2], "", std::stoi(argv[6]));
-  options.curve = join_cluster(join, g_stop);
+  options.curve = join_cluster(join, stop);
   options.node = join.node;
   options.rejoin = std::chrono::seconds(60);
-  return run_agent(options, g_stop);
+  return run_agent(options, stop);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGTERM, on_signal);
-  std::signal(SIGINT, on_signal);
   const std::string what = argc > 1 ? argv[1] : "";
-  try {
-    if (what == "coordinator" && argc == 8) return coordinate(argv);
-    if (what == "agent" && argc == 7) return serve(argv);
-  } catch (const Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return exit_code(e.kind());
-  }
-  std::fprintf(stderr, "see the head of remote_peer.cc\n");
-  return 2;
+  return toy::run_process([&](const std::atomic<int>& stop) {
+    if (what == "coordinator" && argc == 8) return coordinate(argv, stop);
+    if (what == "agent" && argc == 7) return serve(argv, stop);
+    std::fprintf(stderr, "see the head of remote_peer.cc\n");
+    return 2;
+  });
 }

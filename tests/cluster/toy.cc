@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -19,6 +20,10 @@ namespace dtune::toy {
 namespace {
 
 using std::chrono::milliseconds;
+
+std::atomic<int> g_stop{0};  // NOLINT: what a signal handler can reach
+
+void on_signal(int) { ++g_stop; }
 
 class ToySession final : public TrialSession {
  public:
@@ -165,6 +170,17 @@ AgentOptions agent_options(const std::string& program,
   options.slots = slots;
   options.worker_argv = {program, "worker"};
   return options;
+}
+
+int run_process(const std::function<int(const std::atomic<int>& stop)>& work) {
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGINT, on_signal);
+  try {
+    return work(g_stop);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return exit_code(e.kind());
+  }
 }
 
 }  // namespace dtune::toy

@@ -2,7 +2,9 @@
 // Shared by the tests and by fake_worker.cc.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,5 +61,9 @@ std::unique_ptr<TrialRunner> make_runner();
 AgentOptions agent_options(const std::string& program,
                            const std::string& endpoint,
                            const std::string& study_id, int slots);
+
+// The main of a test's process: the exit code of `work`, which gets the number
+// of signals to end that have come; an error is printed.
+int run_process(const std::function<int(const std::atomic<int>& stop)>& work);
 
 }  // namespace dtune::toy
