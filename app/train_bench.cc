@@ -13,6 +13,7 @@ namespace dtune {
 namespace {
 
 constexpr int kMostWarmup = 5;  // batches
+constexpr int kImages = 16384;  // of an epoch, if its batches are smaller
 
 struct Strategy {
   const char* name;
@@ -43,14 +44,15 @@ const Strategy& find_strategy(const std::string& name) {
       fmt::format("--strategy: '{}' is unknown (there are {})", name, known));
 }
 
-// As many images as the batches that count; the validation that ends a step is
-// as small as it can be.
+// Whole batches, of few enough images that they stay in memory; the validation
+// that ends a step is as small as it can be.
 RecipeFile recipe_for(const TrainBenchOptions& options,
                       const Strategy& strategy, int ranks) {
   const bool alone = ranks == 1;
   const int batch =
       strategy.shares_batch ? options.batch * ranks : options.batch;
   const int warmup = std::min(options.batches, kMostWarmup);
+  const int epoch = batch * std::clamp(kImages / batch, 1, options.batches);
   constexpr int kValidation = 20;
   const std::string parallel =
       alone ? ""
@@ -65,10 +67,9 @@ RecipeFile recipe_for(const TrainBenchOptions& options,
                   "train: {{ epochs: 1000, step: {{ samples: {4} }}, "
                   "batch_size: {5}, lr: 0.01 }}\n"
                   "space: none\n{6}",
-                  options.image,
-                  std::max(batch * options.batches, 64) + kValidation,
-                  kValidation, options.model,
-                  batch * std::max(options.batches, warmup), batch, parallel),
+                  options.image, std::max(epoch, 64) + kValidation, kValidation,
+                  options.model, batch * std::max(options.batches, warmup),
+                  batch, parallel),
       "bench", "", {});
 }
 

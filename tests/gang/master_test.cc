@@ -32,10 +32,12 @@ struct Desk {
     for (int m = 0; m < master.members(); ++m) master.begin(m, begin, now);
   }
 
-  void ready(int member, int64_t round, int64_t updates = 0) {
+  void ready(int member, int64_t round, int64_t updates = 0,
+             bool complete = true) {
     gang::Ready ready;
     ready.round = round;
     ready.updates = updates;
+    ready.complete = complete;
     master.ready(member, ready, now);
   }
 
@@ -111,6 +113,34 @@ TEST_CASE("before its pace is known a gang waits for everybody") {
     desk.ready(1, round + i, i);
   }
   CHECK(desk.event(Kind::late) == "");
+}
+
+// Its source would wait for it, and all the others for the source.
+TEST_CASE("a late member gets state when it has nothing left to compute") {
+  Desk desk(spec(ParallelMode::data, 3));
+  desk.all_begin(
+      gang::Begin{.end = 960, .epoch_samples = 960, .batch_size = 24});
+  int64_t round = desk.last<gang::Regroup>(0).work.round;
+  int64_t updates = 0;
+  for (; updates < 12; ++updates, ++round) {
+    desk.now += milliseconds(10);
+    for (const int m : {0, 1, 2}) desk.ready(m, round, updates);
+  }
+  const auto others_go_on = [&] {
+    for (const int m : {0, 1}) desk.ready(m, round, updates);
+    desk.pass(seconds(1), {0, 1, 2});
+    ++round, ++updates;
+    return desk.last<gang::Go>(0);
+  };
+  const int64_t missed = round;
+  CHECK(others_go_on().participants == std::vector<int>{0, 1});
+  desk.orders(2);
+  desk.ready(2, missed, updates - 1, false);
+  CHECK(others_go_on().targets.empty());
+  CHECK(desk.orders(2).empty());
+  desk.ready(2, missed, updates - 2, true);
+  CHECK(others_go_on().targets == std::vector<int>{2});
+  CHECK(desk.last<gang::CatchUp>(2).source >= 0);
 }
 
 TEST_CASE("a hang names who is missing where and doing what") {

@@ -97,6 +97,7 @@ class Gang {
     std::vector<int> who;
     int incarnation = 0;
     std::map<int, std::function<void(bool)>> arrived;
+    bool closed = false;  // by the death of one of them
   };
 
   Process& process(int m) { return processes_.at(static_cast<size_t>(m)); }
@@ -125,6 +126,7 @@ class Gang {
   void take(int member, const gang::Go& order);
   void take(int member, const gang::CatchUp& order);
   void work(int member, const gang::Work& work);
+  void say_ready(int member, const gang::Ready& ready);
   void reduced(int member, const gang::Go& order, bool good);
   void broke(int member);
   void serve(int member, std::vector<int> targets, int64_t round,

@@ -4,6 +4,8 @@
 #include "gang/simulated_gang.h"
 #include <fmt/format.h>
 
+#include "dtune/gang/members.h"
+
 namespace dtune::simulated {
 
 using namespace gang;  // NOLINT: its messages
@@ -33,6 +35,9 @@ void Gang::kill(int member, bool known) {
   if (!p.alive) return;
   say([&] { return fmt::format("kill {}", member); });
   p.alive = false;
+  for (auto& [name, meeting] : meetings_) {
+    if (contains(meeting.who, member)) meeting.closed = true;
+  }
   leave_meetings(member);
   const int64_t life = p.life;
   if (!known) return;

@@ -115,7 +115,8 @@ class GangMaster {
     int64_t late = 0;
     RoundTimes times;
     double wait_share = 0;
-    double overhead = -1;  // seconds of a round that are not compute
+    double overhead = -1;  // seconds of a round: reduction and update
+    int64_t told = 0;      // the round that it was last ready for
     std::map<std::string, double> gauges;
   };
 
@@ -123,7 +124,7 @@ class GangMaster {
   struct Round {
     int64_t number = 0;
     MonoTime handed{};
-    bool settling = false;   // groups are made, state is sent: no deadline
+    bool settling = false;   // state is sent to members: no deadline
     bool new_group = false;  // its first reduction is by others than before
     bool idle = false;       // no work: a regroup follows
     int lead = -1;
@@ -168,7 +169,8 @@ class GangMaster {
   void advance(MonoTime now);
 
   // master_rounds.cc
-  void observe(int member, const RoundTimes& times, Duration taken);
+  void observe(int member, const Ready& ready, Duration taken);
+  void observe(int member, const RoundTimes& times);
   void suspect(int member, Duration taken);
   bool round_complete(MonoTime now) const;
   bool overdue(MonoTime now) const;
@@ -218,6 +220,7 @@ class GangMaster {
   std::string why_closed_;
   Balancer balancer_;
   Pace pace_;
+  double ready_share_ = 1;  // of a round's compute time, before `ready`
 
   std::vector<int> group_;       // of the incarnation: the whole data plane
   std::string eviction_;         // why the last was evicted

@@ -158,7 +158,8 @@ void GangMaster::announce(const std::vector<int>& members, MonoTime now) {
   } else {
     hand_out(members, current.front(), false, now);
   }
-  round_.settling = true;
+  round_.settling = !order.targets.empty();
+  round_.new_group = true;
   round_.source = order.source;
   for (const int m : members) {
     at(m).lagging = contains(order.targets, m);

@@ -1,6 +1,7 @@
 // Rounds: who is ready, who is late, what is next.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,19 +16,16 @@ void GangMaster::ready(int member, const Ready& ready, MonoTime now) {
   if (stage_ != Stage::running || !owes) return;
   if (ready.round != m.work.round) return;
   const Duration taken = now - m.handed;
-  if (m.work.phase == Phase::train && !step_.begin.own_training && !m.unpaced &&
-      samples_of(m.work.spans) > 0) {
-    pace_.add(taken);
-  }
-  observe(member, ready.times, taken);
+  observe(member, ready, taken);
   m.updates = ready.updates;
   m.totals = ready.totals;
   m.metrics = ready.metrics;
   m.ready_at = now;
   const bool in_step = step_.begin.own_training || m.updates == updates_;
   if (m.state == State::late || !in_step) {
-    m.state = State::behind;
-    suspect(member, taken);
+    // While it computes, who would give it state would wait for it, and the
+    // others for that one.
+    m.state = ready.complete ? State::behind : State::late;
   } else {
     m.state = State::ready;
     if (m.lagging || m.returning) {
@@ -43,7 +41,20 @@ void GangMaster::ready(int member, const Ready& ready, MonoTime now) {
   advance(now);
 }
 
-void GangMaster::observe(int member, const RoundTimes& times, Duration taken) {
+// Once a round, though it may be ready twice.
+void GangMaster::observe(int member, const Ready& ready, Duration taken) {
+  Member& m = at(member);
+  if (m.told == ready.round) return;
+  m.told = ready.round;
+  if (m.work.phase == Phase::train && !step_.begin.own_training && !m.unpaced &&
+      samples_of(m.work.spans) > 0) {
+    pace_.add(taken);
+  }
+  observe(member, ready.times);
+  if (m.state == State::late) suspect(member, taken);
+}
+
+void GangMaster::observe(int member, const RoundTimes& times) {
   Member& m = at(member);
   const double compute = times.compute();
   const double all =
@@ -63,9 +74,13 @@ void GangMaster::observe(int member, const RoundTimes& times, Duration taken) {
   balancer_.observe(member, static_cast<double>(times.samples) / compute);
   constexpr double kNewest = 0.1;  // of a moving average
   m.wait_share += kNewest * (times.waiting / all - m.wait_share);
-  const double overhead = std::max(0.0, to_seconds(taken) - compute);
+  const double overhead = times.exposed + times.update;
   m.overhead = m.overhead < 0 ? overhead
                               : m.overhead + kNewest * (overhead - m.overhead);
+  if (times.until_ready > 0) {
+    const double share = std::min(1.0, times.until_ready / compute);
+    ready_share_ += kNewest * (share - ready_share_);
+  }
 }
 
 // What it needed for the work that went on without it is the best that is
@@ -74,7 +89,7 @@ void GangMaster::suspect(int member, Duration taken) {
   const Member& m = at(member);
   const auto samples = static_cast<double>(samples_of(m.work.spans));
   if (m.work.phase == Phase::train && taken > Duration{0}) {
-    balancer_.suspect(member, samples / to_seconds(taken));
+    balancer_.suspect(member, samples / to_seconds(taken) * ready_share_);
   }
 }
 
@@ -104,11 +119,12 @@ bool GangMaster::overdue(MonoTime now) const {
     return now - base > 3 * half + kSilent;
   }
   const double expected =
-      balancer_.expected_seconds(round_.members, round_.sizes);
+      ready_share_ * balancer_.expected_seconds(round_.members, round_.sizes);
   const auto deadline = pace_.deadline(from_seconds(expected));
-  // Where all are held up together, nobody is late: the first half's time is
-  // given to the others as well.
-  if (round_.new_group) base = std::max(base, round_.half_ready);
+  // Where all are held up together, nobody is late: what the first half needed
+  // beyond the usual is given to the others as well.
+  if (round_.new_group)
+    base += std::max(Duration{0}, half - pace_.quantile(0.5));
   return deadline && now - base > *deadline &&
          now - round_.half_ready > Pace::kFloor;
 }
@@ -227,21 +243,19 @@ int GangMaster::judge(const std::vector<int>& participants, MonoTime now) {
   const ParallelSpec& parallel = options_.parallel;
   if (!automatic() || parallel.mode != ParallelMode::data) return -1;
   if (round_.settling) return -1;
-  std::vector<double> overheads;
+  // Who is last to come to the reduction waits for nobody in it.
+  double overhead = std::numeric_limits<double>::infinity();
   for (const int p : participants) {
-    if (at(p).overhead >= 0) overheads.push_back(at(p).overhead);
+    if (at(p).overhead >= 0) overhead = std::min(overhead, at(p).overhead);
   }
-  if (overheads.empty()) return -1;
-  const auto middle =
-      overheads.begin() + static_cast<std::ptrdiff_t>(overheads.size() / 2);
-  std::nth_element(overheads.begin(), middle, overheads.end());
+  if (!std::isfinite(overhead)) return -1;
   const auto evicted =
-      balancer_.judge(round_.batch.size, participants, *middle);
+      balancer_.judge(round_.batch.size, participants, overhead);
   if (!evicted) return -1;
   eviction_ = fmt::format(
       "{} costs more than it brings: {:.0f} samples/s, and each "
       "round spends {:.3f} s on keeping together",
-      describe(*evicted, now), balancer_.predicted(*evicted), *middle);
+      describe(*evicted, now), balancer_.predicted(*evicted), overhead);
   event(GangEvent::Kind::evicted, *evicted, eviction_);
   marks_.push_back({fmt::format("rank {} evicted", *evicted), {}});
   at(*evicted).state = State::gone;

@@ -11,7 +11,9 @@
 //     begin(step, ...)           ->         of a fidelity step, from everybody
 //                                <-  regroup(incarnation, members, work)
 //     ready(round, totals)       ->         at the first finished gradient: the
-//                                           answer travels while others come
+//                                           answer travels while others come;
+//                                           again at the last one, if there is
+//                                           no answer yet
 //                                <-  go(round, participants, totals, work)
 //     [reduce, update; next work]
 //     failed(round, what)        ->         a peer did not answer
@@ -84,6 +86,7 @@ struct RoundTimes {
   double waiting = 0;   // for go, i.e. for slower members
   double update = 0;    // optimizer
   double other = 0;
+  double until_ready = 0;  // of compute: before `ready`; 0: all
   double compute() const { return data + forward + backward; }
 };
 
@@ -156,6 +159,9 @@ struct Ready {
   // trained. Who says another number than the gang's is behind and gets state.
   int64_t updates = 0;
   std::map<std::string, double> metrics;  // commit, of the lead
+  // Nothing of the round is left to compute: where the others have gone on, it
+  // can be given their state at once. False: one with true follows.
+  bool complete = true;
 };
 
 struct Failed {

@@ -40,6 +40,7 @@ void fields(V& visit, M& m) {
   visit("waiting", m.waiting);
   visit("update", m.update);
   visit("other", m.other);
+  visit("until_ready", m.until_ready);
 }
 
 template <class V, Is<Work> M>
@@ -115,6 +116,7 @@ void fields(V& visit, M& m) {
   visit("times", m.times);
   visit("updates", m.updates);
   visit("metrics", m.metrics);
+  visit("complete", m.complete);
 }
 
 template <class V, Is<Failed> M>

@@ -1,6 +1,7 @@
 #include "dtune/train/data_parallel.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -31,6 +32,7 @@ struct Marks {
   MonoTime begin{};
   MonoTime gathered{};
   MonoTime forward{};   // done
+  MonoTime ready{};     // said
   MonoTime backward{};  // done
   MonoTime go{};        // came; by the reducer's thread
   MonoTime reduced{};
@@ -43,6 +45,7 @@ gang::RoundTimes times_of(const Marks& marks, int64_t samples) {
   times.data = seconds_between(marks.begin, marks.gathered);
   times.forward = seconds_between(marks.gathered, marks.forward);
   times.backward = seconds_between(marks.forward, marks.backward);
+  times.until_ready = seconds_between(marks.begin, marks.ready);
   times.waiting = seconds_between(marks.backward, marks.go);
   times.exposed =
       seconds_between(std::max(marks.backward, marks.go), marks.reduced);
@@ -90,7 +93,7 @@ class DataParallelSession final : public GangSession {
   Order reduce(const Work& work, const gang::Totals& totals,
                const std::atomic<bool>& stop);
   void backward(const Work& work, const gang::Totals& totals);
-  void say_ready(const Work& work, const gang::Totals& totals);
+  void say_ready(const Work& work, const gang::Totals& totals, bool complete);
   Reduction decide(const Work& work, const gang::Totals& totals,
                    const std::atomic<bool>& stop);
   void update(const Work& work, const Go& go);
@@ -105,14 +108,16 @@ class DataParallelSession final : public GangSession {
   mutable Trainer trainer_;
   int64_t own_samples_ = 0;  // trained since the running statistics were merged
   Marks marks_;
-  Order order_;      // the answer to ready; by the reducer's thread
-  Reducer reducer_;  // last: its thread uses the others
+  Order order_;  // the answer to ready; by the reducer's thread
+  std::atomic<bool> answered_ = false;  // it has come; by the same
+  Reducer reducer_;                     // last: its thread uses the others
 };
 
 Order DataParallelSession::train(const Work& work,
                                  const std::atomic<bool>& stop) {
   if (stop.load(std::memory_order_relaxed)) throw StepStopped();
   marks_ = {};
+  answered_ = false;
   marks_.begin = system_clock().now();
   const gang::Totals totals = forward(work);
   Order order = reduce(work, totals, stop);
@@ -151,12 +156,12 @@ Order DataParallelSession::reduce(const Work& work, const gang::Totals& totals,
   if (computes) {
     backward(work, totals);
   } else {
-    say_ready(work, totals);
+    say_ready(work, totals, true);
     reducer_.ready(0);
   }
   marks_.backward = system_clock().now();
   if (!overlaps() && computes) {
-    say_ready(work, totals);
+    say_ready(work, totals, true);
     reducer_.begin(decide_go);
     reducer_.ready(0);
   }
@@ -171,21 +176,25 @@ void DataParallelSession::backward(const Work& work,
   client().set_phase("backward of batch", work.number);
   try {
     trainer_.backward([&](int layer) {
-      if (overlaps() && reducer_.ready(layer)) say_ready(work, totals);
+      if (overlaps() && reducer_.ready(layer)) say_ready(work, totals, false);
     });
   } catch (...) {
     reducer_.cancel();
     throw;
   }
   record("compute", "backward", marks_.forward);
+  if (overlaps() && !answered_) say_ready(work, totals, true);
 }
 
 void DataParallelSession::say_ready(const Work& work,
-                                    const gang::Totals& totals) {
+                                    const gang::Totals& totals, bool complete) {
+  if (marks_.ready == MonoTime{}) marks_.ready = system_clock().now();
   client().ready({.round = work.round,
                   .totals = totals,
                   .times = times,
-                  .updates = trainer_.optimizer().updates()});
+                  .updates = trainer_.optimizer().updates(),
+                  .metrics = {},
+                  .complete = complete});
 }
 
 // On the reducer's thread.
@@ -193,6 +202,7 @@ Reduction DataParallelSession::decide(const Work& work,
                                       const gang::Totals& totals,
                                       const std::atomic<bool>& stop) {
   order_ = link().wait_for(work.round, stop);
+  answered_ = true;
   marks_.go = system_clock().now();
   const auto* go = std::get_if<Go>(&order_);
   const bool reduces =
