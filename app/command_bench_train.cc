@@ -52,6 +52,7 @@ TrainBenchOptions read_options(const BenchOptions& options) {
   read.image = number("--image", options.image, read.image, 1024);
   read.batch = number("--batch", options.batch, read.batch, 65536);
   read.batches = number("--batches", options.batches, read.batches, 100'000);
+  read.steps = number("--steps", options.steps, read.steps, 1000);
   read.ranks = number("--ranks", options.ranks, read.ranks, kMostRanks);
   const int ranks = disturbed_ranks(options, read.ranks);
   read.strategies = options.strategies;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -158,6 +159,7 @@ class Bench {
                                  : after.members[i]);
     }
     if (members_ > 1) server_.close(kGang, "the benchmark is over");
+    check_trace();
     return std::move(run_);
   }
 
@@ -208,7 +210,16 @@ class Bench {
     if (!said.is_object() || !said.contains("step")) return;
     if (said["step"].get<size_t>() != run_.steps.size() + 1) return;
     run_.steps.push_back(said["seconds"].get<double>());
+    run_.losses.push_back(said["metrics"].value(
+        "train_loss", std::numeric_limits<double>::quiet_NaN()));
     if (run_.steps.size() == static_cast<size_t>(gang_.warmup)) begin();
+  }
+
+  void check_trace() {
+    for (const GangEvent& event : server_.take_events()) {
+      if (event.kind != GangEvent::Kind::untraced) continue;
+      throw Error(ErrorKind::temporary, event.text);
+    }
   }
 
   void begin() {

@@ -60,7 +60,8 @@ struct GangCase {
 };
 
 struct GangRun {
-  std::vector<double> steps;  // seconds of each, warm-up included
+  std::vector<double> steps;   // seconds of each, warm-up included
+  std::vector<double> losses;  // of training, likewise; NaN: not told
   // Over the steps that count; empty where there was one process.
   std::vector<MemberStatus> members;
 };

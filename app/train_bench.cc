@@ -1,6 +1,7 @@
 #include "app/train_bench.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -155,16 +156,18 @@ TrainBenchRow measure_training(const TrainBenchOptions& options,
   GangCase gang{.recipe = recipe_for(options, strategy, ranks)};
   const Recipe& recipe = gang.recipe.recipe();
   gang.prepared_data = prepare_data(recipe.data, cache_directory());
+  gang.steps = options.steps;
   gang.disturbances = options.disturbances;
   gang.trace = options.trace;
   const GangRun run = run_gang(gang);
   TrainBenchRow row;
   row.strategy = ranks == 1 ? "one process" : name;
   row.ranks = ranks;
-  double seconds = 0;
-  for (size_t i = 1; i < run.steps.size(); ++i) seconds += run.steps[i];
+  row.seconds.assign(run.steps.begin() + gang.warmup, run.steps.end());
+  row.losses.assign(run.losses.begin() + gang.warmup, run.losses.end());
   row.images_per_second =
-      static_cast<double>(recipe.train.step_samples) / seconds;
+      static_cast<double>(recipe.train.step_samples * gang.steps) /
+      std::accumulate(row.seconds.begin(), row.seconds.end(), 0.0);
   const double base = ranks == 1 ? row.images_per_second : alone;
   if (base > 0) row.efficiency = row.images_per_second / (ranks * base);
   add_members(run.members, ranks, row);
@@ -198,7 +201,9 @@ std::string train_json(const TrainBenchOptions& options,
                                   {"ranks", row.ranks},
                                   {"images_per_second", row.images_per_second},
                                   {"efficiency", row.efficiency},
-                                  {"speeds", row.speeds}};
+                                  {"speeds", row.speeds},
+                                  {"seconds", row.seconds},
+                                  {"train_loss", row.losses}};
     if (!row.of_rank.empty()) one["percent"] = json_of(row.mean);
     for (size_t i = 0; i < row.of_rank.size(); ++i) {
       nlohmann::ordered_json rank = {{"rank", i},

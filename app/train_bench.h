@@ -22,6 +22,7 @@ struct TrainBenchOptions {
   int image = 32;    // pixels a side, three channels
   int batch = 32;    // of each rank; pipelines: of all
   int batches = 10;  // that count; as many again, up to 5, warm up
+  int steps = 1;     // of so many batches that count
   int ranks = 2;     // at most; 1, 2, 4, ... are measured
   std::vector<std::string> strategies;
   std::vector<Disturbance> disturbances;
@@ -36,8 +37,10 @@ struct TrainBenchRow {
   std::string strategy;
   int ranks = 1;
   double images_per_second = 0;
-  double efficiency = 0;  // images/s over ranks times that of one rank;
-                          // 0: that was not measured
+  std::vector<double> seconds;  // of each step that counts
+  std::vector<double> losses;   // of its training
+  double efficiency = 0;        // images/s over ranks times that of one rank;
+                                // 0: that was not measured
   // Images/s that the ranks computed at, summed: what nothing but computing
   // would give; 0: not known (one process).
   double speeds = 0;

@@ -211,6 +211,10 @@ void Conductor::on_gang_events() {
     open.emplace(runs_[size_t(id) - 1].gang, id);
   }
   for (const GangEvent& event : events) {
+    if (event.kind == GangEvent::Kind::untraced) {  // of whatever gang
+      records_.notice(event.text);
+      continue;
+    }
     const auto trial = open.find(event.gang);
     if (trial == open.end()) continue;  // its ranks are leaving it
     switch (event.kind) {

@@ -136,7 +136,7 @@ struct Push {
   int64_t right = 0;
   int64_t samples = 0;
   double squares = 0;  // sum of the gradient's squares
-  double seconds = 0;  // of computing
+  double seconds = 0;  // of computing it and sending the one before
 };
 
 struct Arrived {

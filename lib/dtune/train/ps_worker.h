@@ -49,7 +49,7 @@ class PsWorker {
   // finish() is next.
   std::optional<ps::Grant> next(std::span<float> weights);
   // The gradient for what next() gave last: the mean by the samples' weight.
-  // `seconds`: of computing it.
+  // `seconds`: that it took, by which shares go.
   void push(std::span<const float> gradient, const gang::Totals& totals,
             double seconds);
   // `buffers`: in: own; out: the workers' mean. Weights: the final ones.

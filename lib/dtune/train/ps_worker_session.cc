@@ -42,6 +42,9 @@ class PsWorkerSession final : public PsSession {
   void tell_figures();
 
   std::optional<PsWorker> worker_;
+  // Seconds, of the gradient before: a slow process is slow at that as well,
+  // so shares count it, whatever their size.
+  double sending_ = 0;
 };
 
 void PsWorkerSession::connect(const std::atomic<bool>& stop) {
@@ -110,7 +113,8 @@ void PsWorkerSession::train_part(const ps::Grant& grant) {
   client().set_phase("sending the gradient of batch", grant.number);
   worker_->push(gradient.values(),
                 {sums.loss, sums.weight, sums.right, sums.samples},
-                to_seconds(end - begin));
+                to_seconds(end - begin) + sending_);
+  sending_ = to_seconds(system_clock().now() - end);
   trainer().network().gradients().zero_();
   client().trace().span("comm", "push", end, system_clock().now());
   times.samples += sums.samples;
