@@ -140,6 +140,9 @@ StepReport GangSession::run_until_done(const std::atomic<bool>& stop) {
     abandon();
     link_.leave_groups();
     client().leave_step();
+    // Its peers were stopped a moment earlier: what is left of the gang may be
+    // too little, which is no failure.
+    if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     throw;
   }
 }
