@@ -1,5 +1,7 @@
 // Pipelines from outside: what a study gets when a trial's layers lie on
 // several members.
+#include <algorithm>
+
 #include "gang_fixture.h"
 #include <doctest/doctest.h>
 
@@ -22,6 +24,13 @@ Recipe pipelines_of(int data, int model, Recipe recipe = small_recipe()) {
 }
 
 double close_to(double value) { return 1e-3 * std::max(1.0, std::abs(value)); }
+
+bool all_have_left(const Gang& gang) {
+  const GangStatus status = gang.server().status("paused");
+  return std::all_of(
+      status.members.begin(), status.members.end(),
+      [](const auto& m) { return m.phase == "has left the step"; });
+}
 
 }  // namespace
 
@@ -168,7 +177,9 @@ TEST_CASE("a step of a pipeline that was stopped is trained again") {
         } catch (const StepStopped&) {
           ++stopped;
         }
-        while (stopped < 2) std::this_thread::yield();
+        // A stage that begins before the server knows that the other one has
+        // left is told that it is alone.
+        while (!all_have_left(gang)) std::this_thread::yield();
         stop = false;
         end.reports.push_back(session->run_step(stop));
       });

@@ -140,6 +140,7 @@ StepReport GangSession::run_until_done(const std::atomic<bool>& stop) {
     abandon();
     link_.leave_groups();
     client().leave_step();
+    client().set_phase("has left the step");
     // Its peers were stopped a moment earlier: what is left of the gang may be
     // too little, which is no failure.
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
@@ -174,12 +175,12 @@ StepReport GangSession::train_step(const std::atomic<bool>& stop) {
   while (true) {
     const auto* go = std::get_if<gang::Go>(&order);
     if (go != nullptr && go->last) return finish(*go);
-    order = take(std::move(order), stop);
+    order = take(order, stop);
   }
 }
 
 // What an order asks for; returns the next one.
-gang::Order GangSession::take(gang::Order order,
+gang::Order GangSession::take(const gang::Order& order,
                               const std::atomic<bool>& stop) {
   try {
     const gang::Work* work = accept(order, stop);

@@ -123,7 +123,7 @@ class GangSession : public TrialSession {
   StepReport train_step(const std::atomic<bool>& stop);
   void resume();
   void restore();
-  gang::Order take(gang::Order order, const std::atomic<bool>& stop);
+  gang::Order take(const gang::Order& order, const std::atomic<bool>& stop);
   const gang::Work* accept(const gang::Order& order,
                            const std::atomic<bool>& stop);
   void accept_regroup(const gang::Regroup& order,
