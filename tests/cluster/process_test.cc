@@ -6,6 +6,7 @@
 
 #include "cluster/toy.h"
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "dtune/base/error.h"
@@ -108,6 +109,21 @@ TEST_CASE("processes that leave group and session are found by their mark") {
   CHECK(kill_marked({"DTUNE_TEST=" + toy::unique("marked"),
                      "PATH=" + std::string(getenv("PATH"))}) >= 2);
   CHECK(gone_within_patience("DTUNE_TEST=" + toy::unique("marked")));
+}
+
+TEST_CASE("a process that ends while it is looked at has no size") {
+  bool threw = false;
+  for (int i = 0; i < 500; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) _exit(0);
+    const std::jthread reaper([pid] { waitpid(pid, nullptr, 0); });
+    try {
+      while (kill(pid, 0) == 0) resident_bytes(pid);
+    } catch (const std::exception&) {
+      threw = true;
+    }
+  }
+  CHECK_FALSE(threw);
 }
 
 TEST_CASE("a subreaper ends what its dead children have left behind") {

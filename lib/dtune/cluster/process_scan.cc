@@ -4,7 +4,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -20,9 +19,13 @@
 namespace dtune {
 namespace {
 
+// "" of a process that is gone. It may go between open and read, which a stream
+// takes for a failure and an iterator over its buffer would throw.
 std::string read_proc(pid_t pid, const char* name) {
   std::ifstream in(fmt::format("/proc/{}/{}", pid, name), std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
 }
 
 // A process that is just executing another program has, for a moment, memory
