@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -70,7 +71,9 @@ bool drain(int& descriptor, std::string& text) {
 
 std::string slurp(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // of a process that has just gone: nothing
+  return std::move(text).str();
 }
 
 }  // namespace
