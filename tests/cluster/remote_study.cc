@@ -5,6 +5,9 @@
 #include <thread>
 
 #include "cluster/toy.h"
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "dtune/store/trial_store.h"
 
@@ -19,6 +22,27 @@ std::vector<std::string> joined(std::vector<std::string> words,
   return words;
 }
 
+bool free_to_bind(int port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  const bool free =
+      bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  close(socket);
+  return free;
+}
+
+// A coordinator that comes back must find its port free: one of those that the
+// system gives nobody by itself (32768 and up, by default).
+int own_port() {
+  constexpr int kFirst = 12000;
+  constexpr int kCount = 20000;
+  int port = kFirst + getpid() % kCount;
+  while (!free_to_bind(port)) port = kFirst + (port + 1 - kFirst) % kCount;
+  return port;
+}
+
 std::string text_of(const std::filesystem::path& path) {
   std::error_code error;
   return std::filesystem::exists(path, error) ? read_file(path) : "";
@@ -31,7 +55,9 @@ RemoteStudy::RemoteStudy(const std::string& name, int trials, int step_ms,
     : id(unique(name)),
       trials_(trials),
       step_ms_(step_ms),
-      places_(std::move(places)) {}
+      places_(std::move(places)) {
+  if (places_.port == 0) places_.port = own_port();
+}
 
 RemoteStudy::~RemoteStudy() {
   agents.clear();
@@ -42,14 +68,10 @@ RemoteStudy::~RemoteStudy() {
 void RemoteStudy::start_coordinator() {
   std::filesystem::remove(folder.path() / "endpoint");
   SpawnOptions spawn;
-  // The same port again, where it was chosen before.
-  const std::string port = endpoint.empty()
-                               ? std::to_string(places_.port)
-                               : endpoint.substr(endpoint.rfind(':') + 1);
-  spawn.argv =
-      joined(places_.head, {DTUNE_REMOTE_PEER, "coordinator",
-                            folder.path().string(), id, places_.address, port,
-                            std::to_string(trials_), std::to_string(step_ms_)});
+  spawn.argv = joined(places_.head,
+                      {DTUNE_REMOTE_PEER, "coordinator", folder.path().string(),
+                       id, places_.address, std::to_string(places_.port),
+                       std::to_string(trials_), std::to_string(step_ms_)});
   spawn.capture = false;
   coordinator = std::make_unique<Child>(spawn);
   const bool listens = wait_for([this] {

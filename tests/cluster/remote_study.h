@@ -20,7 +20,7 @@ class RemoteStudy {
     std::vector<std::string> head;
     std::vector<std::string> node;
     std::string address = "127.0.0.1";
-    int port = 0;
+    int port = 0;  // 0: one that is free
   };
 
   RemoteStudy(const std::string& name, int trials, int step_ms, Places places);
@@ -51,7 +51,7 @@ class RemoteStudy {
  private:
   const int trials_;
   const int step_ms_;
-  const Places places_;
+  Places places_;
 };
 
 // What a child wrote, and its exit code (-1: it does not end).
