@@ -7,10 +7,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Refused before anything is measured.
 void refused(const Workplace& place, std::vector<std::string> words,
              const std::string& why) {

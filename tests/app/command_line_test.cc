@@ -9,10 +9,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 constexpr const char* kCommands[] = {
     "run",        "resume", "init",  "validate", "plan", "status",
     "best",       "show",   "ls",    "export",   "eval", "doctor",

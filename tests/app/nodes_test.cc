@@ -10,10 +10,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Three ranks, where resources.slots alone has room for one.
 std::string gang_recipe(const std::string& nodes) {
   return "study: gang\n"

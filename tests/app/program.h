@@ -82,6 +82,10 @@ class Workplace {
   TemporaryDirectory folder_;
 };
 
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 // A recipe whose trials are a shell loop of `steps` steps of `seconds` each:
 // val_accuracy rises with the step and is best at lr = 0.01.
 std::string shell_recipe(int trials, int steps, const std::string& seconds);

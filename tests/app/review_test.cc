@@ -12,10 +12,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // What people do to a database by hand.
 void tamper(const Workplace& place, const std::string& sql) {
   Database(place / "shell.db", DatabaseAccess::write).execute(sql);

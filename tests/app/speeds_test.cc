@@ -7,10 +7,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 struct SpeedsPlace : Workplace {
   Outcome speeds(std::vector<std::string> words) const {
     words.insert(words.begin(), "speeds");

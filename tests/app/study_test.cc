@@ -12,10 +12,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 nlohmann::json status_of(const Workplace& place, const std::string& study) {
   const Outcome outcome = place.run({"status", study, "--json"});
   REQUIRE(outcome.code == 0);

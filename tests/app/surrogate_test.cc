@@ -11,10 +11,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Three tasks of 3 x 2 x 2 points and six epochs.
 void write_small_curves(const std::filesystem::path& path) {
   std::vector<RecordedCurves> all;

@@ -7,10 +7,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // old.db: a finished study; new.yaml: the same with a warm start.
 void prepare(const Workplace& place, const std::string& more = "") {
   place.write("old.yaml", shell_recipe(12, 3, "0") + "sampler: sobol\n");
