@@ -1,6 +1,7 @@
 // Tokens that another process makes for a coordinator.
 #include "dtune/cluster/doorway.h"
 
+#include "cluster/door.h"
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -15,51 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct House {
-  House() { open(); }
+struct House : Door {
+  House() : Door("door") {}
 
-  void open() {
-    access.reset();
-    access = std::make_unique<ClusterAccess>(
-        AccessOptions{.keys = keys,
-                      .allowed_file = folder.path() / "agents",
-                      .endpoint = "tcp://127.0.0.1:0",
-                      .study_id = "s",
-                      .doorway = door});
-    access->open_doorway("tcp://127.0.0.1:5555");
-  }
-
-  // As another process would; what the machine is told, "": it may join.
-  std::string join(const std::string& machine, const std::string& token) {
-    JoinOptions options;
-    options.endpoint = "tcp://127.0.0.1:5555";
-    options.token = token;
-    options.node = machine;
-    options.state = folder.path() / machine;
-    options.patience = std::chrono::seconds(20);
-    try {
-      join_cluster(options, stop);
-      return "";
-    } catch (const Error& e) {
-      return e.what();
-    }
-  }
-
+  // As another process would make it.
   std::string token() const {
-    return make_token_beside(door, find_doorway(door).value());
+    return make_token_beside(doorway, find_doorway(doorway).value(),
+                             kTokenLifetime, clock);
   }
-
-  TemporaryDirectory folder;
-  const fs::path door = folder.path() / "door";
-  std::atomic<int> stop{0};
-  const CurveKeys keys = generate_curve_keys();
-  std::unique_ptr<ClusterAccess> access;
 };
-
-bool has(const std::string& text, const char* part) {
-  CAPTURE(text);
-  return text.find(part) != std::string::npos;
-}
 
 size_t files_in(const fs::path& folder) {
   return static_cast<size_t>(std::distance(fs::directory_iterator(folder), {}));
@@ -69,12 +34,12 @@ size_t files_in(const fs::path& folder) {
 
 TEST_CASE("a token made beside the coordinator lets one machine join") {
   House house;
-  CHECK(find_doorway(house.door)->endpoint == "tcp://127.0.0.1:5555");
+  CHECK(find_doorway(house.doorway)->endpoint == "tcp://127.0.0.1:5555");
   const std::string first = house.token();
   const std::string second = house.token();
   CHECK(first != second);
   CHECK(house.join("gpu1", first) == "");
-  CHECK(files_in(house.door) == 1);  // "open": both secrets were taken
+  CHECK(files_in(house.doorway) == 1);  // "open": both secrets were taken
   CHECK(house.join("gpu2", second) == "");
   CHECK(has(house.join("gpu3", first), "the token was used by gpu1"));
   CHECK(house.join("gpu3", house.access->make_token()) == "");
@@ -84,11 +49,11 @@ TEST_CASE("a token made beside the coordinator ends with it") {
   House house;
   const std::string token = house.token();
   house.access.reset();
-  CHECK_FALSE(fs::exists(house.door));
-  CHECK_FALSE(find_doorway(house.door).has_value());
-  leave_secret(house.door, make_join_secret(INT64_MAX));
+  CHECK_FALSE(fs::exists(house.doorway));
+  CHECK_FALSE(find_doorway(house.doorway).has_value());
+  leave_secret(house.doorway, make_join_secret(INT64_MAX));
   house.open();  // what was left before counts no more
-  CHECK(files_in(house.door) == 1);
+  CHECK(files_in(house.doorway) == 1);
 }
 
 TEST_CASE("secrets count once, and only those that nobody else can have read") {

@@ -1,6 +1,7 @@
 // Tokens, enrolment and the keys that are kept.
 #include "dtune/cluster/join.h"
 
+#include "cluster/door.h"
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -10,61 +11,6 @@
 #include "dtune/comm/keys.h"
 
 using namespace dtune;  // NOLINT: a test
-
-namespace {
-
-// A doorkeeper on loopback and machines that come to it.
-struct Door {
-  Door() { open(); }
-
-  void open() {
-    access.reset();
-    access = std::make_unique<ClusterAccess>(
-        AccessOptions{.keys = keys,
-                      .allowed_file = folder.path() / "agents",
-                      .endpoint = "tcp://127.0.0.1:0",
-                      .study_id = "s"},
-        clock);
-  }
-
-  // What the machine is told; "": it may join.
-  std::string join(const std::string& machine, const std::string& token) {
-    JoinOptions options;
-    options.endpoint = "tcp://127.0.0.1:5555";
-    options.token = token;
-    options.node = machine;
-    options.state = folder.path() / machine;
-    options.patience = std::chrono::seconds(20);
-    try {
-      last = join_cluster(options, stop);
-      return "";
-    } catch (const Error& e) {
-      kind = e.kind();
-      return e.what();
-    }
-  }
-
-  bool says(const std::string& text) {
-    for (const std::string& notice : access->take_notices()) said += notice;
-    return said.find(text) != std::string::npos;
-  }
-
-  TemporaryDirectory folder;
-  ManualClock clock;
-  std::atomic<int> stop{0};
-  const CurveKeys keys = generate_curve_keys();
-  std::unique_ptr<ClusterAccess> access;
-  CurveClient last;
-  ErrorKind kind = ErrorKind::internal;
-  std::string said;
-};
-
-bool has(const std::string& text, const char* part) {
-  CAPTURE(text);
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("a token says the port and the key of its coordinator") {
   const JoinToken token{5556, generate_curve_keys().public_key,
