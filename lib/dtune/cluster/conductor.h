@@ -1,5 +1,6 @@
 // The coordinator's mind: turns what the fleet says into decisions. One class,
 // in several files: conductor.cc (loop), conductor_leases.cc (who runs what),
+// conductor_ends.cc (leases that end),
 // conductor_gangs.cc (trials that take several slots), conductor_copies.cc
 // (copies of stragglers), conductor_reports.cc (what a report leads to),
 // conductor_final.cc (the model to keep), conductor_status.cc (what is shown).
@@ -35,6 +36,9 @@ class Conductor {
 
  private:
   enum class Phase { search, final, done };
+
+  // Points that make no recipe are replaced, up to this many in a row.
+  static constexpr int kMaxInvalidInARow = 100;
 
   struct Seat {
     size_t slot = 0;
@@ -101,16 +105,18 @@ class Conductor {
   wire::Assign describe(const Trial& trial, int target, const Seat& seat) const;
   void assign(size_t slot, wire::Assign message);
   void close_files();
+  bool any_lease() const;
+  std::vector<TrialId> leased() const;
+  std::filesystem::path checkpoint_of(TrialId id) const;
+
+  // conductor_ends.cc
   void on_lease_over(const LeaseOver& over);
   void settle(Trial& trial, const LeaseOver& over);
   void lease_ended(TrialRun& run);
   void attempt_failed(Trial& trial, const wire::Ended& ended);
   void set_aside(Trial& trial, const wire::Ended& ended);
   void release(Trial& trial, bool keep);
-  bool any_lease() const;
-  std::vector<TrialId> leased() const;
   void drop_checkpoint(Trial& trial);
-  std::filesystem::path checkpoint_of(TrialId id) const;
 
   // conductor_gangs.cc
   std::vector<size_t> free_slots() const;

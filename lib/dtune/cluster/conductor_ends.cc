@@ -1,0 +1,152 @@
+// Leases that end: what becomes of their trials.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "dtune/cluster/conductor.h"
+#include "dtune/cluster/process.h"
+#include "dtune/cluster/sidecar.h"
+
+namespace dtune {
+namespace {
+
+constexpr Duration kTemporaryPause = std::chrono::seconds(2);
+
+}  // namespace
+
+void Conductor::on_lease_over(const LeaseOver& over) {
+  Trial& trial = study_.trial(over.ended.trial);
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  const auto seat =
+      std::find_if(run.seats.begin(), run.seats.end(),
+                   [&over](const Seat& s) { return s.slot == over.slot; });
+  // A lease that was released at its target is settled already.
+  if (over.ended.attempt != trial.attempt || seat == run.seats.end()) return;
+  const Records::Together together(records_);
+  const int member = seat->member;
+  run.seats.erase(seat);
+  // Its agent cannot end what its commands have started any more.
+  if (over.ended.reason == Reason::node_lost) kill_orphans(study_.id);
+  if (run.copy && trial.state == TrialState::running) {
+    promote_copy(trial);
+    return;
+  }
+  if (goes_on_without(trial, run, member, over.ended)) {
+    seat_left(trial, member, over);
+    return;
+  }
+  settle(trial, over);
+  if (!run.leased()) lease_ended(run);
+  drop_checkpoint(trial);
+}
+
+// The lease is over as a whole: the other ranks of a gang leave it too.
+void Conductor::settle(Trial& trial, const LeaseOver& over) {
+  if (trial.state != TrialState::running) return;
+  const bool untested = over.ended.outcome == wire::Outcome::complete &&
+                        over.ended.metrics.empty();
+  if (untested) {
+    wire::Ended lost = over.ended;
+    lost.reason = Reason::killed;
+    lost.detail = "the rank that was to test the model is gone";
+    attempt_failed(trial, lost);
+  } else if (over.ended.outcome == wire::Outcome::complete) {
+    on_final_over(trial, over.ended);
+  } else if (over.ended.outcome == wire::Outcome::failed) {
+    attempt_failed(trial, over.ended);
+  } else {
+    set_aside(trial, over.ended);
+  }
+  release(trial, false);
+}
+
+void Conductor::lease_ended(TrialRun& run) {
+  if (run.began != MonoTime{}) {
+    run.seconds += to_seconds(clock_.now() - run.began);
+  }
+  run.began = {};
+  close_gang(run);
+}
+
+// Nobody's failure: it goes on as soon as it can.
+void Conductor::set_aside(Trial& trial, const wire::Ended& ended) {
+  records_.change(
+      trial, trial.curve.empty() ? TrialState::waiting : TrialState::paused,
+      Reason::lease_lapsed, ended.detail);
+  retry_.insert(trial.id);
+  if (ended.outcome != wire::Outcome::temporary ||
+      ended.reason == Reason::node_lost) {
+    return;
+  }
+  hold_until_ = clock_.now() + kTemporaryPause;
+  records_.notice(fmt::format("trial {}: {}; trying again in {}", trial.id,
+                              ended.detail, format_duration(kTemporaryPause)));
+}
+
+void Conductor::attempt_failed(Trial& trial, const wire::Ended& ended) {
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  ++trial.failures;
+  run.history.failures = trial.failures;
+  const bool again = should_retry(ended.reason, ended.exit_code, run.history,
+                                  study_.recipe.limits.retries);
+  run.history.last_cause = ended.reason;
+  run.history.last_exit_code = ended.exit_code;
+  // A checkpoint that nobody gets a step out of may be what is wrong.
+  if (run.reported == 0 && run.steps_at_lease > 0) {
+    std::error_code ignored;
+    std::filesystem::remove(checkpoint_of(trial.id), ignored);
+  }
+  if (again) {
+    records_.change(trial, TrialState::lost, ended.reason, ended.detail);
+    records_.notice(fmt::format("trial {}: {}; trying again from step {}",
+                                trial.id, ended.detail, trial.steps()));
+    retry_.insert(trial.id);
+    return;
+  }
+  const TrialState state = retry_rule(ended.reason).final_state;
+  std::string detail = ended.detail;
+  if (trial.failures > 1) {
+    detail = fmt::format("given up after {} attempts: {}", trial.failures,
+                         ended.detail);
+  }
+  records_.change(trial, state, ended.reason, detail);
+  if (state == TrialState::invalid && trial.kind == TrialKind::search) {
+    budget_.trial_was_invalid();
+    last_invalid_ = ended.detail;
+    if (++invalid_in_a_row_ >= kMaxInvalidInARow) {
+      end_of_search(
+          fmt::format("the last {} trials called themselves invalid: {}",
+                      invalid_in_a_row_, last_invalid_));
+    }
+  }
+  if (trial.kind == TrialKind::final) on_final_over(trial, ended);
+}
+
+void Conductor::release(Trial& trial, bool keep) {
+  TrialRun& run = runs_[size_t(trial.id) - 1];
+  drop_copy(trial);
+  if (!run.leased()) return;
+  std::erase_if(run.seats, [&](const Seat& seat) {
+    fleet_.release(seat.slot, keep);
+    // The others are settled in on_lease_over.
+    return fleet_.slots()[seat.slot].state == SlotState::idle;
+  });
+  if (run.leased()) return;
+  lease_ended(run);
+  drop_checkpoint(trial);
+}
+
+// Of a trial that nobody will continue: only the incumbent may be.
+void Conductor::drop_checkpoint(Trial& trial) {
+  if (trial.checkpoint.empty() || !is_terminal(trial.state)) return;
+  if (trial.id == best_ || trial.kind == TrialKind::final) return;
+  if (runs_[size_t(trial.id) - 1].leased() || retry_.contains(trial.id)) return;
+  std::error_code ignored;
+  std::filesystem::remove(trial.checkpoint, ignored);
+  std::filesystem::remove(sidecar_path(trial.checkpoint), ignored);
+  trial.checkpoint.clear();
+  trial.checkpoint_step = 0;
+  records_.save(trial);
+}
+
+}  // namespace dtune
