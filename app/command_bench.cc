@@ -49,10 +49,10 @@ void declare_train_options(Arguments& arguments, BenchOptions& options) {
   arguments.option("--batch", options.batch, "N",
                    "train: images of a batch, for each rank (default 32)");
   arguments.option("--batches", options.batches, "N",
-                   "train: that count, after some to warm up (default 10)");
+                   "train: of a step, after one step to warm up (default 10)");
   arguments.option("--steps", options.steps, "N",
-                   "train: of so many batches, each with its training loss in "
-                   "--json (default: 1).");
+                   "train: that count, each with its training loss in --json "
+                   "(default 1)");
   arguments.option("--strategy", options.strategies, "NAME",
                    "train: allreduce, allreduce-later (no overlap), ps, "
                    "ps-sync, ps-async, pipeline, gpipe; may be given several "

@@ -13,7 +13,6 @@
 namespace dtune {
 namespace {
 
-constexpr int kMostWarmup = 5;  // batches
 constexpr int kImages = 16384;  // of an epoch, if its batches are smaller
 
 struct Strategy {
@@ -52,7 +51,6 @@ RecipeFile recipe_for(const TrainBenchOptions& options,
   const bool alone = ranks == 1;
   const int batch =
       strategy.shares_batch ? options.batch * ranks : options.batch;
-  const int warmup = std::min(options.batches, kMostWarmup);
   const int epoch = batch * std::clamp(kImages / batch, 1, options.batches);
   constexpr int kValidation = 20;
   const std::string parallel =
@@ -69,8 +67,7 @@ RecipeFile recipe_for(const TrainBenchOptions& options,
                   "batch_size: {5}, lr: 0.01 }}\n"
                   "space: none\n{6}",
                   options.image, std::max(epoch, 64) + kValidation, kValidation,
-                  options.model, batch * std::max(options.batches, warmup),
-                  batch, parallel),
+                  options.model, batch * options.batches, batch, parallel),
       "bench", "", {});
 }
 

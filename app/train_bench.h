@@ -21,8 +21,8 @@ struct TrainBenchOptions {
   std::string model = "resnet50";
   int image = 32;    // pixels a side, three channels
   int batch = 32;    // of each rank; pipelines: of all
-  int batches = 10;  // that count; as many again, up to 5, warm up
-  int steps = 1;     // of so many batches that count
+  int batches = 10;  // of a step; one more step warms up
+  int steps = 1;     // that count
   int ranks = 2;     // at most; 1, 2, 4, ... are measured
   std::vector<std::string> strategies;
   std::vector<Disturbance> disturbances;
