@@ -157,14 +157,51 @@ TEST_CASE("a round of n workers moves as far as one synchronous step") {
   CHECK(servers.weights()[0] == doctest::Approx(1 - 0.1));
 }
 
-TEST_CASE("momentum and moments follow every update of the server") {
+TEST_CASE("momentum is of each worker's own gradients") {
   PsPlan plan = virtual_plan(Consistency::async, 2);
   plan.train.momentum = 0.9;
   VirtualServers servers(plan, {1}, 1);
   servers.join_all();
+  const double first = 1 - 0.05 * (1 + 0.9);
+  servers.push(0, {1});
+  CHECK(servers.weights()[0] == doctest::Approx(first));
+  servers.push(1, {2});  // the same as without the other's, twice as far
+  CHECK(servers.weights()[0] == doctest::Approx(1 - 3 * (1 - first)));
+  servers.push(0, {1});
+  CHECK(servers.weights()[0] ==
+        doctest::Approx(1 - 3 * (1 - first) - 0.05 * (1 + 0.9 * 1.9)));
+  // What the next step begins with: the mean of 1.9 and 2.
+  CHECK(servers.values(ps::Content::first)[0] == doctest::Approx(1.95));
+}
+
+TEST_CASE("one worker without staleness is Nesterov's momentum") {
+  PsPlan plan = virtual_plan(Consistency::async, 1, 4);
+  plan.train.momentum = 0.9;
+  VirtualServers servers(plan, {1}, 1);
+  servers.join_all();
+  TrainSpec nesterov = plan.train;
+  nesterov.nesterov = true;
+  Floats w{1};
+  Floats velocity{0};
+  const std::vector<DecayRun> runs{{0, 1, 0}};
+  for (int i = 1; !servers.idle(0); ++i) {
+    const ps::Grant grant = servers.push(0, {0.5F});
+    Floats gradient{0.5F};
+    apply_update(nesterov, {.lr = grant.lr, .number = i}, runs,
+                 {w, gradient, velocity, {}});
+    CHECK(servers.weights()[0] == doctest::Approx(w[0]));
+  }
+}
+
+TEST_CASE("moments are the server's, of all workers") {
+  PsPlan plan = virtual_plan(Consistency::async, 2);
+  plan.train.optimizer = OptimizerKind::adam;
+  VirtualServers servers(plan, {1}, 1);
+  servers.join_all();
   servers.push(0, {1});
   servers.push(1, {1});
-  CHECK(servers.weights()[0] == doctest::Approx(1 - 0.05 * (1 + 1.9)));
+  CHECK(servers.values(ps::Content::first)[0] ==
+        doctest::Approx(1 - std::pow(plan.train.beta1, 2)));
 }
 
 TEST_CASE("a gradient that is too stale is dropped and its samples go on") {

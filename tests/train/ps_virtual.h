@@ -86,10 +86,12 @@ class VirtualServers {
     return grant;
   }
 
-  std::vector<float> weights() const {
+  std::vector<float> weights() { return values(ps::Content::weights); }
+
+  std::vector<float> values(ps::Content content) {
     std::vector<float> all;
-    for (const PsShard& shard : shards) {
-      const auto part = shard.values(ps::Content::weights);
+    for (PsShard& shard : shards) {
+      const auto part = shard.values(content);
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

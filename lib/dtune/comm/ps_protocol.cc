@@ -67,7 +67,7 @@ void fields(V& v, M& m) {
   } else if constexpr (std::same_as<T, Combined>) {
     v(m.squares);
   } else if constexpr (std::same_as<T, Apply>) {
-    each(v, m.lr, m.number, m.scale, m.compensate, m.version);
+    each(v, m.lr, m.number, m.scale, m.worker, m.version);
   } else if constexpr (std::same_as<T, Serve>) {
     each(v, m.member, m.ticket, m.min_clock);
   }
@@ -156,8 +156,8 @@ void check_fields(const M& m) {
   if constexpr (requires { m.server; }) {
     check_range(m.server, 0, kMaxMembers - 1);
   }
-  if constexpr (requires { m.compensate; }) {
-    check_range(m.compensate, -1, kMaxMembers - 1);
+  if constexpr (requires { m.worker; }) {
+    check_range(m.worker, -1, kMaxMembers - 1);
   }
   if constexpr (requires { m.terms; }) {
     for (const Term& term : m.terms) {

@@ -228,8 +228,8 @@ struct Apply {
   double lr = 0;
   int64_t number = 1;
   double scale = 1;
-  int32_t compensate = -1;  // DC-ASGD: member whose gradient it is
-  int64_t version = 0;      // and the weights that it was computed with
+  int32_t worker = -1;  // whose gradient it is; -1: of several, summed
+  int64_t version = 0;  // and the weights that it was computed with
 };
 
 struct Drop {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dtune/base/error.h"
+#include "dtune/train/ps_rules.h"
 
 namespace dtune {
 namespace {
@@ -17,7 +18,7 @@ constexpr size_t kMostOwn = 4;
 
 PsCache::PsCache(const TrainSpec& train, const ps::Layout& layout,
                  std::vector<DecayRun> runs)
-    : train_(train),
+    : train_(worker_rule(train)),
       layout_(layout),
       runs_(std::move(runs)),
       weights_(static_cast<size_t>(layout.parameters())) {}

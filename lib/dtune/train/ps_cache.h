@@ -37,8 +37,8 @@ class PsCache {
   void read(std::span<float> weights) const;
 
   // Remembers the update that this gradient will be, at `lr`, until a copy has
-  // it. Its optimizer state is of this worker's gradients alone: the server's,
-  // of all, is not here.
+  // it. Its velocity begins at zero; Adam's moments are of this worker's
+  // gradients alone, not of all as the server's.
   void wrote(int64_t ticket, std::span<const float> gradient, double lr,
              double scale);
 

@@ -184,7 +184,7 @@ class PsClock {
               const ps::Push& push);
   void accept(int id, Member& member, const Ticket& ticket,
               const ps::Push& push, int64_t staleness);
-  void apply(double lr, double scale, int compensate, int64_t version);
+  void apply(double lr, double scale, int worker, int64_t version);
   int64_t staleness(const Member& member, int64_t version) const;
   void check_finite(const Ticket& ticket, const ps::Push& push);
   bool idle() const;

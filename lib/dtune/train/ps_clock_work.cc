@@ -56,11 +56,9 @@ void PsClock::accept(int id, Member& member, const Ticket& ticket,
                        static_cast<int>(present_members().size()));
   const double share =
       static_cast<double>(ticket.part.size) / static_cast<double>(batch_size_);
-  const bool compensates = plan_.parallel.ps.compensation != Compensation::none;
   actions_.order(ps::Combine{.terms = {{id, ticket.id, 1}}});
   apply(rate(ticket.part.size) * share * factor,
-        clip_scale(plan_.train.clip_norm, push.squares), compensates ? id : -1,
-        push.version);
+        clip_scale(plan_.train.clip_norm, push.squares), id, push.version);
   member.versions.push_back(version_);
   // No reading is older than the bound and what is handed out ahead.
   if (std::ssize(member.versions) > plan_.parallel.ps.bound + 4) {
@@ -76,13 +74,13 @@ void PsClock::accept(int id, Member& member, const Ticket& ticket,
   figures_.max_staleness = std::max(figures_.max_staleness, tau);
 }
 
-void PsClock::apply(double lr, double scale, int compensate, int64_t version) {
+void PsClock::apply(double lr, double scale, int worker, int64_t version) {
   ++version_;
   ++updates_;
   actions_.order(ps::Apply{.lr = lr,
                            .number = updates_,
                            .scale = scale,
-                           .compensate = compensate,
+                           .worker = worker,
                            .version = version});
 }
 

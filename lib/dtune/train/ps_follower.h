@@ -25,7 +25,7 @@ class PsFollower final : public PsServer {
   double fraction() const override { return trained() ? 1 : 0; }
   PsFigures take_figures() override { return {}; }
   int awaited() const override { return -1; }
-  const PsShard& shard() const override { return *shard_; }
+  PsShard& shard() override { return *shard_; }
 
  private:
   void handle_worker(const PsParcel& parcel);

@@ -28,7 +28,7 @@ class PsLead final : public PsServer {
     return clock_ ? clock_->take_figures() : PsFigures{};
   }
   int awaited() const override;
-  const PsShard& shard() const override { return *shard_; }
+  PsShard& shard() override { return *shard_; }
 
  private:
   struct Worker {

@@ -78,7 +78,7 @@ void PsPost::tell_all(const ps::Message& message) {
   for (const auto& [member, peer] : peers_) send(peer, message);
 }
 
-void PsPost::serve(const PsShard& shard, const ps::Serve& order) {
+void PsPost::serve(PsShard& shard, const ps::Serve& order) {
   const auto found = peers_.find(order.member);
   if (found == peers_.end()) return;
   send_values(found->second,
@@ -92,7 +92,7 @@ void PsPost::serve(const PsShard& shard, const ps::Serve& order) {
                                  .min_clock = order.min_clock});
 }
 
-void PsPost::send_state(int member, const PsShard& shard, uint64_t session) {
+void PsPost::send_state(int member, PsShard& shard, uint64_t session) {
   const auto found = peers_.find(member);
   if (found == peers_.end()) return;
   for (const auto content : {ps::Content::first, ps::Content::second}) {

@@ -43,9 +43,9 @@ class PsPost {
   bool tell(int member, const ps::Message& message);
   void tell_all(const ps::Message& message);
   // The weights, to a worker that was ordered to have them.
-  void serve(const PsShard& shard, const ps::Serve& order);
+  void serve(PsShard& shard, const ps::Serve& order);
   // Weights' companions, at the end of a step.
-  void send_state(int member, const PsShard& shard, uint64_t session);
+  void send_state(int member, PsShard& shard, uint64_t session);
   void forget_all();
 
  private:

@@ -71,6 +71,15 @@ void compensate(const ParameterServerSpec& spec,
   }
 }
 
+bool has_own_velocity(const TrainSpec& train) {
+  return train.optimizer == OptimizerKind::sgd && train.momentum > 0;
+}
+
+TrainSpec worker_rule(TrainSpec train) {
+  if (has_own_velocity(train)) train.nesterov = true;
+  return train;
+}
+
 double clip_scale(double clip_norm, double squares) {
   if (clip_norm <= 0) return 1;
   return std::min(1.0, clip_norm / (std::sqrt(squares) + 1e-6));

@@ -37,6 +37,18 @@ struct CompensationArrays {
 void compensate(const ParameterServerSpec& spec,
                 const CompensationArrays& arrays);
 
+// Where ssp and async apply single workers' gradients, momentum makes staleness
+// far worse: every gradient goes on moving the weights for 1 / (1 - momentum)
+// updates that those who compute meanwhile have not seen. So each worker has a
+// velocity of its own gradients (DANA-Slim: Hakimi et al. 2019, arXiv
+// 1907.11612): v_i = m v_i + g;  w -= lr (g + m v_i), whatever `nesterov` says.
+// The weights that workers are sent are then those that all velocities lead to.
+// The paper's workers keep v_i and send g + m v_i; here the server does, which
+// knows what it drops. Plain sgd and adam are left as they are.
+bool has_own_velocity(const TrainSpec& train);
+// The rule of one worker's gradient.
+TrainSpec worker_rule(TrainSpec train);
+
 // What a gradient is multiplied with so that its norm is at most `clip_norm`
 // (0: any); as Optimizer::update.
 double clip_scale(double clip_norm, double squares);

@@ -69,7 +69,7 @@ class PsServer {
   virtual PsFigures take_figures() = 0;  // server 0
   // Whom the step waits for just now; -1: nobody.
   virtual int awaited() const = 0;
-  virtual const PsShard& shard() const = 0;
+  virtual PsShard& shard() = 0;
 };
 
 // Binds at once: throws as Listener. The context must outlive it.

@@ -140,7 +140,7 @@ void PsServerSession::serve_until_order(const std::atomic<bool>& stop) {
 
 // The next step begins with this server's slice of these.
 void PsServerSession::keep_result() {
-  const PsShard& shard = server_->shard();
+  PsShard& shard = server_->shard();
   const auto put = [&](const at::Tensor& tensor, ps::Content content) {
     HostTensor whole(tensor);
     const std::span<const float> own = shard.values(content);

@@ -147,7 +147,8 @@ double PsShard::combine(const ps::Combine& order) {
 }
 
 void PsShard::compensate_sum(const ps::Apply& order) {
-  const auto found = backups_.find(order.compensate);
+  if (spec_.compensation == Compensation::none) return;
+  const auto found = backups_.find(order.worker);
   if (found == backups_.end()) return;
   forget_old(found->second, order.version);
   if (found->second.empty() || found->second.front().version != order.version) {
@@ -164,10 +165,30 @@ void PsShard::apply(const ps::Apply& order) {
   if (order.scale != 1) {
     for (float& g : sum_) g *= static_cast<float>(order.scale);
   }
-  if (order.compensate >= 0) compensate_sum(order);
-  apply_update(train_, {.lr = order.lr, .number = order.number}, runs_,
-               {weights_, sum_, first_, second_});
+  const UpdateStep step{.lr = order.lr, .number = order.number};
+  if (order.worker < 0) {
+    apply_update(train_, step, runs_, {weights_, sum_, first_, second_});
+  } else {
+    compensate_sum(order);
+    apply_update(worker_rule(train_), step, runs_,
+                 {weights_, sum_, velocity_of(order.worker), second_});
+  }
   ++version_;
+}
+
+// A worker begins with what the step began with.
+std::vector<float>& PsShard::velocity_of(int worker) {
+  if (!has_own_velocity(train_)) return first_;
+  return velocities_.try_emplace(worker, first_).first->second;
+}
+
+void PsShard::average_velocities() {
+  if (velocities_.empty()) return;
+  first_.assign(first_.size(), 0);
+  const double share = 1 / static_cast<double>(velocities_.size());
+  for (const auto& [worker, velocity] : velocities_) {
+    add_scaled(first_, velocity, share);
+  }
 }
 
 void PsShard::drop(const ps::Drop& order) {
@@ -201,11 +222,12 @@ void PsShard::serve(const ps::Serve& order) {
 
 void PsShard::forget(const ps::Forget& order) { backups_.erase(order.member); }
 
-std::span<const float> PsShard::values(ps::Content content) const {
+std::span<const float> PsShard::values(ps::Content content) {
   switch (content) {
     case ps::Content::weights:
       return weights_;
     case ps::Content::first:
+      average_velocities();
       return first_;
     case ps::Content::second:
       return second_;
@@ -217,7 +239,7 @@ std::span<const float> PsShard::values(ps::Content content) const {
 }
 
 uint64_t PsShard::resident_bytes() const {
-  uint64_t arrays = 3 + spare_.size() + gradients_.size();
+  uint64_t arrays = 3 + spare_.size() + gradients_.size() + velocities_.size();
   if (!second_.empty()) ++arrays;
   if (!mean_square_.empty()) ++arrays;
   for (const auto& [member, backups] : backups_) arrays += backups.size();

@@ -52,8 +52,9 @@ class PsShard {
   const std::vector<ps::Range>& pieces() const { return pieces_; }
   // Updates applied since it was made.
   int64_t version() const { return version_; }
-  // Of the slice; `buffers` and `gradient` are none of it.
-  std::span<const float> values(ps::Content content) const;
+  // Of the slice; `buffers` and `gradient` are none of it. Where workers have
+  // velocities of their own, `first` is their mean: once the step is trained.
+  std::span<const float> values(ps::Content content);
   uint64_t resident_bytes() const;
 
   // Gradients that a worker may have under way.
@@ -76,6 +77,8 @@ class PsShard {
   std::vector<float> take(const ps::Term& term);
   void release(std::vector<float> values);
   std::vector<float> fresh_array();
+  std::vector<float>& velocity_of(int worker);
+  void average_velocities();
   void compensate_sum(const ps::Apply& order);
   void forget_old(std::deque<Backup>& backups, int64_t version);
 
@@ -87,8 +90,9 @@ class PsShard {
   std::vector<float> weights_;
   std::vector<float> first_;
   std::vector<float> second_;
-  std::vector<float> sum_;          // what is applied next
-  std::vector<float> mean_square_;  // adaptive compensation
+  std::map<int, std::vector<float>> velocities_;  // by worker; see ps_rules.h
+  std::vector<float> sum_;                        // what is applied next
+  std::vector<float> mean_square_;                // adaptive compensation
   std::map<Key, Gradient> gradients_;
   std::map<int, int64_t> decided_;  // ticket, by member
   std::map<int, std::deque<Backup>> backups_;
