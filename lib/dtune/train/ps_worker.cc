@@ -17,7 +17,7 @@ constexpr Duration kHelloAgain = std::chrono::milliseconds(200);
 constexpr Duration kTick = std::chrono::milliseconds(50);
 // For newer weights than those at hand, as a share of the time that the last
 // gradient took.
-constexpr double kFreshPatience = 0.1;
+constexpr double kFreshPatience = 0.3;
 
 uint64_t fresh_nonce() {
   std::random_device device;
