@@ -10,10 +10,10 @@
 namespace dtune {
 namespace {
 
-constexpr int kMostRuns = 8;
-constexpr int kFewestRuns = 3;  // so that one that was interrupted is not all
-constexpr double kMostSeconds = 2;  // of one unit, nevertheless
-constexpr double kSpeedSeconds = 0.4;
+constexpr int kPasses = 3;
+constexpr int kRuns = 3;              // of a unit in a pass
+constexpr double kLongSeconds = 0.5;  // a unit that takes longer runs once
+constexpr double kSpeedSeconds = 1;
 constexpr double kFlopsPerSecond = 10e9;
 constexpr double kBytesPerSecond = 2e9;
 
@@ -43,22 +43,19 @@ double run_once(Network& network, const at::Tensor& x, Tape& tape,
   return to_seconds(system_clock().now() - begin);
 }
 
-// Of one unit, seconds for all samples.
+// Of one unit, seconds for all samples. Units are measured one by one: a device
+// need not hold them all.
 double measure(const StageLayers& unit, const NetworkOptions& options,
-               int64_t samples, bool need_dx, double seconds) {
+               int64_t samples, bool need_dx) {
   Network network(unit.layers, unit.input, options);
   const at::Tensor x = random_input(samples, unit.input, options.device);
   Tape tape;
-  const MonoTime begin = system_clock().now();
+  // The first run also makes buffers and chooses kernels.
+  const double first = run_once(network, x, tape, need_dx);
+  if (first > kLongSeconds) return first;
   double best = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kMostRuns; ++i) {
-    const double took = run_once(network, x, tape, need_dx);
-    // The first run also makes buffers and chooses kernels.
-    if (i > 0) best = std::min(best, took);
-    const double all = to_seconds(system_clock().now() - begin);
-    if (all > (i < kFewestRuns ? kMostSeconds : seconds)) {
-      return i > 0 ? best : took;
-    }
+  for (int i = 0; i < kRuns; ++i) {
+    best = std::min(best, run_once(network, x, tape, need_dx));
   }
   return best;
 }
@@ -90,13 +87,19 @@ std::vector<PipelineUnit> measure_units(const std::vector<LayerSpec>& layers,
                                         std::span<const int> first,
                                         const NetworkOptions& options,
                                         int64_t samples, double seconds) {
-  std::vector<PipelineUnit> units;
-  const double each = seconds / static_cast<double>(first.size());
-  for (int i = 0; i < static_cast<int>(first.size()); ++i) {
-    const StageLayers unit = layers_of_stage(layers, input, first, i);
-    const double took = measure(unit, options, samples, i > 0, each);
-    units.push_back(
-        {took / static_cast<double>(samples), bytes_of(unit.input)});
+  std::vector<PipelineUnit> units(first.size(),
+                                  {std::numeric_limits<double>::infinity(), 0});
+  const MonoTime begin = system_clock().now();
+  for (int pass = 0; pass < kPasses; ++pass) {
+    for (size_t i = 0; i < first.size(); ++i) {
+      const StageLayers unit =
+          layers_of_stage(layers, input, first, static_cast<int>(i));
+      const double took = measure(unit, options, samples, i > 0);
+      units[i].seconds =
+          std::min(units[i].seconds, took / static_cast<double>(samples));
+      units[i].input_bytes = bytes_of(unit.input);
+    }
+    if (to_seconds(system_clock().now() - begin) > seconds) break;
   }
   return units;
 }

@@ -20,7 +20,8 @@ std::vector<int> stage_candidates(const std::vector<LayerSpec>& layers,
 
 // The units that begin with these layers, each with the time that forward and
 // backward of `samples` random samples take on this process's device and
-// threads: the best of some, within about `seconds` for all.
+// threads: the best of some passes over all, since a computer that others use
+// as well may be slow for seconds. No new pass begins after `seconds`.
 std::vector<PipelineUnit> measure_units(const std::vector<LayerSpec>& layers,
                                         const Shape& input,
                                         std::span<const int> first,
@@ -35,7 +36,7 @@ std::vector<PipelineUnit> count_units(const std::vector<LayerSpec>& layers,
                                       std::span<const int> first);
 
 // How fast this process multiplies matrices, in GFLOP/s, compared with others
-// of its gang: the mean over 0.4 s, not the best, so that a computer that
+// of its gang: the mean over 1 s, not the best, so that a computer that
 // others use as well, or whose quota is small, counts as slow.
 double measure_speed(at::Device device);
 

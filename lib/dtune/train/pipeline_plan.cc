@@ -1,6 +1,7 @@
 #include "dtune/train/pipeline_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <sstream>
 
@@ -14,6 +15,9 @@ namespace {
 
 constexpr int64_t kProbeFloats = 1 << 18;  // 1 MiB
 constexpr int kProbes = 3;
+// Speeds that differ by less are taken for equal: as much may be chance, and
+// cuts are not that fine.
+constexpr double kSpeedNoise = 0.2;
 
 std::vector<double> read_numbers(const std::string& text) {
   std::istringstream in(text);
@@ -80,7 +84,8 @@ std::vector<StageHost> hosts_of(const PlanRequest& request,
         read_speed(store.get(fmt::format("{}.speed.{}", request.key, member)));
     if (member == 0) lead = found.speed;
     StageHost& host = hosts[static_cast<size_t>(member) % stages];
-    const double speed = found.speed / lead;
+    const double ratio = found.speed / lead;
+    const double speed = std::abs(ratio - 1) < kSpeedNoise ? 1 : ratio;
     host.speed = host.speed > 0 ? std::min(host.speed, speed) : speed;
     host.bandwidth = host.bandwidth > 0
                          ? std::min(host.bandwidth, found.bandwidth)
