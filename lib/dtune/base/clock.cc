@@ -65,11 +65,6 @@ const Clock& system_clock() {
   return clock;
 }
 
-void ManualClock::advance(Duration by) {
-  now_ += by;
-  wall_ms_ += std::chrono::duration_cast<std::chrono::milliseconds>(by).count();
-}
-
 Duration from_seconds(double seconds) {
   constexpr double kLongest = 9.2e9;  // 291 years: what 63 bits of ns hold
   if (std::isnan(seconds)) return Duration::zero();
