@@ -182,13 +182,15 @@ std::vector<float>& PsShard::velocity_of(int worker) {
   return velocities_.try_emplace(worker, first_).first->second;
 }
 
-void PsShard::average_velocities() {
+// Once: everybody asks for the state at a step's end.
+void PsShard::merge_velocities() {
   if (velocities_.empty()) return;
   first_.assign(first_.size(), 0);
   const double share = 1 / static_cast<double>(velocities_.size());
   for (const auto& [worker, velocity] : velocities_) {
     add_scaled(first_, velocity, share);
   }
+  velocities_.clear();
 }
 
 void PsShard::drop(const ps::Drop& order) {
@@ -227,7 +229,7 @@ std::span<const float> PsShard::values(ps::Content content) {
     case ps::Content::weights:
       return weights_;
     case ps::Content::first:
-      average_velocities();
+      merge_velocities();
       return first_;
     case ps::Content::second:
       return second_;

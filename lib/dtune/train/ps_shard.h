@@ -53,7 +53,8 @@ class PsShard {
   // Updates applied since it was made.
   int64_t version() const { return version_; }
   // Of the slice; `buffers` and `gradient` are none of it. Where workers have
-  // velocities of their own, `first` is their mean: once the step is trained.
+  // velocities of their own, `first` makes their mean of them: only once the
+  // step is trained.
   std::span<const float> values(ps::Content content);
   uint64_t resident_bytes() const;
 
@@ -78,7 +79,7 @@ class PsShard {
   void release(std::vector<float> values);
   std::vector<float> fresh_array();
   std::vector<float>& velocity_of(int worker);
-  void average_velocities();
+  void merge_velocities();
   void compensate_sum(const ps::Apply& order);
   void forget_old(std::deque<Backup>& backups, int64_t version);
 
