@@ -1,9 +1,9 @@
 // The coordinator's mind: turns what the fleet says into decisions. One class,
 // in several files: conductor.cc (loop), conductor_leases.cc (who runs what),
-// conductor_ends.cc (leases that end),
-// conductor_gangs.cc (trials that take several slots), conductor_copies.cc
-// (copies of stragglers), conductor_reports.cc (what a report leads to),
-// conductor_final.cc (the model to keep), conductor_status.cc (what is shown).
+// conductor_ends.cc (leases that end), conductor_gangs.cc (trials that take
+// several slots), conductor_copies.cc (copies of stragglers),
+// conductor_reports.cc (what a report leads to), conductor_final.cc (the model
+// to keep), conductor_status.cc (what is shown).
 #pragma once
 
 #include <deque>
