@@ -62,6 +62,25 @@ struct Chaos {
   }
 };
 
+PsPlan minded_plan(Consistency consistency) {
+  PsPlan plan = virtual_plan(consistency, 2, 8000);
+  plan.train.batch_size = 80;
+  plan.parallel.stragglers = StragglerPolicy::automatic;
+  plan.parallel.predictor = PredictorKind::last;
+  return plan;
+}
+
+// Some rounds in which worker 1 takes three times as long for a sample.
+void slow_second_worker(VirtualServers& servers) {
+  for (int round = 0; round < 5; ++round) {
+    for (const int id : {0, 1}) {
+      servers.seconds[id] = 0.01 * static_cast<double>(servers.grant(id).size) *
+                            (id == 0 ? 1 : 3);
+      servers.push(id, {0});
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("sync applies the weighted mean of a batch's gradients once") {
@@ -306,25 +325,29 @@ TEST_CASE("the parts of a dead sync worker are computed by the others") {
 
 TEST_CASE("shares follow the speeds where stragglers are minded") {
   for (const auto consistency : {Consistency::sync, Consistency::ssp}) {
-    PsPlan plan = virtual_plan(consistency, 2, 8000);
-    plan.train.batch_size = 80;
-    plan.parallel.stragglers = StragglerPolicy::automatic;
-    plan.parallel.predictor = PredictorKind::last;
+    const PsPlan plan = minded_plan(consistency);
     VirtualServers servers(plan, {1}, 1);
     servers.join_all();
     CHECK(servers.grant(0).size == 40);
-    for (int round = 0; round < 5; ++round) {
-      for (const int id : {0, 1}) {
-        // The second is three times slower.
-        servers.seconds[id] = 0.01 *
-                              static_cast<double>(servers.grant(id).size) *
-                              (id == 0 ? 1 : 3);
-        servers.push(id, {0});
-      }
-    }
+    slow_second_worker(servers);
     CHECK(servers.grant(0).size == 60);
     CHECK(servers.grant(1).size == 20);
   }
+}
+
+TEST_CASE("speeds last from step to step, for as long as their workers") {
+  const PsPlan plan = minded_plan(Consistency::ssp);
+  VirtualServers first(plan, {1}, 1);
+  first.join_all();
+  slow_second_worker(first);
+  VirtualServers second(plan, {1}, 1, {}, first.clock.take_speeds());
+  second.join_all();
+  CHECK(second.grant(0).size == 60);
+  CHECK(second.grant(1).size == 20);
+  second.kill(1);
+  VirtualServers third(plan, {1}, 1, {}, second.clock.take_speeds());
+  third.join_all();
+  CHECK(third.grant(1).size == 40);
 }
 
 TEST_CASE("a loss that is no number ends the step for all") {

@@ -25,10 +25,10 @@ struct VirtualWorker {
 class VirtualServers {
  public:
   VirtualServers(const PsPlan& plan, std::vector<float> weights, int servers,
-                 std::vector<DecayRun> runs = {})
+                 std::vector<DecayRun> runs = {}, PsSpeeds speeds = {})
       : plan_(plan),
         layout_(std::ssize(weights), servers),
-        clock(plan),
+        clock(plan, std::move(speeds)),
         zeros_(weights.size()) {
     if (runs.empty()) runs = {{0, std::ssize(weights), plan.train.l2}};
     const bool sgd = plan.train.optimizer == OptimizerKind::sgd;

@@ -7,11 +7,12 @@
 #include <fmt/format.h>
 
 namespace dtune {
-PsClock::PsClock(const PsPlan& plan)
+PsClock::PsClock(const PsPlan& plan, PsSpeeds speeds)
     : plan_(plan),
       queue_(BatchCutter(plan.epoch_samples, plan.train.batch_size),
              plan.position, plan.end),
       batch_size_(std::min<int64_t>(plan.train.batch_size, plan.epoch_samples)),
+      speeds_(std::move(speeds)),
       updates_(plan.updates),
       position_(plan.position),
       actions_(plan.session) {
@@ -33,8 +34,9 @@ void PsClock::present(int member, uint64_t nonce) {
   fresh.decided = m.decided;
   fresh.nonce = nonce;
   fresh.present = true;
-  fresh.speed = make_speed_predictor(plan_.parallel.predictor);
   members_[member] = std::move(fresh);
+  auto& speed = speeds_[member];
+  if (!speed) speed = make_speed_predictor(plan_.parallel.predictor);
   if (stage_ == Stage::finishing || stage_ == Stage::done) {
     serve(member, members_[member]);
     actions_.tell(member, ps::Finish{});
@@ -53,6 +55,7 @@ void PsClock::gone(int member) {
   if (m.present) actions_.order(ps::Forget{.member = member});
   m.present = false;
   m.tickets.clear();
+  speeds_.erase(member);
   std::erase(plan_.workers, member);
   check_done();
   pump();
@@ -68,7 +71,8 @@ void PsClock::pushed(int member, const ps::Push& push) {
   ++m.clock;
   m.decided = ticket.id;
   if (push.seconds > 0) {
-    m.speed->observe(static_cast<double>(ticket.part.size) / push.seconds);
+    speeds_.at(member)->observe(static_cast<double>(ticket.part.size) /
+                                push.seconds);
   }
   check_finite(ticket, push);
   if (!diverged_.empty()) return;

@@ -96,11 +96,16 @@ class PsActions {
   std::vector<PsAction> actions_;
 };
 
+// Of the workers, by member.
+using PsSpeeds = std::map<int, std::unique_ptr<SpeedPredictor>>;
+
 // Not thread-safe. Events in, actions out, in the order that they must be
 // executed in.
 class PsClock {
  public:
-  explicit PsClock(const PsPlan& plan);
+  // `speeds`: as the step before left them; workers that they lack begin with
+  // equal shares.
+  explicit PsClock(const PsPlan& plan, PsSpeeds speeds = {});
 
   // All servers know the worker. A new nonce: another process, or another try.
   void present(int member, uint64_t nonce);
@@ -130,6 +135,8 @@ class PsClock {
   // Those whose absence keeps the step from beginning.
   std::vector<int> missing() const;
   PsFigures take_figures();
+  // For the next step. The last call.
+  PsSpeeds take_speeds() { return std::move(speeds_); }
 
  private:
   enum class Stage { gathering, training, finishing, done };
@@ -148,8 +155,7 @@ class PsClock {
     int64_t served_ticket = 0;     // decided then
     int64_t decided = 0;           // ticket
     std::deque<int64_t> versions;  // of its own latest updates, ascending
-    std::unique_ptr<SpeedPredictor> speed;
-    int64_t share = -1;  // sync: of this batch; -1: it came later
+    int64_t share = -1;            // sync: of this batch; -1: it came later
     int64_t accepted = 0;
     bool collected = false;
   };
@@ -170,7 +176,7 @@ class PsClock {
   int depth() const;
   bool may_start(const Member& member) const;
   PsPortion portion_for(int id, const Member& member) const;
-  int64_t share_of(int id, int64_t samples) const;
+  std::map<int, int64_t> shares(int64_t samples) const;
   double rate(int64_t samples) const;
 
   void pump();
@@ -196,6 +202,7 @@ class PsClock {
   int64_t batch_size_;
   Stage stage_ = Stage::gathering;
   std::map<int, Member> members_;
+  PsSpeeds speeds_;  // of those who are present, and may come again
   Round round_;
   int64_t tickets_ = 0;
   int64_t version_ = 0;

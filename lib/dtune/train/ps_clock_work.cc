@@ -104,8 +104,10 @@ double PsClock::rate(int64_t samples) const {
 
 void PsClock::open_batch() {
   round_ = {.batch = queue_.next_batch()};
-  for (auto& [id, m] : members_)
-    m.share = m.present ? share_of(id, queue_.batch_left()) : 0;
+  for (auto& [id, m] : members_) m.share = 0;
+  for (const auto& [id, share] : shares(queue_.batch_left())) {
+    members_.at(id).share = share;
+  }
 }
 
 void PsClock::close_batch() {
@@ -166,20 +168,23 @@ bool PsClock::may_start(const Member& member) const {
   return next - min_clock() <= plan_.parallel.ps.bound;
 }
 
-// stragglers: auto gives each worker as much as it does in the time of the
-// others, so that no clock runs ahead and none lags behind.
-int64_t PsClock::share_of(int id, int64_t samples) const {
+// Of those who are present. stragglers: auto gives each as much as it does in
+// the time of the others, so that no clock runs ahead and none lags behind.
+std::map<int, int64_t> PsClock::shares(int64_t samples) const {
+  const std::vector<int> members = present_members();
+  std::map<int, int64_t> shares;
+  if (members.empty()) return shares;
   if (plan_.parallel.stragglers == StragglerPolicy::off) {
-    return (samples + plan_.parallel.ranks - 1) / plan_.parallel.ranks;
+    const int64_t ranks = plan_.parallel.ranks;
+    for (const int id : members) shares[id] = (samples + ranks - 1) / ranks;
+    return shares;
   }
   std::vector<double> speeds;
-  size_t own = 0;
-  for (const auto& [other, m] : members_) {
-    if (!m.present) continue;
-    if (other == id) own = speeds.size();
-    speeds.push_back(m.speed->predict());
-  }
-  return split_batch(samples, speeds, {.least = kLeastSamples})[own];
+  for (const int id : members) speeds.push_back(speeds_.at(id)->predict());
+  const std::vector<int64_t> split =
+      split_batch(samples, speeds, {.least = kLeastSamples});
+  for (size_t i = 0; i < members.size(); ++i) shares[members[i]] = split[i];
+  return shares;
 }
 
 PsPortion PsClock::portion_for(int id, const Member& member) const {
@@ -188,8 +193,13 @@ PsPortion PsClock::portion_for(int id, const Member& member) const {
         member.share < 0 ? batch_size_ : std::max(member.share, kLeastSamples);
     return {usual, usual + kLeastSamples - 1};
   }
-  const int64_t usual = std::max(share_of(id, batch_size_), kLeastSamples);
-  return {usual, usual + usual / 2};
+  const std::map<int, int64_t> all = shares(batch_size_);
+  const int64_t usual = std::max(all.at(id), kLeastSamples);
+  // What is left of a batch may be what the slowest does.
+  const auto least = std::min_element(
+      all.begin(), all.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  return {usual, usual + std::max(least->second / 2, kLeastSamples - 1)};
 }
 
 void PsClock::pump() {

@@ -26,7 +26,9 @@ void PsLead::begin(const PsStep& step) {
   plan_ = step.plan;
   plan_.session = fresh_session();
   parameters_ = std::ssize(step.arrays.weights);
-  clock_.emplace(plan_);
+  PsSpeeds speeds;
+  if (clock_) speeds = clock_->take_speeds();
+  clock_.emplace(plan_, std::move(speeds));
   shard_.emplace(plan_.train, plan_.parallel.ps,
                  ps::Layout(parameters_, options_.servers), 0, step.arrays);
   workers_.clear();
