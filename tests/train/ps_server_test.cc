@@ -194,6 +194,33 @@ TEST_CASE("a follower without server 0 and a lead without workers say so") {
   }
 }
 
+// It waits for work then, and greets again only after a while.
+TEST_CASE("a worker that comes to a step too early is known when it begins") {
+  SocketDirectory folder;
+  SocketContext context;
+  const PsTask task(100, 3, 5);
+  const std::vector<float> w = zeros(task);
+  const std::vector<DecayRun> runs = {{0, task.parameters(), 0}};
+  PsStep step{.plan = task_plan(task, Consistency::sync, 1, 1)};
+  step.arrays = {w, w, {}, runs};
+  PsServerOptions options;
+  options.listen.local = folder.endpoint("server");
+  const auto server = make_ps_server(context, options);
+  server->begin(step);
+  PsWorkerOptions early;
+  early.step = 2;
+  early.train = step.plan.train;
+  early.parameters = task.parameters();
+  early.runs = runs;
+  early.servers = {{server->endpoint(), std::nullopt}};
+  const PsWorker worker(context, early);
+  for (int i = 0; i < 20; ++i) server->poll(std::chrono::milliseconds(10));
+  CHECK(server->awaited() == 0);
+  step.step = 2;
+  server->begin(step);
+  CHECK(server->awaited() == -1);
+}
+
 TEST_CASE("garbage at a parameter server's socket changes nothing") {
   const PsTask task(500, 10, 6);
   const PsPlan plan = task_plan(task, Consistency::sync, 2, 1);

@@ -50,6 +50,7 @@ void PsFollower::begin(const PsStep& step) {
   connect();
   heard_ = system_clock().now();
   follow();
+  for (const PsParcel& greeting : post_.take_kept()) handle_worker(greeting);
 }
 
 void PsFollower::follow() {
@@ -89,9 +90,10 @@ void PsFollower::poll(Duration timeout) {
   }
 }
 
-void PsFollower::hear(const ps::Hello& hello, const std::string& peer) {
+void PsFollower::hear(const PsParcel& parcel, const ps::Hello& hello) {
+  if (hello.step > step_) post_.keep(parcel);
   if (hello.step != step_ || hello.parameters != parameters_) return;
-  post_.know(hello.member, peer);
+  post_.know(hello.member, parcel.peer);
   workers_[hello.member] = hello.nonce;
   present(hello.member, hello.nonce);
 }
@@ -103,7 +105,7 @@ void PsFollower::present(int member, uint64_t nonce) {
 
 void PsFollower::handle_worker(const PsParcel& parcel) {
   if (const auto* hello = std::get_if<ps::Hello>(&parcel.message)) {
-    hear(*hello, parcel.peer);
+    hear(parcel, *hello);
     return;
   }
   const int member = post_.member_of(parcel.peer);

@@ -30,7 +30,7 @@ class PsFollower final : public PsServer {
  private:
   void handle_worker(const PsParcel& parcel);
   void handle_lead(const ps::Message& message);
-  void hear(const ps::Hello& hello, const std::string& peer);
+  void hear(const PsParcel& parcel, const ps::Hello& hello);
   void present(int member, uint64_t nonce);
   template <class Order>
   void obey(const Order& order);

@@ -41,6 +41,7 @@ void PsLead::begin(const PsStep& step) {
   result_.reset();
   began_ = system_clock().now();
   noticed_ = began_;
+  for (const PsParcel& greeting : post_.take_kept()) handle(greeting);
 }
 
 void PsLead::poll(Duration timeout) {
@@ -87,6 +88,7 @@ void PsLead::handle(const PsParcel& parcel) {
 // ---- Who is there
 
 void PsLead::on(const PsParcel& parcel, const ps::Hello& hello) {
+  if (hello.step > step_) post_.keep(parcel);
   if (hello.step != step_) return;
   if (hello.parameters != parameters_) {
     break_off(false,
@@ -107,6 +109,7 @@ void PsLead::on(const PsParcel& parcel, const ps::Hello& hello) {
 }
 
 void PsLead::on(const PsParcel& parcel, const ps::Follow& follow) {
+  if (follow.step > step_) post_.keep(parcel);
   if (follow.step != step_ || follow.server < 1 ||
       follow.server >= options_.servers) {
     return;

@@ -8,6 +8,9 @@
 namespace dtune {
 namespace {
 
+// More than a gang has members.
+constexpr size_t kMostKept = 1024;
+
 ListenOptions with_limit(ListenOptions listen) {
   listen.max_message_bytes = ps::kMaxMessageBytes;
   return listen;
@@ -108,6 +111,11 @@ void PsPost::send_state(int member, PsShard& shard, uint64_t session) {
 void PsPost::forget_all() {
   members_.clear();
   peers_.clear();
+}
+
+void PsPost::keep(const PsParcel& greeting) {
+  if (kept_.size() >= kMostKept) kept_.erase(kept_.begin());
+  kept_.push_back({greeting.peer, {}, greeting.message});
 }
 
 void throw_broken(const ps::Broken& broken) {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "dtune/comm/listener.h"
 #include "dtune/comm/ps_protocol.h"
@@ -48,10 +50,16 @@ class PsPost {
   void send_state(int member, PsShard& shard, uint64_t session);
   void forget_all();
 
+  // A greeting for a step that this server has not begun: others may be told of
+  // it first. Without pieces of values; the oldest give way.
+  void keep(const PsParcel& greeting);
+  std::vector<PsParcel> take_kept() { return std::exchange(kept_, {}); }
+
  private:
   Listener listener_;
   std::map<std::string, int> members_;
   std::map<int, std::string> peers_;
+  std::vector<PsParcel> kept_;
 };
 
 // Throws what a Broken says.
