@@ -15,6 +15,8 @@ namespace dtune {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(50);
+// All others are done and wait for this server.
+constexpr Duration kOrderTick = std::chrono::milliseconds(1);
 constexpr Duration kGaugeInterval = std::chrono::seconds(1);
 constexpr Duration kFetchPatience = std::chrono::seconds(30);
 
@@ -134,7 +136,7 @@ bool PsServerSession::train_step(const std::atomic<bool>& stop) {
 void PsServerSession::serve_until_order(const std::atomic<bool>& stop) {
   while (!link().has_order()) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
-    server_->poll(kTick);
+    server_->poll(kOrderTick);
   }
 }
 
