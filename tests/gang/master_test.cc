@@ -297,6 +297,45 @@ TEST_CASE("a member that leaves a step lets the others finish it") {
   CHECK(desk.last<gang::Regroup>(1).members == std::vector<int>{0, 1});
 }
 
+TEST_CASE("groups last from step to step until somebody leaves them") {
+  Desk desk(spec(ParallelMode::data, 2));
+  gang::Begin begin{.end = 8, .epoch_samples = 8, .batch_size = 8};
+  desk.all_begin(begin);
+  const auto train = [&] {  // a step of one batch; its incarnation
+    const auto order = desk.last<gang::Regroup>(0);
+    CHECK(desk.last<gang::Regroup>(1).incarnation == order.incarnation);
+    for (int64_t i = 0; i < 2; ++i) {
+      for (const int m : {0, 1}) {
+        desk.ready(m, order.work.round + i, begin.updates + i);
+      }
+    }
+    CHECK(desk.last<gang::Go>(0).last);
+    CHECK(desk.last<gang::Go>(1).last);
+    ++begin.step;
+    ++begin.updates;
+    begin.position = std::exchange(begin.end, begin.end + 8);
+    return order.incarnation;
+  };
+  const auto begin_all = [&] {
+    for (const int m : {1, 0}) desk.master.begin(m, begin, desk.now);
+  };
+  const int first = train();
+  begin_all();
+  CHECK(train() == first);
+  begin_all();
+  for (const int m : {0, 1}) desk.master.left_step(m, desk.now);
+  desk.orders(0);
+  desk.orders(1);
+  begin_all();
+  const int second = train();
+  CHECK(second > first);
+  // A process that has none of them.
+  desk.master.lost(1, "killed", desk.now);
+  desk.master.joined(1, desk.now);
+  begin_all();
+  CHECK(train() > second);
+}
+
 TEST_CASE("a member left over from an old step cannot begin a new one alone") {
   Desk desk(spec(ParallelMode::data, 2));
   gang::Begin begin{.end = 8, .epoch_samples = 8, .batch_size = 8};

@@ -123,6 +123,7 @@ class Gang {
   void arrive(int member, int64_t life, gang::Order order);
   void next(int member);
   void take(int member, const gang::Regroup& order);
+  void grouped(int member, const gang::Regroup& order);
   void take(int member, const gang::Go& order);
   void take(int member, const gang::CatchUp& order);
   void work(int member, const gang::Work& work);

@@ -34,24 +34,31 @@ void Gang::next(int member) {
 
 void Gang::take(int member, const Regroup& order) {
   Process& p = process(member);
+  const bool kept = order.incarnation == p.incarnation;
+  if (kept && p.broken) return broke(member);
+  p.work = order.work;
+  p.step = order.step;
+  if (kept) return grouped(member, order);
   leave_meetings(member);
   p.broken = false;
   p.incarnation = order.incarnation;
   p.group = order.members;
-  p.work = order.work;
-  p.step = order.step;
   meet(fmt::format("group {}", order.incarnation), order.members, member,
        [this, member, order](bool good) {
          if (!good) return broke(member);
-         const auto go_on = [this, member, order] { work(member, order.work); };
-         if (order.source == member) {
-           return serve(member, order.targets, order.work.round, go_on);
-         }
-         if (contains(order.targets, member)) {
-           return receive(member, order.source, order.work.round, go_on);
-         }
-         go_on();
+         grouped(member, order);
        });
+}
+
+void Gang::grouped(int member, const Regroup& order) {
+  const auto go_on = [this, member, order] { work(member, order.work); };
+  if (order.source == member) {
+    return serve(member, order.targets, order.work.round, go_on);
+  }
+  if (contains(order.targets, member)) {
+    return receive(member, order.source, order.work.round, go_on);
+  }
+  go_on();
 }
 
 void Gang::take(int member, const CatchUp& order) {

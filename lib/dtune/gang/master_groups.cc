@@ -124,9 +124,11 @@ void GangMaster::regroup(MonoTime now) {
                     "an older one than the step began with",
                     describe(members.front(), now)));
   }
+  const bool same = stage_ == Stage::gathering && whole_ && members == group_;
   if (stage_ == Stage::gathering) start_step(leader);
   if (!failed.empty()) ++failures_on_end_;
-  ++incarnation_;
+  if (!same) ++incarnation_;
+  whole_ = !needs_all();
   group_ = members;
   reduced_by_ = members;  // that group is there
   broken_ = false;
@@ -167,7 +169,8 @@ void GangMaster::announce(const std::vector<int>& members, MonoTime now) {
     order.work = at(m).work;
     send(m, order);
   }
-  marks_.push_back({fmt::format("regroup {}", incarnation_), {}});
+  marks_.push_back(
+      {fmt::format("step {}, group {}", order.step, incarnation_), {}});
 }
 
 // Repeats a round of its own training: who was ready stays so.

@@ -205,6 +205,7 @@ void GangMaster::drop_late(MonoTime now) {
     m.state = State::late;
     m.lagging = false;
     ++m.late;
+    whole_ = false;
     event(GangEvent::Kind::late, w,
           fmt::format("round {} went on without {}", round_.number,
                       describe(w, now)));

@@ -29,8 +29,9 @@
 // ranges, which has no deadline, and skip `evaluate` if they say so.
 //
 // Rounds without work (no spans, batch_samples 0) only make sure that what was
-// before is applied: a member says ready at once; a regroup follows. Every
-// regroup has a new incarnation: groups are made anew.
+// before is applied: a member says ready at once; a regroup follows. A regroup
+// has a new incarnation, whose groups are made anew, but for a step that begins
+// with just those who did all of the step before together: they keep theirs.
 //
 // Who lags behind (late, new, restarted) gets weights, optimizer state and
 // buffers from a `source` member over the data plane, after the round that the
@@ -91,7 +92,7 @@ struct RoundTimes {
 };
 
 struct Regroup {
-  int incarnation = 0;  // of the data plane: groups are made anew
+  int incarnation = 0;  // of the data plane: groups are made anew if it is new
   int step = 0;         // fidelity step that is being trained now
   int64_t updates = 0;  // that everybody has applied once targets are served
   std::vector<int> members;  // present, ascending: the whole data plane

@@ -96,6 +96,10 @@ bool GangLink::has_order() {
 
 void GangLink::regroup(const gang::Regroup& order,
                        const std::atomic<bool>& stop) {
+  if (order.incarnation == incarnation_) {
+    everybody();  // throws where it has left since
+    return;
+  }
   leave_groups();
   members_ = order.members;
   std::sort(members_.begin(), members_.end());

@@ -44,8 +44,8 @@ class GangLink {
   // that what is under way is void.
   bool has_order();
 
-  // Makes the data plane of an incarnation: blocks until all its members have
-  // come, or another order, or `stop`.
+  // Makes the data plane of an incarnation, unless this is the one that it has:
+  // blocks until all its members have come, or another order, or `stop`.
   void regroup(const gang::Regroup& order, const std::atomic<bool>& stop);
   int incarnation() const { return incarnation_; }
   const std::vector<int>& members() const { return members_; }
