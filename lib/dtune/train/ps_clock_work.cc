@@ -193,13 +193,8 @@ PsPortion PsClock::portion_for(int id, const Member& member) const {
         member.share < 0 ? batch_size_ : std::max(member.share, kLeastSamples);
     return {usual, usual + kLeastSamples - 1};
   }
-  const std::map<int, int64_t> all = shares(batch_size_);
-  const int64_t usual = std::max(all.at(id), kLeastSamples);
-  // What is left of a batch may be what the slowest does.
-  const auto least = std::min_element(
-      all.begin(), all.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
-  return {usual, usual + std::max(least->second / 2, kLeastSamples - 1)};
+  const int64_t usual = std::max(shares(batch_size_).at(id), kLeastSamples);
+  return {usual, usual + usual / 2};
 }
 
 void PsClock::pump() {
