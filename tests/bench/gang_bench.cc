@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -50,12 +51,32 @@ double rate_of(const json& row) {
   return row["images_per_second"].get<double>();
 }
 
+struct Pair {
+  double ours = 0;
+  double baseline = 0;
+};
+
+// The middle one of three, by its ratio: what machines that are not ours alone
+// do within a minute is more than what is looked for.
+Pair middle_pair(const std::function<Pair()>& measure) {
+  std::array<Pair, 3> pairs;
+  for (Pair& pair : pairs) pair = measure();
+  std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+    return a.ours / a.baseline < b.ours / b.baseline;
+  });
+  return pairs[1];
+}
+
 void overlap() {
   const std::string ranks = "--batch 64 --ranks 2 --batches 400 --strategy ";
-  const double on = rate_of(bench(ranks + "allreduce"));
-  const double off = rate_of(bench(ranks + "allreduce-later"));
-  print("overlap of reduction and backward, 2 ranks", on, off, 1.15,
-        "cnn-small, batch 64 a rank; baseline reduces after backward");
+  const Pair rates = middle_pair([&] {
+    return Pair{.ours = rate_of(bench(ranks + "allreduce")),
+                .baseline = rate_of(bench(ranks + "allreduce-later"))};
+  });
+  print("overlap of reduction and backward, 2 ranks", rates.ours,
+        rates.baseline, 1.15,
+        "cnn-small, batch 64 a rank; baseline reduces after backward; the "
+        "middle one of three pairs");
 }
 
 void straggler(const char* name, const std::string& what, double goal,
@@ -87,19 +108,22 @@ double seconds_to(double loss, const json& row) {
 
 void time_to_loss(const std::string& strategy) {
   const std::string ranks =
-      "--batch 128 --ranks 4 --batches 10 --steps 24 --strategy " + strategy;
-  const json quiet = bench(ranks);
-  const json slow = bench(ranks + " --slow 3:4");
-  // What both have reached.
-  const double loss =
-      1.05 * std::max(quiet["train_loss"].get<std::vector<double>>().back(),
-                      slow["train_loss"].get<std::vector<double>>().back());
-  const double ours = seconds_to(loss, slow);
-  const double baseline = seconds_to(loss, quiet);
+      "--batch 128 --ranks 4 --batches 20 --steps 12 --strategy " + strategy;
+  const Pair speeds = middle_pair([&] {
+    const json quiet = bench(ranks);
+    const json slow = bench(ranks + " --slow 3:4");
+    // What both have reached.
+    const double loss =
+        1.05 * std::max(quiet["train_loss"].get<std::vector<double>>().back(),
+                        slow["train_loss"].get<std::vector<double>>().back());
+    return Pair{.ours = 1 / seconds_to(loss, slow),
+                .baseline = 1 / seconds_to(loss, quiet)};
+  });
   const std::string name =
       strategy + ", one of 4 workers 4x slower, speed to a training loss";
-  print(name.c_str(), 1 / ours, 1 / baseline, 1 / 1.1,
-        "cnn-small, batch 128 a worker; baseline is the run without slowness",
+  print(name.c_str(), speeds.ours, speeds.baseline, 1 / 1.1,
+        "cnn-small, batch 128 a worker; baseline is the run without slowness; "
+        "the middle one of three pairs",
         "1/s");
 }
 
