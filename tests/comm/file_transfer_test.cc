@@ -114,8 +114,9 @@ TEST_CASE("a killed receiver goes on where it was") {
   CHECK(read_file(to) == bytes);
   if (kills == 2) {
     CHECK(had >= kSize / 2);
-    // Chunks that were under way to one that was killed come on top.
-    CHECK(place.server->traffic().sent - before <= kSize - had);
+    // Chunks for the one that was killed, which the server counts late, come on
+    // top.
+    CHECK(place.server->traffic().sent - before <= kSize - had + kSize / 8);
   }
   CHECK(place.parts() == 0);
 }
