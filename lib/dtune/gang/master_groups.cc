@@ -128,7 +128,7 @@ void GangMaster::regroup(MonoTime now) {
   if (stage_ == Stage::gathering) start_step(leader);
   if (!failed.empty()) ++failures_on_end_;
   if (!same) ++incarnation_;
-  whole_ = !needs_all();
+  whole_ = !needs_all();  // pipelines are cut anew in each step
   group_ = members;
   reduced_by_ = members;  // that group is there
   broken_ = false;
