@@ -8,6 +8,8 @@
 #include "app/command.h"
 #include <fmt/format.h>
 #include <poll.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "dtune/base/error.h"
@@ -124,5 +126,7 @@ int main(int argc, char** argv) {
   const bool json =
       std::find(words.begin(), words.end(), "--json") != words.end();
   const dtune::Console console = dtune::Console::standard(json);
+  // Standard output is for results.
+  spdlog::set_default_logger(spdlog::stderr_color_mt("dtune"));
   return dtune::finish(console, dtune::run_main(console, words));
 }

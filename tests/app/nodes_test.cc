@@ -112,6 +112,10 @@ TEST_CASE("every token of a study that runs lets one more machine join") {
   run.send(SIGINT);
   CHECK(run.wait().code == 130);
   CHECK_FALSE(place.has("shell.files/door"));
+  const Outcome agent = one.wait();
+  CHECK(agent.code == 0);
+  CHECK_MESSAGE(contains(agent.err, "joined the study with 1 slot"), agent.err);
+  CHECK_MESSAGE(contains(agent.err, "the study's run is over"), agent.err);
 }
 
 TEST_CASE("there is no token where nothing runs or nobody may join") {

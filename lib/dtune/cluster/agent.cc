@@ -222,6 +222,7 @@ void Agent::from_coordinator(const std::string& frame) {
       slots_stirred_ = true;
     }
   } else if (const auto* stop = std::get_if<wire::Stop>(&message)) {
+    if (options_.curve) spdlog::info("the study's run is over");
     begin_end(stop->now, kExitOk);
   } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
     if (bye->again) {
@@ -260,6 +261,10 @@ void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
     for (int i = 0; i < options_.slots; ++i) {
       slots_.emplace_back(i, slot_options_,
                           [this](const wire::Message& m) { send(m); });
+    }
+    if (options_.curve) {
+      spdlog::info("joined the study with {} slot{}", options_.slots,
+                   options_.slots == 1 ? "" : "s");
     }
   }
   session_ = welcome.session;
