@@ -35,7 +35,7 @@ class Agent {
   void from_worker(const std::string& identity, const std::string& frame);
   void on_welcome(const wire::Welcome& welcome, const std::string& frame);
   void on_assign(const wire::Assign& assign, const std::string& frame);
-  void forward(int slot, const std::string& frame);
+  void forward(int number, const std::string& frame);
   void say_hello();
   void lose_coordinator();
   void keep_alive(MonoTime now);

@@ -188,8 +188,9 @@ class PsClock {
   void apply_round(double squares);
   void decide(int id, Member& member, const Ticket& ticket,
               const ps::Push& push);
+  // `tau`: the staleness.
   void accept(int id, Member& member, const Ticket& ticket,
-              const ps::Push& push, int64_t staleness);
+              const ps::Push& push, int64_t tau);
   void apply(double lr, double scale, int worker, int64_t version);
   int64_t staleness(const Member& member, int64_t version) const;
   void check_finite(const Ticket& ticket, const ps::Push& push);

@@ -180,6 +180,7 @@ std::map<int, int64_t> PsClock::shares(int64_t samples) const {
     return shares;
   }
   std::vector<double> speeds;
+  speeds.reserve(members.size());
   for (const int id : members) speeds.push_back(speeds_.at(id)->predict());
   const std::vector<int64_t> split =
       split_batch(samples, speeds, {.least = kLeastSamples});
