@@ -69,7 +69,7 @@ void GangMaster::joined(int member, MonoTime now) {
   if (closed()) return send(member, Closed{why_closed_});
   if (m.state != State::absent) return;
   m.state = State::joined;
-  whole_ = false;
+  whole_ = false;  // a process that has no groups yet
   m.awaited = incarnation_ == 0;
   m.phase = "joined";
   m.phase_since = now;
@@ -122,7 +122,6 @@ void GangMaster::failed(int member, const Failed& failed, MonoTime now) {
     m.state = State::behind;  // left out of a regroup: it wants to be in again
   }
   m.updates = failed.updates;
-  whole_ = false;
   advance(now);
 }
 
@@ -159,7 +158,6 @@ void GangMaster::left(int member, MonoTime now) {
   }
   m.state = State::absent;
   m.awaited = false;
-  whole_ = false;
   step_abandoned(now);
   advance(now);
 }
@@ -176,7 +174,6 @@ void GangMaster::lost(int member, const std::string& why, MonoTime now) {
       fmt::format("{} is lost: {}", describe(member, now), why);
   m.state = State::absent;
   m.awaited = false;
-  whole_ = false;
   event(GangEvent::Kind::lost, member, text);
   marks_.push_back({fmt::format("rank {} lost", member), {}});
   close_if_hopeless(member, why, now);

@@ -223,7 +223,7 @@ class GangMaster {
   double ready_share_ = 1;  // of a round's compute time, before `ready`
 
   std::vector<int> group_;       // of the incarnation: the whole data plane
-  bool whole_ = false;           // nobody has left it or been late since
+  bool whole_ = false;           // of its members, all have their groups still
   std::string eviction_;         // why the last was evicted
   std::vector<int> reduced_by_;  // participants of the last go
   int incarnation_ = 0;
