@@ -50,6 +50,20 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(sum);
 }
 
+// What a server begins with that a test moves by hand.
+struct SmallStep {
+  explicit SmallStep(int workers)
+      : step{.plan = task_plan(task, Consistency::sync, workers, 1)} {
+    step.arrays = {w, w, {}, runs};
+  }
+  SocketDirectory folder;
+  SocketContext context;
+  const PsTask task{100, 3, 5};
+  const std::vector<float> w = zeros(task);
+  const std::vector<DecayRun> runs = {{0, task.parameters(), 0}};
+  PsStep step;
+};
+
 }  // namespace
 
 TEST_CASE("sync over sockets is what one process trains") {
@@ -163,22 +177,16 @@ TEST_CASE("a server that never comes is named") {
 }
 
 TEST_CASE("a follower without server 0 and a lead without workers say so") {
-  SocketDirectory folder;
-  SocketContext context;
-  const PsTask task(100, 3, 5);
-  const std::vector<float> w = zeros(task);
-  const std::vector<DecayRun> runs = {{0, task.parameters(), 0}};
-  PsStep step{.plan = task_plan(task, Consistency::sync, 2, 1)};
-  step.arrays = {w, w, {}, runs};
+  SmallStep small(2);
   for (const int server : {0, 1}) {
     PsServerOptions options;
     options.server = server;
     options.servers = server + 1;
-    options.listen.local = folder.endpoint("s" + std::to_string(server));
-    options.server0 = PsAddress{folder.endpoint("nobody"), std::nullopt};
+    options.listen.local = small.folder.endpoint("s" + std::to_string(server));
+    options.server0 = PsAddress{small.folder.endpoint("nobody"), std::nullopt};
     options.patience = std::chrono::milliseconds(300);
-    const auto alone = make_ps_server(context, options);
-    alone->begin(step);
+    const auto alone = make_ps_server(small.context, options);
+    alone->begin(small.step);
     std::string text;
     while (text.empty()) {
       try {
@@ -196,28 +204,22 @@ TEST_CASE("a follower without server 0 and a lead without workers say so") {
 
 // It waits for work then, and greets again only after a while.
 TEST_CASE("a worker that comes to a step too early is known when it begins") {
-  SocketDirectory folder;
-  SocketContext context;
-  const PsTask task(100, 3, 5);
-  const std::vector<float> w = zeros(task);
-  const std::vector<DecayRun> runs = {{0, task.parameters(), 0}};
-  PsStep step{.plan = task_plan(task, Consistency::sync, 1, 1)};
-  step.arrays = {w, w, {}, runs};
+  SmallStep small(1);
   PsServerOptions options;
-  options.listen.local = folder.endpoint("server");
-  const auto server = make_ps_server(context, options);
-  server->begin(step);
+  options.listen.local = small.folder.endpoint("server");
+  const auto server = make_ps_server(small.context, options);
+  server->begin(small.step);
   PsWorkerOptions early;
   early.step = 2;
-  early.train = step.plan.train;
-  early.parameters = task.parameters();
-  early.runs = runs;
+  early.train = small.step.plan.train;
+  early.parameters = small.task.parameters();
+  early.runs = small.runs;
   early.servers = {{server->endpoint(), std::nullopt}};
-  const PsWorker worker(context, early);
+  const PsWorker worker(small.context, early);
   for (int i = 0; i < 20; ++i) server->poll(std::chrono::milliseconds(10));
   CHECK(server->awaited() == 0);
-  step.step = 2;
-  server->begin(step);
+  small.step.step = 2;
+  server->begin(small.step);
   CHECK(server->awaited() == -1);
 }
 
