@@ -92,13 +92,21 @@ struct Stranger {
   Socket socket{context, Socket::Kind::dealer, files::kMaxFrameBytes};
   explicit Stranger(const std::string& endpoint) { socket.connect(endpoint); }
 
-  void say(const Frames& frames) { socket.send(frames); }
+  void say(const Frames& frames) { REQUIRE(socket.send(frames)); }
+  // By the time of the answer the server has dealt with all that was said
+  // before. Answers to other requests are dropped.
   files::Message ask(const files::Message& message) {
     say(files::encode(message));
     const auto end = std::chrono::steady_clock::now() + seconds(20);
     while (std::chrono::steady_clock::now() < end) {
-      if (auto frames = socket.receive()) return files::decode(*frames);
-      std::this_thread::sleep_for(milliseconds(1));
+      const auto frames = socket.receive();
+      if (!frames) {
+        std::this_thread::sleep_for(milliseconds(1));
+        continue;
+      }
+      files::Message answer = files::decode(*frames);
+      if (files::request_of(answer) == files::request_of(message))
+        return answer;
     }
     FAIL("no answer");
     return {};
