@@ -155,7 +155,6 @@ struct Ends {
   NodeFilesOptions node_options() const {
     NodeFilesOptions options;
     options.cache = node.path();
-    options.silence = std::chrono::milliseconds(200);
     return options;
   }
   wire::Welcome elsewhere() const {

@@ -61,7 +61,6 @@ struct Place {
     FileAccess out;
     out.endpoint = sockets.endpoint("files");
     out.node = "here";
-    out.silence = milliseconds(500);
     out.patience = seconds(30);
     return out;
   }
