@@ -323,6 +323,19 @@ TEST_CASE("the parts of a dead sync worker are computed by the others") {
   CHECK(servers.weights()[0] == doctest::Approx(1 - 0.1 * 2));
 }
 
+// It would not be, part by part of its own small share: a server keeps only so
+// many gradients of a worker for a batch.
+TEST_CASE("the rest of a dead sync worker is shared out anew") {
+  VirtualServers servers(minded_plan(Consistency::sync), {1}, 1);
+  servers.join_all();
+  slow_second_worker(servers);
+  REQUIRE(servers.grant(0).size == 60);
+  servers.push(1, {0});
+  servers.kill(0);
+  CHECK(servers.grant(1).size == 60);
+  CHECK(servers.grant(1).first_sample == 0);
+}
+
 TEST_CASE("shares follow the speeds where stragglers are minded") {
   for (const auto consistency : {Consistency::sync, Consistency::ssp}) {
     const PsPlan plan = minded_plan(consistency);

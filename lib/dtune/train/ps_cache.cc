@@ -11,8 +11,6 @@ namespace {
 
 // Versions on their way at a time: servers send them in the same order.
 constexpr size_t kMostIncoming = 8;
-// Own updates that no copy has.
-constexpr size_t kMostOwn = 4;
 
 }  // namespace
 
@@ -118,7 +116,7 @@ void PsCache::read(std::span<float> weights) const {
 void PsCache::wrote(int64_t ticket, std::span<const float> gradient, double lr,
                     double scale) {
   DTUNE_CHECK(gradient.size() == weights_.size());
-  if (own_.size() >= kMostOwn) own_.pop_front();
+  DTUNE_CHECK(!full());
   first_.resize(weights_.size());
   if (train_.optimizer != OptimizerKind::sgd) second_.resize(weights_.size());
   std::vector<float> before(weights_.size());

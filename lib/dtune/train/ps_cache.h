@@ -36,9 +36,14 @@ class PsCache {
   // The copy with the own updates that it lacks.
   void read(std::span<float> weights) const;
 
-  // Remembers the update that this gradient will be, at `lr`, until a copy has
-  // it. Its velocity begins at zero; Adam's moments are of this worker's
-  // gradients alone, not of all as the server's.
+  // Own updates that no copy has, at most. A worker that has them must wait for
+  // newer weights: servers keep no more of its gradients than that.
+  static constexpr size_t kMostOwn = 4;
+  bool full() const { return own_.size() >= kMostOwn; }
+
+  // REQUIRES: !full(). Remembers the update that this gradient will be, at
+  // `lr`, until a copy has it. Its velocity begins at zero; Adam's moments are
+  // of this worker's gradients alone, not of all as the server's.
   void wrote(int64_t ticket, std::span<const float> gradient, double lr,
              double scale);
 

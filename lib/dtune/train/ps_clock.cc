@@ -57,6 +57,7 @@ void PsClock::gone(int member) {
   m.tickets.clear();
   speeds_.erase(member);
   std::erase(plan_.workers, member);
+  if (is_sync() && round_.batch == queue_.next_batch()) share_batch();
   check_done();
   pump();
 }
@@ -78,6 +79,14 @@ void PsClock::pushed(int member, const ps::Push& push) {
   if (!diverged_.empty()) return;
   decide(member, m, ticket, push);
   pump();
+}
+
+bool PsClock::expects(int member, int64_t ticket) const {
+  const auto found = members_.find(member);
+  if (found == members_.end()) return false;
+  const std::deque<Ticket>& tickets = found->second.tickets;
+  return std::any_of(tickets.begin(), tickets.end(),
+                     [=](const Ticket& t) { return t.id == ticket; });
 }
 
 void PsClock::collected(int member) {

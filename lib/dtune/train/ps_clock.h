@@ -109,6 +109,8 @@ class PsClock {
 
   // All servers know the worker. A new nonce: another process, or another try.
   void present(int member, uint64_t nonce);
+  // The ticket is the worker's and not decided yet.
+  bool expects(int member, int64_t ticket) const;
   // A gradient is held by all servers.
   void pushed(int member, const ps::Push& push);
   // The answer to Combine::wants_squares, of all servers together.
@@ -184,6 +186,7 @@ class PsClock {
   void grant(int id, Member& member, const PsPart& part);
   void serve(int id, Member& member);
   void open_batch();
+  void share_batch();
   void close_batch();
   void apply_round(double squares);
   void decide(int id, Member& member, const Ticket& ticket,

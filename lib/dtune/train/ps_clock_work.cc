@@ -104,6 +104,12 @@ double PsClock::rate(int64_t samples) const {
 
 void PsClock::open_batch() {
   round_ = {.batch = queue_.next_batch()};
+  share_batch();
+}
+
+// What nobody has of it. Again when somebody has died: else the slowest could
+// take the rest in many small parts.
+void PsClock::share_batch() {
   for (auto& [id, m] : members_) m.share = 0;
   for (const auto& [id, share] : shares(queue_.batch_left())) {
     members_.at(id).share = share;
@@ -175,8 +181,8 @@ std::map<int, int64_t> PsClock::shares(int64_t samples) const {
   std::map<int, int64_t> shares;
   if (members.empty()) return shares;
   if (plan_.parallel.stragglers == StragglerPolicy::off) {
-    const int64_t ranks = plan_.parallel.ranks;
-    for (const int id : members) shares[id] = (samples + ranks - 1) / ranks;
+    const auto count = std::ssize(members);
+    for (const int id : members) shares[id] = (samples + count - 1) / count;
     return shares;
   }
   std::vector<double> speeds;

@@ -69,16 +69,12 @@ void PsFollower::poll(Duration timeout) {
   post_.add_to(polls);
   polls.add(*lead_);
   polls.wait(timeout);
-  // Orders speak of gradients that have come: those first.
-  while (const auto parcel = post_.receive()) handle_worker(*parcel);
-  while (auto frames = lead_->receive()) {
-    ps::Message message;
-    try {
-      message = ps::decode(*frames);
-    } catch (const Error&) {
-      continue;
-    }
-    handle_lead(message);
+  // Orders between any two messages of workers: those never end where there are
+  // many, and gradients that wait for orders fill the memory.
+  receive_orders();
+  while (const auto parcel = post_.receive()) {
+    handle_worker(*parcel);
+    receive_orders();
   }
   const MonoTime now = system_clock().now();
   if (session_ == 0 && now - followed_ > kFollowAgain) follow();
@@ -87,6 +83,18 @@ void PsFollower::poll(Duration timeout) {
                 fmt::format("parameter server {}: server 0 has been silent for "
                             "{:.0f} s",
                             options_.server, to_seconds(now - heard_)));
+  }
+}
+
+void PsFollower::receive_orders() {
+  while (auto frames = lead_->receive()) {
+    ps::Message message;
+    try {
+      message = ps::decode(*frames);
+    } catch (const Error&) {
+      continue;
+    }
+    handle_lead(message);
   }
 }
 

@@ -29,6 +29,7 @@ class PsFollower final : public PsServer {
 
  private:
   void handle_worker(const PsParcel& parcel);
+  void receive_orders();
   void handle_lead(const ps::Message& message);
   void hear(const PsParcel& parcel, const ps::Hello& hello);
   void present(int member, uint64_t nonce);

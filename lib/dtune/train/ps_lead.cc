@@ -165,7 +165,10 @@ void PsLead::on(const PsParcel& parcel, const ps::Piece& piece) {
 
 void PsLead::on(const PsParcel& parcel, const ps::Push& push) {
   const int member = post_.member_of(parcel.peer);
-  if (member < 0 || !shard_->complete(member, push.ticket)) return;
+  if (!clock_->expects(member, push.ticket) ||
+      !shard_->complete(member, push.ticket)) {
+    return;
+  }
   const Key key{member, push.ticket};
   Pending& pending = pending_[key];
   if (pending.push) return;
@@ -176,7 +179,10 @@ void PsLead::on(const PsParcel& parcel, const ps::Push& push) {
 
 void PsLead::on(const PsParcel& parcel, const ps::Arrived& arrived) {
   int server = 0;
-  if (!follows(parcel, &server)) return;
+  if (!follows(parcel, &server) ||
+      !clock_->expects(arrived.member, arrived.ticket)) {
+    return;  // of one that died
+  }
   const Key key{arrived.member, arrived.ticket};
   const auto [place, fresh] = pending_.try_emplace(key);
   if (fresh) place->second.since = system_clock().now();

@@ -72,7 +72,16 @@ std::optional<int64_t> PsQueue::next_batch() const {
 }
 
 int64_t PsQueue::batch_left() const {
-  return position_ < end_ ? cutter_.at(position_).size - taken_ : 0;
+  const auto number = next_batch();
+  if (!number) return 0;
+  int64_t samples = 0;
+  if (position_ < end_ && cutter_.at(position_).number == *number) {
+    samples = cutter_.at(position_).size - taken_;
+  }
+  for (const PsPart& part : returned_) {
+    if (part.number == *number) samples += part.size;
+  }
+  return samples;
 }
 
 int64_t PsQueue::left() const {

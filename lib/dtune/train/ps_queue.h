@@ -39,8 +39,7 @@ class PsQueue {
   // The batch that the next part belongs to.
   std::optional<int64_t> next_batch() const;
   bool empty() const { return !next_batch(); }
-  // Samples of the batch being handed out that nobody has taken yet, returned
-  // ones aside.
+  // Samples of that batch that nobody has.
   int64_t batch_left() const;
   // Samples that take() will give.
   int64_t left() const;

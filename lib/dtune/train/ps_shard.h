@@ -58,8 +58,10 @@ class PsShard {
   std::span<const float> values(ps::Content content);
   uint64_t resident_bytes() const;
 
-  // Gradients that a worker may have under way.
-  static constexpr int kMostTickets = 4;
+  // Gradients of a worker that wait for a decision. An honest one never has
+  // more: ahead it has as many as PsCache::kMostOwn, in a synchronous batch one
+  // and one for each other that died in it.
+  static constexpr int kMostTickets = 16;
 
  private:
   struct Gradient {

@@ -182,6 +182,7 @@ bool PsWorker::usable(const ps::Grant& grant, MonoTime since) const {
   if (cache_.version() < 0) return false;
   if (!ahead()) return cache_.version() >= grant.version;
   if (cache_.ticket() >= pushed_) return true;
+  if (cache_.full()) return false;
   if (cache_.min_clock() < grant.clock - options_.spec.bound) return false;
   const double waited = to_seconds(system_clock().now() - since);
   return waited >= kFreshPatience * compute_seconds_;
