@@ -45,13 +45,13 @@ void check_best_at_horizon(const Study& study) {
 TEST_CASE("every sampler works with every scheduler on any number of slots") {
   for (const NamedKind& sampler : sampler_kinds()) {
     for (const NamedKind& scheduler : scheduler_kinds()) {
-      for (const int slot_count : {1, 3, 8}) {
+      for (const int slot_count : {1, 5}) {
         CAPTURE(sampler.name);
         CAPTURE(scheduler.name);
         CAPTURE(slot_count);
-        const Recipe recipe = cube_recipe(sampler.name, scheduler.name, 11, 40);
+        const Recipe recipe = cube_recipe(sampler.name, scheduler.name, 11, 25);
         const Run result = run(recipe, 27, slots(slot_count));
-        CHECK(result.study.trials.size() == 40);
+        CHECK(result.study.trials.size() == 25);
         CHECK(duplicate_points(result.study) == 0);
         check_best_at_horizon(result.study);
       }
