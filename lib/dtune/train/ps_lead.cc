@@ -301,12 +301,12 @@ void PsLead::on(const PsParcel& parcel, const ps::Buffers& /*buffers*/) {
 }
 
 void PsLead::send_final(int member) {
-  post_.send_values(post_.peer_of(member),
-                    {.session = plan_.session,
-                     .content = ps::Content::buffers,
-                     .key = clock_->version()},
-                    buffers_, buffer_pieces_);
-  post_.tell(member, *result_);
+  const bool all = post_.send_values(post_.peer_of(member),
+                                     {.session = plan_.session,
+                                      .content = ps::Content::buffers,
+                                      .key = clock_->version()},
+                                     buffers_, buffer_pieces_);
+  if (all) post_.tell(member, *result_);
 }
 
 // Weighted by the samples that each worker's gradients stand for; a worker

@@ -11,8 +11,13 @@ namespace {
 // More than a gang has members.
 constexpr size_t kMostKept = 1024;
 
+// Messages for one worker. The few versions that it is sent before it says
+// something are all there is, but a version may have hundreds of pieces.
+constexpr int kQueue = 100'000;
+
 ListenOptions with_limit(ListenOptions listen) {
   listen.max_message_bytes = ps::kMaxMessageBytes;
+  listen.remote_queue = kQueue;
   return listen;
 }
 
@@ -46,18 +51,19 @@ bool PsPost::send(const std::string& peer, const ps::Message& message) {
   return listener_.send(ps::encode(message, {peer}));
 }
 
-void PsPost::send_values(const std::string& peer, ps::Piece head,
+bool PsPost::send_values(const std::string& peer, ps::Piece head,
                          std::span<const float> values,
                          std::span<const ps::Range> pieces) {
-  if (pieces.empty()) return;
+  if (pieces.empty()) return true;
   const int64_t begin = pieces.front().begin;
   for (const ps::Range& range : pieces) {
     head.offset = range.begin;
     head.floats =
         ps::bytes_of(values.subspan(static_cast<size_t>(range.begin - begin),
                                     static_cast<size_t>(range.size())));
-    if (!send(peer, head)) return;
+    if (!send(peer, head)) return false;
   }
+  return true;
 }
 
 void PsPost::know(int member, const std::string& peer) {
@@ -84,11 +90,13 @@ void PsPost::tell_all(const ps::Message& message) {
 void PsPost::serve(PsShard& shard, const ps::Serve& order) {
   const auto found = peers_.find(order.member);
   if (found == peers_.end()) return;
-  send_values(found->second,
-              {.session = order.session,
-               .content = ps::Content::weights,
-               .key = shard.version()},
-              shard.values(ps::Content::weights), shard.pieces());
+  const bool all =
+      send_values(found->second,
+                  {.session = order.session,
+                   .content = ps::Content::weights,
+                   .key = shard.version()},
+                  shard.values(ps::Content::weights), shard.pieces());
+  if (!all) return;
   send(found->second, ps::Served{.session = order.session,
                                  .version = shard.version(),
                                  .ticket = order.ticket,
@@ -100,10 +108,12 @@ void PsPost::send_state(int member, PsShard& shard, uint64_t session) {
   if (found == peers_.end()) return;
   for (const auto content : {ps::Content::first, ps::Content::second}) {
     if (shard.values(content).empty()) continue;
-    send_values(
-        found->second,
-        {.session = session, .content = content, .key = shard.version()},
-        shard.values(content), shard.pieces());
+    const ps::Piece head{
+        .session = session, .content = content, .key = shard.version()};
+    if (!send_values(found->second, head, shard.values(content),
+                     shard.pieces())) {
+      return;
+    }
   }
   send(found->second, ps::State{session});
 }

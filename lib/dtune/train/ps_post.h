@@ -33,8 +33,9 @@ class PsPost {
 
   // False where the peer is gone.
   bool send(const std::string& peer, const ps::Message& message);
-  // Values in pieces.
-  void send_values(const std::string& peer, ps::Piece head,
+  // Values in pieces. False where the peer is gone or lacks some of them: it
+  // must not be told that it has all.
+  bool send_values(const std::string& peer, ps::Piece head,
                    std::span<const float> values,
                    std::span<const ps::Range> pieces);
 
