@@ -48,8 +48,13 @@ void PsLead::poll(Duration timeout) {
   PollSet polls;
   post_.add_to(polls);
   polls.wait(timeout);
-  while (const auto parcel = post_.receive()) handle(*parcel);
+  while (const auto parcel = post_.receive()) {
+    handle(*parcel);
+    notice();  // where there is always something to read, too
+  }
   notice();
+  // What has come is read by now, also after this process was stopped.
+  if (clock_ && !trained()) check_patience();
 }
 
 void PsLead::remove(int member) {

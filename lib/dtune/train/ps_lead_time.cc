@@ -31,7 +31,6 @@ void PsLead::notice() {
   } else {
     send_followers(ps::Alive{plan_.session});
   }
-  if (!trained()) check_patience();
 }
 
 void PsLead::check_patience() {
