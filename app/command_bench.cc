@@ -84,7 +84,7 @@ Action declare_bench(Arguments& arguments) {
       "arrived wrong. Beside each power of two a little less and "
       "more.\n\ntrain: "
       "images/s of a network on synthetic images, by one process and by gangs "
-      "of 2, 4, ... ranks in every strategy; scaling is images/s over ranks "
+      "of 2, 4, ..., N ranks in every strategy; scaling is images/s over ranks "
       "times those of one process. Where the ranks' time goes: input, forward, "
       "backward, reduction that nothing hid (exposed), slower ranks (waiting), "
       "optimizer, and what remains.");

@@ -22,18 +22,20 @@ int number(const char* option, std::optional<uint64_t> value, int otherwise,
   return static_cast<int>(*value);
 }
 
-// Of 2, 4, ... or, with --exact, as many as said; 0: one process alone, which
-// nothing disturbs.
-int disturbed_ranks(const BenchOptions& options, int ranks) {
-  if (options.exact) return ranks;
-  int most = 0;
-  for (int next = 2; next <= ranks; next *= 2) most = next;
-  return most;
+// Of the gangs that are measured: 2, 4, ... and as many as said, or these
+// alone. A process alone, which nothing disturbs, is none of them.
+std::vector<int> gang_sizes(const BenchOptions& options, int ranks) {
+  if (options.exact) return {ranks};
+  std::vector<int> sizes;
+  for (int next = 2; next < ranks; next *= 2) sizes.push_back(next);
+  if (ranks > 1) sizes.push_back(ranks);
+  return sizes;
 }
 
 // A rank that no gang has would be left in peace without a word.
 void check_rank(const char* option, const std::string& text, int member,
-                int ranks, bool exact) {
+                const std::vector<int>& sizes) {
+  const int ranks = sizes.empty() ? 0 : sizes.back();
   if (member < ranks) return;
   const std::string there =
       ranks > 1    ? fmt::format("ranks are 0 to {}", ranks - 1)
@@ -41,9 +43,8 @@ void check_rank(const char* option, const std::string& text, int member,
                    : std::string("one process alone is never disturbed");
   throw Error(ErrorKind::config,
               fmt::format("dtune bench train: {} {}: there is no rank {}: {} "
-                          "(more: --ranks N{})",
-                          option, text, member, there,
-                          exact ? "" : ", which measures 2, 4, ... up to N"));
+                          "(more: --ranks N)",
+                          option, text, member, there));
 }
 
 TrainBenchOptions read_options(const BenchOptions& options) {
@@ -54,7 +55,7 @@ TrainBenchOptions read_options(const BenchOptions& options) {
   read.batches = number("--batches", options.batches, read.batches, 100'000);
   read.steps = number("--steps", options.steps, read.steps, 1000);
   read.ranks = number("--ranks", options.ranks, read.ranks, kMostRanks);
-  const int ranks = disturbed_ranks(options, read.ranks);
+  const std::vector<int> sizes = gang_sizes(options, read.ranks);
   read.strategies = options.strategies;
   if (read.strategies.empty()) {
     read.strategies = {"allreduce", "ps", "pipeline"};
@@ -63,7 +64,7 @@ TrainBenchOptions read_options(const BenchOptions& options) {
                        const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {
       const Disturbance what = parse_disturbance(kind, text);
-      check_rank(option, text, what.member, ranks, options.exact);
+      check_rank(option, text, what.member, sizes);
       read.disturbances.push_back(what);
     }
   };
@@ -88,8 +89,7 @@ int bench_train(const Console& console, const BenchOptions& options) {
     rows.push_back(measure_training(quiet, read.strategies.front(), 1, 0));
     alone = rows.front().images_per_second;
   }
-  for (int ranks = options.exact ? read.ranks : 2; ranks <= read.ranks;
-       ranks *= 2) {
+  for (const int ranks : gang_sizes(options, read.ranks)) {
     for (const std::string& strategy : read.strategies) {
       rows.push_back(measure_training(read, strategy, ranks, alone));
     }

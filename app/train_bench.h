@@ -23,7 +23,7 @@ struct TrainBenchOptions {
   int batch = 32;    // of each rank; pipelines: of all
   int batches = 10;  // of a step; one more step warms up
   int steps = 1;     // that count
-  int ranks = 2;     // at most; 1, 2, 4, ... are measured
+  int ranks = 2;     // 2, 4, ... below it are measured, too
   std::vector<std::string> strategies;
   std::vector<Disturbance> disturbances;
   bool watchful = true;  // stragglers: auto

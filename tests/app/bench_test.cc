@@ -24,8 +24,8 @@ TEST_CASE("a rank that there is not cannot be disturbed") {
   refused(place, {"--ranks", "4", "--slow", "4:2"},
           "--slow 4:2: there is no rank 4: ranks are 0 to 3");
   refused(place, {"--kill", "2:1"}, "there is no rank 2: ranks are 0 to 1");
-  refused(place, {"--ranks", "3", "--spike", "2:1:1"},
-          "there is no rank 2: ranks are 0 to 1");
+  refused(place, {"--ranks", "3", "--spike", "3:1:1"},
+          "there is no rank 3: ranks are 0 to 2");
   refused(place, {"--ranks", "3", "--exact", "--spike", "3:1:1"},
           "there is no rank 3: ranks are 0 to 2");
   refused(place, {"--ranks", "1", "--slow", "0:2"},

@@ -60,6 +60,17 @@ TEST_CASE("doctor measures the engine and tells what is wrong") {
   }
 }
 
+TEST_CASE("as many ranks as said are measured, and powers of two below") {
+  const Workplace place;
+  const auto measured =
+      json_of(place.run({"bench", "train", "--model", "cnn-small", "--image",
+                         "12", "--batch", "8", "--batches", "2", "--strategy",
+                         "allreduce", "--ranks", "3", "--json"}));
+  std::vector<int> ranks;
+  for (const auto& row : measured["rows"]) ranks.push_back(row["ranks"]);
+  CHECK(ranks == std::vector<int>{1, 2, 3});
+}
+
 TEST_CASE("ranks that are slowed and killed leave a measurement behind") {
   const Workplace place;
   const auto measured = json_of(place.run(
