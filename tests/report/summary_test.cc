@@ -110,6 +110,14 @@ TEST_CASE("every event is one line that grep can find") {
   CHECK(report_line(study, trial, trial.curve[2], 12.34) ==
         "12.3s trial 2 step 3/4 val_accuracy=0.8750 (best 0.9125) lr=0.02 "
         "l2=1e-05 dropout=0.2");
+  StepReport last = trial.curve[2];  // as of a final training
+  last.metrics = {{"train_accuracy", 0.9}};
+  CHECK(report_line(study, trial, last, 12.34) ==
+        "12.3s trial 2 step 3/4 train_accuracy=0.9000 (best 0.9125) lr=0.02 "
+        "l2=1e-05 dropout=0.2");
+  last.metrics.clear();
+  CHECK(report_line(study, trial, last, 12.34).find("val_accuracy=missing") !=
+        std::string::npos);
   CHECK(state_line(study, study.trial(5), 13) ==
         "13.0s trial 5 failed at step 0/4: crashed (killed by signal 9 OOM?)");
   CHECK(notice_line("disk\nfull", 0) == "0.0s notice: disk full");

@@ -1,5 +1,7 @@
 #include "dtune/report/lines.h"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "dtune/report/text.h"
@@ -19,6 +21,21 @@ std::string best_text(const Study& study) {
                          objective, best_value(objective, *best).value_or(0))));
 }
 
+// The final training has no validation images: instead what it has of the
+// images that it is trained with.
+std::string metric_text(const StepReport& report, const std::string& metric) {
+  constexpr std::string_view kValidation = "val_";
+  std::string shown = metric;
+  if (!report.metrics.contains(metric) && metric.starts_with(kValidation)) {
+    const std::string other = "train_" + metric.substr(kValidation.size());
+    if (report.metrics.contains(other)) shown = other;
+  }
+  const auto found = report.metrics.find(shown);
+  return printable(shown) + "=" +
+         (found == report.metrics.end() ? "missing"
+                                        : format_metric(found->second));
+}
+
 }  // namespace
 
 std::string started_line(const Study& study, double elapsed_seconds) {
@@ -36,14 +53,10 @@ std::string started_line(const Study& study, double elapsed_seconds) {
 
 std::string report_line(const Study& study, const Trial& trial,
                         const StepReport& report, double elapsed_seconds) {
-  const std::string& metric = study.recipe.objective.metric;
-  const auto found = report.metrics.find(metric);
   return stamp(elapsed_seconds) +
-         fmt::format("trial {} step {} {}={}{} {}", trial.id,
-                     format_step(report.step, study.horizon), printable(metric),
-                     found == report.metrics.end()
-                         ? "missing"
-                         : format_metric(found->second),
+         fmt::format("trial {} step {} {}{} {}", trial.id,
+                     format_step(report.step, study.horizon),
+                     metric_text(report, study.recipe.objective.metric),
                      best_text(study), describe_point(study, trial.point));
 }
 
