@@ -331,7 +331,7 @@ class Vandal {
       for (uint64_t i = rng.below(3) + 1; i > 0; --i) {
         std::string bytes(rng.below(60), '\0');
         for (char& byte : bytes) byte = static_cast<char>(rng.below(256));
-        if (rng.below(2) == 0) bytes = "dps1" + bytes;
+        if (rng.below(2) == 0) bytes.insert(0, "dps1");
         frames.push_back(std::move(bytes));
       }
       // Without a hello it is nobody, whatever it says.
