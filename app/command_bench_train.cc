@@ -34,8 +34,8 @@ std::vector<int> gang_sizes(const BenchOptions& options, int ranks) {
 
 // A rank that no gang has would be left in peace without a word.
 void check_rank(const char* option, const std::string& text, int member,
-                const std::vector<int>& sizes) {
-  const int ranks = sizes.empty() ? 0 : sizes.back();
+                const std::vector<int>& gangs) {
+  const int ranks = gangs.empty() ? 0 : gangs.back();
   if (member < ranks) return;
   const std::string there =
       ranks > 1    ? fmt::format("ranks are 0 to {}", ranks - 1)
@@ -54,8 +54,8 @@ TrainBenchOptions read_options(const BenchOptions& options) {
   read.batch = number("--batch", options.batch, read.batch, 65536);
   read.batches = number("--batches", options.batches, read.batches, 100'000);
   read.steps = number("--steps", options.steps, read.steps, 1000);
-  read.ranks = number("--ranks", options.ranks, read.ranks, kMostRanks);
-  const std::vector<int> sizes = gang_sizes(options, read.ranks);
+  read.gangs =
+      gang_sizes(options, number("--ranks", options.ranks, 2, kMostRanks));
   read.strategies = options.strategies;
   if (read.strategies.empty()) {
     read.strategies = {"allreduce", "ps", "pipeline"};
@@ -64,7 +64,7 @@ TrainBenchOptions read_options(const BenchOptions& options) {
                        const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {
       const Disturbance what = parse_disturbance(kind, text);
-      check_rank(option, text, what.member, sizes);
+      check_rank(option, text, what.member, read.gangs);
       read.disturbances.push_back(what);
     }
   };
@@ -89,7 +89,7 @@ int bench_train(const Console& console, const BenchOptions& options) {
     rows.push_back(measure_training(quiet, read.strategies.front(), 1, 0));
     alone = rows.front().images_per_second;
   }
-  for (const int ranks : gang_sizes(options, read.ranks)) {
+  for (const int ranks : read.gangs) {
     for (const std::string& strategy : read.strategies) {
       rows.push_back(measure_training(read, strategy, ranks, alone));
     }

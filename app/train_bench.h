@@ -19,11 +19,11 @@ const std::vector<std::string>& bench_strategies();
 
 struct TrainBenchOptions {
   std::string model = "resnet50";
-  int image = 32;    // pixels a side, three channels
-  int batch = 32;    // of each rank; pipelines: of all
-  int batches = 10;  // of a step; one more step warms up
-  int steps = 1;     // that count
-  int ranks = 2;     // 2, 4, ... below it are measured, too
+  int image = 32;          // pixels a side, three channels
+  int batch = 32;          // of each rank; pipelines: of all
+  int batches = 10;        // of a step; one more step warms up
+  int steps = 1;           // that count
+  std::vector<int> gangs;  // ranks of each that is measured, ascending
   std::vector<std::string> strategies;
   std::vector<Disturbance> disturbances;
   bool watchful = true;  // stragglers: auto
