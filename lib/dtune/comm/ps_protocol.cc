@@ -250,6 +250,14 @@ Message decode(std::span<const std::string> frames) {
   return message;
 }
 
+std::optional<Message> try_decode(std::span<const std::string> frames) {
+  try {
+    return decode(frames);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 uint64_t session_of(const Message& message) {
   return std::visit(
       [](const auto& m) -> uint64_t {

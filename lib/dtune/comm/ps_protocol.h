@@ -33,6 +33,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -266,6 +267,9 @@ Frames encode(const Message& message, Frames prefix = {});
 // Of the frames from `first` on. Throws Error(comm) for anything that encode()
 // does not write.
 Message decode(std::span<const std::string> frames);
+
+// Empty there: whoever talks nonsense is not heard, and missed in time.
+std::optional<Message> try_decode(std::span<const std::string> frames);
 
 // 0 where a message has none (hello, follow).
 uint64_t session_of(const Message& message);

@@ -88,13 +88,7 @@ void PsFollower::poll(Duration timeout) {
 
 void PsFollower::receive_orders() {
   while (auto frames = lead_->receive()) {
-    ps::Message message;
-    try {
-      message = ps::decode(*frames);
-    } catch (const Error&) {
-      continue;
-    }
-    handle_lead(message);
+    if (const auto message = ps::try_decode(*frames)) handle_lead(*message);
   }
 }
 

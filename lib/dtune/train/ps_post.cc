@@ -37,12 +37,10 @@ std::optional<PsParcel> PsPost::receive() {
     parcel.peer = std::move(frames->front());
     frames->erase(frames->begin());
     parcel.frames = std::move(*frames);
-    try {
-      parcel.message = ps::decode(parcel.frames);
-      return parcel;
-    } catch (const Error&) {
-      // Whoever talks nonsense is not heard, and missed in time.
-    }
+    auto message = ps::try_decode(parcel.frames);
+    if (!message) continue;
+    parcel.message = std::move(*message);
+    return parcel;
   }
   return std::nullopt;
 }

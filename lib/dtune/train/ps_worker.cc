@@ -113,17 +113,13 @@ void PsWorker::check_silence(MonoTime since,
 void PsWorker::receive_all() {
   for (size_t i = 0; i < servers_.size(); ++i) {
     while (auto frames = servers_[i].socket->receive()) {
-      ps::Message message;
-      try {
-        message = ps::decode(*frames);
-      } catch (const Error&) {
-        continue;
-      }
-      const uint64_t session = ps::session_of(message);
+      const auto message = ps::try_decode(*frames);
+      if (!message) continue;
+      const uint64_t session = ps::session_of(*message);
       if (session_ == 0) session_ = session;  // the sockets are of this step
       if (session != session_) continue;
       servers_[i].heard = system_clock().now();
-      handle(static_cast<int>(i), message);
+      handle(static_cast<int>(i), *message);
     }
   }
 }
