@@ -35,9 +35,11 @@ Recipe search_only(int trials) {
 TEST_CASE("a worker that is killed costs its trial a step, not the study") {
   TemporaryDirectory folder;
   toy::LocalStudy local(folder.path(), toy::unique("kill-worker"), 1,
-                        search_only(2), {toy::point(0.5, "learn", 20)});
-  local.at_first_report(
-      [] { kill(toy::worker_of(toy::unique("kill-worker"), 0), SIGKILL); });
+                        search_only(2),
+                        {toy::point(0.5, "wait_once"), toy::point(0.5)});
+  local.at_first_report([] {
+    CHECK(toy::signal_worker(toy::unique("kill-worker"), 0, SIGKILL));
+  });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 2);
   CHECK(local.study.trial(1).failures == 1);
@@ -50,9 +52,10 @@ TEST_CASE("a worker that is killed costs its trial a step, not the study") {
 TEST_CASE("a worker that is stopped for ever loses its lease") {
   TemporaryDirectory folder;
   toy::LocalStudy local(folder.path(), toy::unique("stop-worker"), 1,
-                        search_only(1), {toy::point(0.5, "learn", 20)});
-  local.at_first_report(
-      [] { kill(toy::worker_of(toy::unique("stop-worker"), 0), SIGSTOP); });
+                        search_only(1), {toy::point(0.5, "wait_once")});
+  local.at_first_report([] {
+    CHECK(toy::signal_worker(toy::unique("stop-worker"), 0, SIGSTOP));
+  });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 1);
   CHECK(local.study.trial(1).failures == 1);
@@ -62,7 +65,8 @@ TEST_CASE("a worker that is stopped for ever loses its lease") {
 TEST_CASE("an agent that is killed is replaced and its trials go on") {
   TemporaryDirectory folder;
   toy::LocalStudy local(folder.path(), toy::unique("kill-agent"), 2,
-                        search_only(3), {toy::point(0.5, "learn", 20)});
+                        search_only(3),
+                        {toy::point(0.5, "wait_once"), toy::point(0.5)});
   local.at_first_report([&] { kill(local.agent->pid(), SIGKILL); });
   CHECK(local.run().state == StudyState::finished);
   check_whole(local, 3);
@@ -170,9 +174,11 @@ TEST_CASE("a space without any valid point ends the study") {
 TEST_CASE("a stopped study keeps its steps and is resumed to the same end") {
   TemporaryDirectory folder;
   std::atomic<int> stop{0};
+  std::vector<Point> points(4, toy::point(0.5));
+  points[0] = points[1] = toy::point(0.5, "wait_once");
   {
     toy::LocalStudy local(folder.path(), toy::unique("stopped"), 2,
-                          toy::recipe(4), {toy::point(0.5, "learn", 20)});
+                          toy::recipe(4), points);
     local.sink.at_report = [&](const Study&, const Trial&, const StepReport&) {
       if (local.sink.reports == 5) stop = 1;
     };
@@ -185,7 +191,7 @@ TEST_CASE("a stopped study keeps its steps and is resumed to the same end") {
     }
   }
   toy::LocalStudy resumed(folder.path(), toy::unique("stopped"), 2,
-                          toy::recipe(4), {toy::point(0.5, "learn", 20)});
+                          toy::recipe(4), points);
   const int64_t before = steps_spent(resumed.study);
   CHECK(before >= 5);
   CHECK(resumed.run().state == StudyState::finished);
@@ -228,7 +234,7 @@ TEST_CASE("a budget of time is stored and pauses what runs") {
   Recipe recipe = search_only(0);
   recipe.budget.time = std::chrono::milliseconds(1500);
   toy::LocalStudy local(folder.path(), toy::unique("time"), 1, recipe,
-                        {toy::point(0.5, "learn", 50)});
+                        {toy::point(0.5, "wait_once")});
   CHECK(local.run().state == StudyState::finished);
   CHECK(local.store->load_study()->searched_seconds >= 1.5);
   CHECK(local.study.trials.back().state == TrialState::paused);

@@ -108,14 +108,14 @@ TEST_CASE(
   Recipe recipe = toy::recipe(1);
   recipe.final_training.enabled = false;
   const std::string id = toy::unique("apart-kill");
-  Apart apart(id, 1, recipe, {toy::point(0.5, "learn", 20)});
+  Apart apart(id, 1, recipe, {toy::point(0.5, "wait_once")});
   bool killed = false;
   apart.local.sink.at_report = [&](const Study&, const Trial& trial,
                                    const StepReport& report) {
     if (killed || report.step != 3) return;
     CHECK(trial.checkpoint_step == 3);
     killed = true;
-    kill(toy::worker_of(id, 0), SIGKILL);
+    CHECK(toy::signal_worker(id, 0, SIGKILL));
   };
   CHECK(apart.local.run().state == StudyState::finished);
   const Trial& trial = apart.local.study.trial(1);

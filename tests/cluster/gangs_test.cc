@@ -92,9 +92,9 @@ TEST_CASE("a gang that no cluster can seat is refused, not queued") {
 
 TEST_CASE("a gang goes on without a rank that is killed and takes it back") {
   GangStudy study("kill-rank", 3, gang_recipe(1, 3),
-                  toy::point(0.5, "learn", 60));
+                  toy::point(0.5, "learn", 150));
   study.local.at_first_report(
-      [&] { kill(toy::worker_of(study.id, 1), SIGKILL); });
+      [&] { CHECK(toy::signal_worker(study.id, 1, SIGKILL)); });
   CHECK(study.local.run().state == StudyState::finished);
   study.check_whole(1);
   CHECK(study.local.study.trial(1).attempt == 1);
@@ -131,7 +131,7 @@ TEST_CASE("a gang of which all ranks die starts again from its checkpoint") {
                   toy::point(0.5, "learn", 40));
   study.local.at_first_report([&] {
     for (const int slot : {0, 1}) {
-      kill(toy::worker_of(study.id, slot), SIGKILL);
+      CHECK(toy::signal_worker(study.id, slot, SIGKILL));
     }
   });
   CHECK(study.local.run().state == StudyState::finished);
@@ -155,11 +155,10 @@ TEST_CASE("random kills of ranks and agents cost attempts and no results") {
     study.local.sink.at_tick = [&](const Study&, const ClusterStatus&) {
       if (left == 0 || rng.uniform() > 0.25) return;
       const auto slot = static_cast<int>(rng.below(5));
-      const pid_t pid =
-          slot < 4 ? toy::worker_of(study.id, slot) : study.local.agent->pid();
-      if (pid <= 1) return;
-      --left;
-      kill(pid, SIGKILL);
+      const bool killed = slot < 4
+                              ? toy::signal_worker(study.id, slot, SIGKILL)
+                              : kill(study.local.agent->pid(), SIGKILL) == 0;
+      if (killed) --left;
     };
     CHECK(study.local.run().state == StudyState::finished);
     study.check_whole(3);
@@ -178,9 +177,9 @@ TEST_CASE("random kills of ranks and agents cost attempts and no results") {
 TEST_CASE("a pipeline that loses a stage starts again from its checkpoint") {
   Recipe recipe = gang_recipe(1, 2);
   recipe.parallel.mode = ParallelMode::model;
-  GangStudy study("kill-stage", 2, recipe, toy::point(0.5, "learn", 40));
+  GangStudy study("kill-stage", 2, recipe, toy::point(0.5, "wait_once", 8));
   study.local.at_first_report(
-      [&] { kill(toy::worker_of(study.id, 1), SIGKILL); });
+      [&] { CHECK(toy::signal_worker(study.id, 1, SIGKILL)); });
   CHECK(study.local.run().state == StudyState::finished);
   study.check_whole(1);
   CHECK(study.local.study.trial(1).attempt == 2);
@@ -201,9 +200,10 @@ TEST_CASE("a trial that straggles is copied and the first to finish wins") {
   Recipe recipe = toy::recipe(1);
   recipe.final_training.enabled = false;
   recipe.limits.lease = std::chrono::seconds(60);
-  GangStudy study("copy", 2, recipe, toy::point(0.5, "learn", 20));
+  GangStudy study("copy", 2, recipe, toy::point(0.5, "wait_once", 20));
   study.local.at_first_report([&] {
-    kill(toy::worker_of(study.id, study.local.study.trial(1).slot), SIGSTOP);
+    CHECK(
+        toy::signal_worker(study.id, study.local.study.trial(1).slot, SIGSTOP));
   });
   CHECK(study.local.run().state == StudyState::finished);
   study.check_whole(1);

@@ -95,10 +95,10 @@ std::vector<pid_t> leftovers(const std::string& study_id) {
   }
 }
 
-pid_t worker_of(const std::string& study_id, int slot) {
+bool signal_worker(const std::string& study_id, int slot, int signal) {
   const auto found = find_marked(
       {"DTUNE_STUDY=" + study_id, "DTUNE_SLOT=" + std::to_string(slot)});
-  return found.empty() ? -1 : found.front();
+  return !found.empty() && kill(found.front(), signal) == 0;
 }
 
 }  // namespace dtune::toy

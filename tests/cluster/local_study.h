@@ -82,7 +82,7 @@ class LocalStudy {
 // Processes of the study, by their environment; waits up to two seconds for
 // them to be gone.
 std::vector<pid_t> leftovers(const std::string& study_id);
-// One that is a worker of this slot.
-pid_t worker_of(const std::string& study_id, int slot);
+// To the worker of this slot; false where there is none just now.
+bool signal_worker(const std::string& study_id, int slot, int signal);
 
 }  // namespace dtune::toy

@@ -58,7 +58,7 @@ std::string word_said(Child& child, const std::string& begin,
 TEST_CASE("a study runs between two namespaces over CURVE") {
   const Network network;
   if (skipped(network)) return;
-  toy::RemoteStudy study("netns", 4, 5, places(network));
+  toy::RemoteStudy study("netns", 4, "learn", places(network));
   study.start_coordinator();
   CHECK(study.endpoint == "tcp://10.213.7.1:5555");
   Child& agent = study.start_agent("token1");
@@ -72,7 +72,7 @@ TEST_CASE("a study goes on after the cable was pulled at either end") {
     CAPTURE(side);
     Network network;
     if (skipped(network)) return;
-    toy::RemoteStudy study("partition", 8, 40, places(network));
+    toy::RemoteStudy study("partition", 4, "wait_once", places(network));
     study.start_coordinator();
     study.start_agent("token1");
     REQUIRE(study.trains(3));
@@ -87,7 +87,7 @@ TEST_CASE("a study goes on after the cable was pulled at either end") {
 TEST_CASE("a connection that died without a word is replaced") {
   Network network;
   if (skipped(network)) return;
-  toy::RemoteStudy study("halfopen", 6, 30, places(network));
+  toy::RemoteStudy study("halfopen", 3, "wait_once", places(network));
   study.start_coordinator();
   Child& first = study.start_agent("token1", "one");
   REQUIRE(study.trains(3));
@@ -103,7 +103,7 @@ TEST_CASE("a connection that died without a word is replaced") {
 TEST_CASE("a machine that cannot be reached is said as such") {
   Network network;
   if (skipped(network)) return;
-  toy::RemoteStudy study("unreached", 1, 5, places(network));
+  toy::RemoteStudy study("unreached", 1, "learn", places(network));
   study.start_coordinator();
   REQUIRE(network.pull("a"));
   const toy::Ending ending =

@@ -263,7 +263,7 @@ TEST_CASE("noise at the remote port does not disturb a study") {
 }
 
 TEST_CASE("a study runs on an agent that joined with a token") {
-  toy::RemoteStudy study("joined", 4, 5);
+  toy::RemoteStudy study("joined", 4, "learn");
   study.start_coordinator();
   Child& agent = study.start_agent("token1");
   CHECK(study.result() == 0);
@@ -275,7 +275,7 @@ TEST_CASE("a study runs on an agent that joined with a token") {
 }
 
 TEST_CASE("a study outlives its agent and goes on with the next") {
-  toy::RemoteStudy study("outlives", 6, 30);
+  toy::RemoteStudy study("outlives", 3, "wait_once");
   study.start_coordinator();
   Child& first = study.start_agent("token1", "one");
   REQUIRE(study.trains(2));
@@ -286,7 +286,7 @@ TEST_CASE("a study outlives its agent and goes on with the next") {
 }
 
 TEST_CASE("an agent finds its coordinator again after a kill -9") {
-  toy::RemoteStudy study("again", 6, 30);
+  toy::RemoteStudy study("again", 3, "wait_once");
   study.start_coordinator();
   Child& agent = study.start_agent("token1");
   REQUIRE(study.trains(3));
@@ -305,7 +305,7 @@ TEST_CASE("an agent finds its coordinator again after a kill -9") {
 }
 
 TEST_CASE("an agent whose key was taken away is told why it cannot join") {
-  toy::RemoteStudy study("taken", 1, 5);
+  toy::RemoteStudy study("taken", 1, "learn");
   study.start_coordinator();
   Child& first = study.start_agent("token1");
   REQUIRE(study.notices("node far has joined"));

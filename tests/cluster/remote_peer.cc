@@ -1,12 +1,12 @@
 // A study whose agents join over the network, as separate processes.
 //
-//   cluster_remote_peer coordinator FOLDER STUDY ADDRESS PORT TRIALS MS
+//   cluster_remote_peer coordinator FOLDER STUDY ADDRESS PORT TRIALS MODE
 //   cluster_remote_peer agent ENDPOINT TOKENFILE STATE NODE PATIENCE
 //
 // `coordinator` runs, or resumes, a study in FOLDER/study.db; it writes
 // FOLDER/token1 to token3, then the ports to FOLDER/endpoint, and everything
 // that it has to say to FOLDER/notices. TOKENFILE may be "none"; PATIENCE is
-// in seconds.
+// in seconds. MODE is of the first trial (toy.h); the others learn.
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -43,8 +43,10 @@ int coordinate(char** argv, const std::atomic<int>& stop) {
   for (const char* name : {"token1", "token2", "token3"}) {
     write_private_file(folder / name, access.make_token() + "\n", true);
   }
-  toy::LocalStudy local(folder, argv[3], 1, patient_recipe(std::stoi(argv[6])),
-                        {toy::point(0.5, "learn", std::stoi(argv[7]))});
+  const int trials = std::stoi(argv[6]);
+  std::vector<Point> points(size_t(trials), toy::point(0.5, "learn", 5));
+  points[0] = toy::point(0.5, argv[7], 5);
+  toy::LocalStudy local(folder, argv[3], 1, patient_recipe(trials), points);
   local.options.ensure_local_agent = nullptr;
   local.options.remote = endpoint(port);
   local.options.security = access.security();
@@ -72,8 +74,7 @@ int serve(char** argv, const std::atomic<int>& stop) {
   join.state = argv[4];
   join.node = argv[5];
   join.patience = std::chrono::seconds(std::stoi(argv[6]));
-  AgentOptions options =
-      toy::agent_options(DTUNE_FAKE_WORKER, argv[2], "", std::stoi(argv[6]));
+  AgentOptions options = toy::agent_options(DTUNE_FAKE_WORKER, argv[2], "", 1);
   options.curve = join_cluster(join, stop);
   options.node = join.node;
   options.rejoin = std::chrono::seconds(60);

@@ -50,11 +50,11 @@ std::string text_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-RemoteStudy::RemoteStudy(const std::string& name, int trials, int step_ms,
-                         Places places)
+RemoteStudy::RemoteStudy(const std::string& name, int trials,
+                         const std::string& mode, Places places)
     : id(unique(name)),
       trials_(trials),
-      step_ms_(step_ms),
+      mode_(mode),
       places_(std::move(places)) {
   if (places_.port == 0) places_.port = own_port();
 }
@@ -71,7 +71,7 @@ void RemoteStudy::start_coordinator() {
   spawn.argv = joined(places_.head,
                       {DTUNE_REMOTE_PEER, "coordinator", folder.path().string(),
                        id, places_.address, std::to_string(places_.port),
-                       std::to_string(trials_), std::to_string(step_ms_)});
+                       std::to_string(trials_), mode_});
   spawn.capture = false;
   coordinator = std::make_unique<Child>(spawn);
   const bool listens = wait_for([this] {

@@ -23,9 +23,11 @@ class RemoteStudy {
     int port = 0;  // 0: one that is free
   };
 
-  RemoteStudy(const std::string& name, int trials, int step_ms, Places places);
-  RemoteStudy(const std::string& name, int trials, int step_ms)
-      : RemoteStudy(name, trials, step_ms, Places()) {}
+  // `mode` is of the first trial (toy.h); the others learn.
+  RemoteStudy(const std::string& name, int trials, const std::string& mode,
+              Places places);
+  RemoteStudy(const std::string& name, int trials, const std::string& mode)
+      : RemoteStudy(name, trials, mode, Places()) {}
   ~RemoteStudy();  // kills all
 
   void start_coordinator();  // waits until it listens
@@ -50,7 +52,7 @@ class RemoteStudy {
 
  private:
   const int trials_;
-  const int step_ms_;
+  const std::string mode_;
   Places places_;
 };
 

@@ -45,7 +45,7 @@ class ToySession final : public TrialSession {
     const int step = steps_ + 1;
     misbehave(step);
     const auto end = std::chrono::steady_clock::now() + pause_ + jitter(step);
-    while (std::chrono::steady_clock::now() < end) {
+    while (waits(step) || std::chrono::steady_clock::now() < end) {
       if (stop) throw StepStopped{};
       std::this_thread::sleep_for(milliseconds(1));
     }
@@ -77,6 +77,10 @@ class ToySession final : public TrialSession {
     Rng rng(mix_seed(
         {hash_text(seed), uint64_t(assignment_.trial), uint64_t(step)}));
     return milliseconds(rng.below(20));
+  }
+
+  bool waits(int step) const {
+    return mode_ == "wait_once" && step == 4 && assignment_.attempt == 1;
   }
 
   void misbehave(int step) {

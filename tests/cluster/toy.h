@@ -25,6 +25,7 @@ inline const std::vector<std::string> kModes = {
     "segv_once",  // likewise, in the first attempt alone
     "exit3",      // the process exits with 3 at step 2
     "hang",       // step 2 never ends and does not heed `stop`
+    "wait_once",  // step 4 never ends in the first attempt, but heeds `stop`
     "oom",        // std::bad_alloc at step 2
     "invalid",    // said_invalid at step 1
     "silent",     // reports without the metric

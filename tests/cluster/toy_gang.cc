@@ -117,7 +117,7 @@ class ToyGangSession final : public TrialSession {
   void compute(int64_t samples, const std::atomic<bool>& stop) {
     const auto begin = std::chrono::steady_clock::now();
     const auto end = begin + from_seconds(sample_ * double(samples));
-    while (std::chrono::steady_clock::now() < end) {
+    while (waits() || std::chrono::steady_clock::now() < end) {
       if (stop) throw StepStopped{};
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -126,6 +126,10 @@ class ToyGangSession final : public TrialSession {
     times_.forward = to_seconds(std::chrono::steady_clock::now() - begin);
   }
 
+  bool waits() const {
+    return assignment_.point.at("mode") == Value("wait_once") && step_ == 4 &&
+           assignment_.attempt == 1;
+  }
   bool straggles() const {
     return assignment_.point.at("mode") == Value("straggle") &&
            assignment_.trial == 1 && assignment_.seat->member == 1;
