@@ -175,6 +175,7 @@ TEST_CASE("trials that crash, diverge or say no are replayed as they went") {
               "    echo step=$s val_accuracy=0.$s{x}; done'\n"
               "  steps: 4\n"
               "space: { x: { int: [1, 8] } }\n"
+              "sampler: grid\n"
               "budget: { trials: 7 }\n"
               "slots: 2\n"
               "limits: { retries: 2 }\n");

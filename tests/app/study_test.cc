@@ -127,7 +127,7 @@ TEST_CASE("a study whose processes are all killed at once can be resumed") {
 
 TEST_CASE("a database in use is said to be, with the process that has it") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(4, 3, "0.2"));
+  place.write("shell.yaml", shell_recipe(4, 3, "2"));
   RunningProgram program = place.start({"run", "shell.yaml"});
   REQUIRE(program.wait_for("step 1/3"));
   const Outcome second = place.run({"run", "shell.yaml"});
@@ -208,7 +208,7 @@ TEST_CASE("events are one JSON object per line") {
 
 TEST_CASE("the live table leaves the terminal as it was") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(4, 3, "0.1"));
+  place.write("shell.yaml", shell_recipe(4, 3, "1"));
   RunningProgram program = place.start({"run", "shell.yaml"}, true);
   REQUIRE(program.wait_for("lr="));
   program.send(SIGINT);

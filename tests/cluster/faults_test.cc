@@ -77,7 +77,7 @@ TEST_CASE("an agent that is killed is replaced and its trials go on") {
 TEST_CASE("a step that never ends is ended, tried again and given up") {
   TemporaryDirectory folder;
   Recipe recipe = search_only(2);
-  recipe.limits.step_time = std::chrono::milliseconds(300);
+  recipe.limits.step_time = std::chrono::seconds(1);
   recipe.limits.retries = 1;
   toy::LocalStudy local(folder.path(), toy::unique("hang"), 1, recipe,
                         {toy::point(0.5, "hang"), toy::point(0.4)});
@@ -336,7 +336,7 @@ TEST_CASE("a tuned program is killed with all its children when it is left") {
   TemporaryDirectory folder;
   Recipe recipe = search_only(1);
   recipe.command = CommandSpec{};
-  recipe.limits.trial_time = std::chrono::milliseconds(500);
+  recipe.limits.trial_time = std::chrono::milliseconds(1500);
   toy::LocalStudy local(folder.path(), toy::unique("command"), 1, recipe,
                         {toy::point(0.5)});
   local.study.recipe_yaml =

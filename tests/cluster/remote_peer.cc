@@ -23,12 +23,6 @@ namespace {
 using namespace dtune;  // NOLINT: a program of the tests
 namespace fs = std::filesystem;
 
-Recipe patient_recipe(int trials) {
-  Recipe recipe = toy::recipe(trials);
-  recipe.limits.lease = std::chrono::milliseconds(1500);
-  return recipe;
-}
-
 int coordinate(char** argv, const std::atomic<int>& stop) {
   const fs::path folder = argv[2];
   const std::string address = argv[4];
@@ -46,7 +40,7 @@ int coordinate(char** argv, const std::atomic<int>& stop) {
   const int trials = std::stoi(argv[6]);
   std::vector<Point> points(size_t(trials), toy::point(0.5, "learn", 5));
   points[0] = toy::point(0.5, argv[7], 5);
-  toy::LocalStudy local(folder, argv[3], 1, patient_recipe(trials), points);
+  toy::LocalStudy local(folder, argv[3], 1, toy::recipe(trials), points);
   local.options.ensure_local_agent = nullptr;
   local.options.remote = endpoint(port);
   local.options.security = access.security();

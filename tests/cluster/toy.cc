@@ -146,7 +146,7 @@ Recipe recipe(int trials) {
   recipe.scheduler.kind = "fifo";
   recipe.budget.trials = trials;
   recipe.limits.heartbeat = milliseconds(50);
-  recipe.limits.lease = milliseconds(500);
+  recipe.limits.lease = milliseconds(2000);
   recipe.limits.grace = milliseconds(200);
   return recipe;
 }

@@ -38,7 +38,7 @@ std::string unique(const std::string& id);
 SearchSpace space();
 Point point(double lr, const std::string& mode = "learn", int ms = 0);
 
-// A fifo study of `trials` trials and 5 steps; heartbeat 50 ms, lease 500 ms.
+// A fifo study of `trials` trials and 5 steps; heartbeat 50 ms, lease 2 s.
 Recipe recipe(int trials);
 Study study(const Recipe& recipe, const std::string& id);
 
