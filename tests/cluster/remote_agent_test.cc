@@ -210,7 +210,8 @@ TEST_CASE("an agent that does not read is given up and the others go on") {
   Port port;
   const auto slow = port.client(port.known(), 10);
   const auto other = port.client(port.known());
-  port.hello(*slow, "slow");
+  port.hello(*slow, "slow");  // its slot is the first
+  REQUIRE(port.until([&] { return port.fleet->present_agents() == 1; }));
   port.hello(*other, "other");
   REQUIRE(port.until([&] { return port.fleet->present_agents() == 2; }));
   // It sends, so it is not silent; but nobody takes what it is sent.

@@ -106,6 +106,36 @@ TEST_CASE("a client whose key is allowed is heard by name and answered") {
   CHECK(receive(client, kPatience) == Frames{"welcome"});
 }
 
+TEST_CASE("a peer that sends without end does not keep a server for ever") {
+  SocketContext context;
+  ListenOptions options;
+  options.local = "tcp://127.0.0.1:0";
+  Listener listener(context, options);
+  Socket flooder(context, Socket::Kind::dealer);
+  flooder.connect(listener.local_endpoint());
+  int64_t sent = 0;
+  int64_t heard = 0;
+  const auto flood = [&](int messages) {
+    for (int i = 0; i < messages; ++i) {
+      if (flooder.send(Frames{std::to_string(sent)})) ++sent;
+    }
+  };
+  flood(500);
+  REQUIRE(receive(listener, kPatience));
+  ++heard;
+  CHECK_FALSE(listener.receive_all([&](const Frames& frames) {
+    CHECK(frames.back() == std::to_string(heard));
+    ++heard;
+    usleep(1'000);
+    flood(2);
+  }));
+  CHECK(comes_true([&] {
+    listener.receive_all([&](const Frames&) { ++heard; });
+    return heard == sent;
+  }));
+  CHECK(listener.receive_all([](const Frames&) {}));
+}
+
 TEST_CASE("a client whose key is unknown does not get past the handshake") {
   Secure secure;
   Listener listener = secure.listen();

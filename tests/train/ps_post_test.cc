@@ -32,7 +32,7 @@ TEST_CASE("no piece of the weights is lost however many there are") {
   while (!hello && system_clock().now() < end) {
     worker.send(ps::encode(ps::Hello{.nonce = 1}));  // until it is connected
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    hello = post.receive();
+    post.receive_all([&](const PsParcel& parcel) { hello = parcel; });
   }
   REQUIRE(hello);
 

@@ -127,13 +127,13 @@ struct ClusterAccess::Impl {
         const std::lock_guard lock(mutex);
         if (stopping) return;
       }
-      while (auto frames = listener.receive()) {
+      listener.receive_all([this](const Frames& frames) {
         try {
-          answer(*frames);
+          answer(frames);
         } catch (const Error& e) {
           notice(fmt::format("joining: {}", e.what()));
         }
-      }
+      });
     }
   }
 

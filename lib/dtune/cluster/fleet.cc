@@ -39,7 +39,8 @@ void Fleet::poll(Duration patience, Wakeup& wakeup,
   listener_.add_to(polls);
   polls.wait(patience);
   if (polls.ready(woken)) wakeup.drain();
-  while (auto frames = listener_.receive()) receive(std::move(*frames), events);
+  listener_.receive_all(
+      [&](Frames frames) { receive(std::move(frames), events); });
 }
 
 void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {

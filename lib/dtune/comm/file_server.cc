@@ -82,11 +82,7 @@ void FileServer::Impl::run() {
 }
 
 void FileServer::Impl::serve_all() {
-  while (!stop) {
-    auto frames = listener.receive();
-    if (!frames) return;
-    receive(std::move(*frames));
-  }
+  listener.receive_all([this](Frames frames) { receive(std::move(frames)); });
 }
 
 void FileServer::Impl::receive(Frames frames) {

@@ -1,9 +1,11 @@
 #include "dtune/comm/listener.h"
 
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "dtune/base/clock.h"
 #include "dtune/base/error.h"
 #include "dtune/comm/endpoint.h"
 
@@ -12,6 +14,10 @@ namespace {
 
 constexpr char kLocal = 'l';
 constexpr char kRemote = 'r';
+
+// What has come while a server was held up for a while is read by then.
+constexpr Duration kTurn = std::chrono::milliseconds(500);
+constexpr int kMostDropped = 1000;  // in one go
 
 [[noreturn]] void refuse(const std::string& endpoint, const char* why) {
   throw Error(ErrorKind::config, fmt::format("{}: {}", endpoint, why));
@@ -99,11 +105,22 @@ std::optional<Frames> Listener::receive() {
 
 std::optional<Frames> Listener::receive_remote() {
   if (!remote_) return std::nullopt;
-  while (auto frames = remote_->receive()) {
+  for (int dropped = 0; dropped < kMostDropped; ++dropped) {
+    auto frames = remote_->receive();
+    if (!frames) break;
     if (allowed_ && !allowed_->contains(remote_->sender())) continue;
     return marked(std::move(frames), kRemote);
   }
   return std::nullopt;
+}
+
+bool Listener::receive_all(const std::function<void(Frames)>& handle) {
+  const MonoTime end = system_clock().now() + kTurn;
+  while (auto frames = receive()) {
+    handle(std::move(*frames));
+    if (system_clock().now() >= end) return false;
+  }
+  return true;
 }
 
 const std::string& Listener::sender() const {

@@ -52,7 +52,7 @@ struct GangServer::Impl {
       wakeup.drain();
       // First what members have said: where this thread was held up, they may
       // have been in time.
-      while (auto frames = listener.receive()) receive(*frames);
+      listener.receive_all([this](const Frames& frames) { receive(frames); });
       bool told = false;
       {
         const std::lock_guard lock(mutex);

@@ -72,10 +72,10 @@ void PsFollower::poll(Duration timeout) {
   // Orders between any two messages of workers: those never end where there are
   // many, and gradients that wait for orders fill the memory.
   receive_orders();
-  while (const auto parcel = post_.receive()) {
-    handle_worker(*parcel);
+  post_.receive_all([this](const PsParcel& parcel) {
+    handle_worker(parcel);
     receive_orders();
-  }
+  });
   const MonoTime now = system_clock().now();
   if (session_ == 0 && now - followed_ > kFollowAgain) follow();
   if (now - heard_ > options_.patience && !trained()) {

@@ -48,13 +48,14 @@ void PsLead::poll(Duration timeout) {
   PollSet polls;
   post_.add_to(polls);
   polls.wait(timeout);
-  while (const auto parcel = post_.receive()) {
-    handle(*parcel);
+  const bool all = post_.receive_all([this](const PsParcel& parcel) {
+    handle(parcel);
     notice();  // where there is always something to read, too
-  }
+  });
   notice();
-  // What has come is read by now, also after this process was stopped.
-  if (clock_ && !trained()) check_patience();
+  // Nobody is silent of whom something waits to be read, also after this
+  // process was stopped.
+  if (all && clock_ && !trained()) check_patience();
 }
 
 void PsLead::remove(int member) {

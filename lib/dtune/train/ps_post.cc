@@ -31,18 +31,17 @@ std::string PsPost::endpoint() const {
   return remote.empty() ? listener_.local_endpoint() : remote;
 }
 
-std::optional<PsParcel> PsPost::receive() {
-  while (auto frames = listener_.receive()) {
+bool PsPost::receive_all(const std::function<void(const PsParcel&)>& handle) {
+  return listener_.receive_all([&](Frames frames) {
     PsParcel parcel;
-    parcel.peer = std::move(frames->front());
-    frames->erase(frames->begin());
-    parcel.frames = std::move(*frames);
+    parcel.peer = std::move(frames.front());
+    frames.erase(frames.begin());
+    parcel.frames = std::move(frames);
     auto message = ps::try_decode(parcel.frames);
-    if (!message) continue;
+    if (!message) return;
     parcel.message = std::move(*message);
-    return parcel;
-  }
-  return std::nullopt;
+    handle(parcel);
+  });
 }
 
 bool PsPost::send(const std::string& peer, const ps::Message& message) {

@@ -28,8 +28,9 @@ class PsPost {
 
   std::string endpoint() const;
   void add_to(PollSet& polls) const { listener_.add_to(polls); }
-  // The next message that can be read; others are dropped.
-  std::optional<PsParcel> receive();
+  // Hands over what has come, as Listener::receive_all; what is no message is
+  // dropped.
+  bool receive_all(const std::function<void(const PsParcel&)>& handle);
 
   // False where the peer is gone.
   bool send(const std::string& peer, const ps::Message& message);
