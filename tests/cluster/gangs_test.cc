@@ -182,6 +182,7 @@ TEST_CASE("a pipeline that loses a stage starts again from its checkpoint") {
       [&] { CHECK(toy::signal_worker(study.id, 1, SIGKILL)); });
   CHECK(study.local.run().state == StudyState::finished);
   study.check_whole(1);
+  INFO(study.local.sink.notices);
   CHECK(study.local.study.trial(1).attempt == 2);
 }
 

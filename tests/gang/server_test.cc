@@ -77,7 +77,10 @@ gang::Begin begin_of(int64_t samples, int64_t batch) {
 TEST_CASE("a gang of threads trains evaluates and commits a step") {
   Stage stage;
   constexpr int kRanks = 3;
-  stage.server.open(gang_of(kRanks));
+  GangOptions options = gang_of(kRanks);
+  // A rank that is held up is waited for.
+  options.parallel.stragglers = StragglerPolicy::off;
+  stage.server.open(options);
   const std::atomic<bool> never{false};
   std::vector<toy::StepSeen> seen(kRanks);
   std::vector<std::thread> threads;
@@ -144,6 +147,29 @@ TEST_CASE("the newer of two processes in one place wins") {
   REQUIRE(std::holds_alternative<gang::Evicted>(end));
   CHECK(std::get<gang::Evicted>(end).why ==
         "a newer process has taken this place");
+}
+
+TEST_CASE("who has begun nothing is replaced and a pipeline goes on") {
+  Stage stage;
+  GangOptions options = gang_of(1);
+  options.parallel.mode = ParallelMode::model;
+  options.parallel.ranks = 2;
+  stage.server.open(options);
+  const std::atomic<bool> never{false};
+  GangClient older(stage.seat(0, 2));
+  REQUIRE(eventually([&] {
+    const auto status = stage.server.status("7.1");
+    return status.members.front().present;
+  }));
+  GangClient newer(stage.seat(0, 2));
+  CHECK(std::holds_alternative<gang::Evicted>(older.wait(never)));
+  GangClient other(stage.seat(1, 2));
+  toy::StepSeen seen;
+  std::thread thread(
+      [&] { seen = toy::run_step(other, begin_of(100, 10), never); });
+  CHECK(toy::run_step(newer, begin_of(100, 10), never).ended == "");
+  thread.join();
+  CHECK(seen.ended == "");
 }
 
 TEST_CASE("garbage and strangers do not disturb a gang") {

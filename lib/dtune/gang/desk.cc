@@ -111,9 +111,11 @@ struct GangDesk::Impl {
     give_up(gang, member, "a new process has taken its place");
   }
 
-  // Before a new one is here.
+  // Before a new one is here. Harmless outside of a step: one that cannot use
+  // its checkpoint comes again at once, and may be here before the other's
+  // last word.
   void give_up(OpenGang& gang, int member, const std::string& why) {
-    gang.master.lost(member, why, now());
+    gang.master.left(member, why, now());
     pump(gang);
     drop_session(gang, member);
   }
@@ -172,7 +174,7 @@ struct GangDesk::Impl {
     gang.master.left_step(member, now());
   }
   void on(OpenGang& gang, int member, const Leave&) {
-    gang.master.left(member, now());
+    gang.master.left(member, "left in the middle of a step", now());
     drop_session(gang, member);
   }
   void on(OpenGang& gang, int, const StoreSet& m) {

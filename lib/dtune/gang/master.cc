@@ -150,11 +150,11 @@ void GangMaster::step_abandoned(MonoTime now) {
   step_ = Step();
 }
 
-void GangMaster::left(int member, MonoTime now) {
+void GangMaster::left(int member, const std::string& why, MonoTime now) {
   Member& m = at(member);
   if (closed() || !present(m)) return;
   if (stage_ == Stage::running && m.state != State::joined) {
-    return lost(member, "left in the middle of a step", now);
+    return lost(member, why, now);
   }
   m.state = State::absent;
   m.awaited = false;

@@ -57,7 +57,8 @@ class GangMaster {
   void ready(int member, const Ready& ready, MonoTime now);
   void failed(int member, const Failed& failed, MonoTime now);
   void left_step(int member, MonoTime now);
-  void left(int member, MonoTime now);
+  // `why`: should it have been in the middle of a step.
+  void left(int member, const std::string& why, MonoTime now);
   void lost(int member, const std::string& why, MonoTime now);
   // At least every kTick.
   void tick(MonoTime now);
