@@ -355,4 +355,95 @@ TEST_CASE("a member left over from an old step cannot begin a new one alone") {
   CHECK(why.find("whoever held the newest state is gone") == 0);
 }
 
+// Servers have nothing to judge and are ready at once.
+TEST_CASE("parameter servers alone do not end an evaluation") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  parallel.ps.servers = 2;
+  Desk desk(parallel);
+  gang::Begin begin = own_step();
+  begin.evaluation_batches = 8;
+  desk.all_begin(begin);
+  const int64_t first = desk.last<gang::Regroup>(0).work.round;
+  for (int m = 0; m < 4; ++m) desk.ready(m, first, 10);
+  const int64_t round = desk.last<gang::Go>(0).next.round;
+  for (const int m : {2, 3}) desk.ready(m, round, 10);
+  desk.pass(seconds(20), {0, 1, 2, 3});
+  CHECK(desk.orders(2).size() == 2);  // regroup, go
+  desk.master.lost(1, "killed", desk.now);
+  desk.pass(seconds(20), {0, 2, 3});
+  CHECK(desk.event(Kind::late) == "");
+  desk.ready(0, round, 10);
+  CHECK(desk.last<gang::Go>(0).participants == std::vector<int>{0, 2, 3});
+}
+
+TEST_CASE("whoever is left when others are lost gets its time") {
+  Desk desk(spec(ParallelMode::data, 4));
+  gang::Begin begin{.end = 64, .epoch_samples = 64, .batch_size = 64};
+  begin.evaluation_batches = 40;
+  desk.all_begin(begin);
+  int64_t round = desk.last<gang::Regroup>(0).work.round;
+  for (int m = 0; m < 4; ++m) desk.ready(m, round, 0);
+  round = desk.last<gang::Go>(0).next.round;
+  desk.pass(milliseconds(100), {0, 1, 2, 3});
+  desk.ready(0, round, 1);
+  for (const int m : {2, 3}) desk.master.lost(m, "killed", desk.now);
+  desk.pass(milliseconds(500), {0, 1});
+  CHECK(desk.event(Kind::late) == "");
+  desk.pass(seconds(10), {0, 1});
+  CHECK(desk.event(Kind::late) != "");
+}
+
+TEST_CASE("a ps worker that comes back after the training waits for a step") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  parallel.ps.servers = 1;
+  Desk desk(parallel);
+  gang::Begin begin = own_step();
+  begin.evaluation_batches = 8;
+  desk.all_begin(begin);
+  int64_t round = desk.last<gang::Regroup>(1).work.round;
+  for (const int m : {0, 1, 2}) desk.ready(m, round, 10);
+  round = desk.last<gang::Go>(1).next.round;
+  desk.ready(2, round, 10);
+  desk.master.lost(0, "killed", desk.now);
+  desk.orders(0);
+  // Its successor knows the weights from before the step.
+  desk.master.joined(0, desk.now);
+  desk.master.begin(0, begin, desk.now);
+  while (true) {
+    desk.ready(1, round, 10);
+    desk.ready(2, round, 10);
+    const auto go = desk.last<gang::Go>(1);
+    CHECK_FALSE(go.participants.front() == 0);
+    if (go.last) break;
+    round = go.next.round;
+  }
+  CHECK(desk.last<gang::Go>(0).last);
+  SUBCASE("and is in at the next") {
+    begin.step = 2;
+    for (const int m : {0, 1, 2}) desk.master.begin(m, begin, desk.now);
+    CHECK(desk.last<gang::Regroup>(0).members == std::vector<int>{0, 1, 2});
+  }
+}
+
+TEST_CASE("a gang whose trained workers are all gone is closed") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  parallel.ps.servers = 1;
+  Desk desk(parallel);
+  gang::Begin begin = own_step();
+  begin.evaluation_batches = 8;
+  desk.all_begin(begin);
+  const int64_t round = desk.last<gang::Regroup>(1).work.round;
+  for (const int m : {0, 1, 2}) desk.ready(m, round, 10);
+  desk.master.lost(0, "killed", desk.now);
+  desk.master.joined(0, desk.now);
+  desk.master.begin(0, begin, desk.now);
+  CHECK_FALSE(desk.master.closed());
+  desk.master.lost(1, "killed", desk.now);
+  CHECK(desk.master.closed());
+  CHECK(desk.event(Kind::closed) == "nobody is left who has trained step 1");
+}
+
 }  // namespace dtune

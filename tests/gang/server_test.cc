@@ -364,4 +364,35 @@ TEST_CASE("two hundred members keep in touch with one server") {
   CHECK(count(stage.server, GangEvent::Kind::lost) == 0);
 }
 
+TEST_CASE("a member that falls silent is noticed while others flood") {
+  Stage stage;
+  GangOptions options = gang_of(3);
+  options.lease = std::chrono::seconds(1);
+  stage.server.open(options);
+  SocketContext context;
+  Socket silent(context, Socket::Kind::dealer);
+  silent.connect(stage.server.local_endpoint());
+  gang::Packet join;
+  join.message = gang::Join{"7.1", 0, "p", 0};
+  silent.send(Frames{gang::encode(join)});
+  REQUIRE(eventually(
+      [&] { return stage.server.status("7.1").members[0].present; }));
+  std::atomic<bool> over = false;
+  std::vector<std::thread> flooders;
+  for (int i = 0; i < 2; ++i) {
+    flooders.emplace_back([&] {
+      const SocketContext own;
+      Socket socket(own, Socket::Kind::dealer);
+      socket.connect(stage.server.local_endpoint());
+      while (!over) {
+        if (!socket.send(Frames{"x"})) std::this_thread::yield();
+      }
+    });
+  }
+  CHECK(eventually(
+      [&] { return count(stage.server, GangEvent::Kind::lost) > 0; }));
+  over = true;
+  for (std::thread& flooder : flooders) flooder.join();
+}
+
 }  // namespace dtune

@@ -6,6 +6,7 @@
 #include "ps_task.h"
 #include <doctest/doctest.h>
 
+#include "dtune/study/trial_runner.h"
 #include "dtune/train/ps_server.h"
 #include "dtune/train/ps_worker.h"
 
@@ -239,4 +240,57 @@ TEST_CASE("a dead worker's gradient that arrives late holds nobody up") {
     lead->poll(std::chrono::milliseconds(50));  // it would throw
   }
   CHECK(lead->awaited() == -1);
+}
+
+// The others go on from a checkpoint: nobody has the end of the step any more.
+TEST_CASE("a follower that begins anew when server 0 is done is told of") {
+  SmallStep small(1);
+  small.step.plan.parallel.ps.servers = 2;
+  PsServerOptions options;
+  options.servers = 2;
+  options.listen.local = small.folder.endpoint("s0");
+  const auto lead = make_ps_server(small.context, options);
+  options.server = 1;
+  options.listen.local = small.folder.endpoint("s1");
+  options.server0 = PsAddress{lead->endpoint(), std::nullopt};
+  const auto follower = make_ps_server(small.context, options);
+  lead->begin(small.step);
+  follower->begin(small.step);
+  std::thread thread([&] {
+    const SocketContext context;
+    PsWorkerOptions own;
+    own.spec = small.step.plan.parallel.ps;
+    own.train = small.step.plan.train;
+    own.parameters = small.task.parameters();
+    own.runs = small.runs;
+    own.servers = {{lead->endpoint(), std::nullopt},
+                   {follower->endpoint(), std::nullopt}};
+    PsWorker worker(context, own);
+    std::vector<float> w(small.w.size());
+    std::vector<float> gradient(small.w.size());
+    std::vector<float> buffers;
+    while (const auto grant = worker.next(w)) {
+      const auto totals =
+          small.task.gradient(w, grant->first, grant->size, gradient);
+      worker.push(gradient, totals, 0.001);
+    }
+    worker.finish(w, buffers);
+  });
+  while (!lead->trained()) {
+    follower->poll(std::chrono::milliseconds(1));
+    lead->poll(std::chrono::milliseconds(1));
+  }
+  while (!follower->trained()) follower->poll(std::chrono::milliseconds(1));
+  thread.join();
+  follower->begin(small.step);
+  std::string text;
+  while (text.empty()) {
+    try {
+      lead->poll(std::chrono::milliseconds(50));
+    } catch (const TrialFailure& failure) {
+      CHECK(failure.reason() == Reason::lease_lapsed);
+      text = failure.what();
+    }
+  }
+  CHECK(text.find("parameter server 1 has lost the end of step") == 0);
 }

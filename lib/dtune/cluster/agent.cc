@@ -217,7 +217,9 @@ void Agent::from_coordinator(const std::string& frame) {
   } else if (const auto* assign = std::get_if<wire::Assign>(&message)) {
     on_assign(*assign, frame);
   } else if (const auto* kill = std::get_if<wire::Kill>(&message)) {
-    if (SlotProcess* s = slot(kill->slot)) {
+    // Not the next lease, if this one has ended meanwhile.
+    SlotProcess* s = slot(kill->slot);
+    if (s != nullptr && s->holds(kill->trial, kill->attempt)) {
       s->kill(kill->reason, kill->why, system_clock().now());
       slots_stirred_ = true;
     }
@@ -279,7 +281,7 @@ void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
 
 void Agent::on_assign(const wire::Assign& assign, const std::string& frame) {
   SlotProcess* s = slot(assign.slot);
-  if (s != nullptr && s->up()) {
+  if (s != nullptr && s->up() && !s->dying()) {
     s->on_assign(assign);
     forward(assign.slot, frame);
     return;

@@ -40,6 +40,10 @@ class SlotProcess {
   }
   bool alive() const { return child_ != nullptr; }
   bool up() const { return up_; }
+  bool dying() const { return dying_; }  // it was killed
+  bool holds(TrialId trial, Attempt attempt) const {
+    return trial_ == trial && attempt_ == attempt;
+  }
   // It will not be started again, since it never came up.
   bool gone() const { return gone_; }
   pid_t pid() const { return child_ ? child_->pid() : -1; }

@@ -15,8 +15,9 @@ namespace {
 constexpr char kLocal = 'l';
 constexpr char kRemote = 'r';
 
-// What has come while a server was held up for a while is read by then.
-constexpr Duration kTurn = std::chrono::milliseconds(500);
+// What has come while a server was held up for a while is read by then; and
+// short against what servers take for having been held up.
+constexpr Duration kTurn = std::chrono::milliseconds(200);
 constexpr int kMostDropped = 1000;  // in one go
 
 [[noreturn]] void refuse(const std::string& endpoint, const char* why) {

@@ -42,8 +42,8 @@ class Listener {
   // What comes from a key that is no longer allowed is dropped.
   std::optional<Frames> receive();
   // Hands over what has come; `handle` may send. False where there may be more:
-  // after half a second it returns, since peers may send without end and a
-  // server has other things to do.
+  // after 200 ms it returns, since peers may send without end and a server has
+  // other things to do.
   bool receive_all(const std::function<void(Frames)>& handle);
   // The key of the peer that receive() heard last; "": it is local.
   const std::string& sender() const;

@@ -11,9 +11,12 @@ namespace {
 
 bool usable(double speed) { return std::isfinite(speed) && speed > 0; }
 
+// Batch norm needs two samples, where a network ends in maps of one pixel.
+constexpr int64_t kLeastSamples = 2;
+
 ShareLimits limits_of(int64_t batch, size_t ranks) {
   const auto parts = Balancer::kLeastPart * static_cast<int64_t>(ranks);
-  return {.least = std::max<int64_t>(1, batch / parts)};
+  return {.least = std::max(kLeastSamples, batch / parts)};
 }
 
 // Of the time of a ring all-reduce of n ranks, what is left with n - 1: the

@@ -138,6 +138,8 @@ std::optional<Order> GangClient::Impl::next_order() {
 void GangClient::Impl::check_server() const {
   const Duration silent = now() - heard;
   if (silent <= lease) return;
+  // All of this process was suspended, and the thread has not noticed yet.
+  if (now() - looped > kStarved) return;
   throw GangLost(fmt::format("gang {}: its server at {} has been silent for {}",
                              seat.gang, seat.endpoint,
                              format_duration(silent)));

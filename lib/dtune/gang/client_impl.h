@@ -18,6 +18,9 @@
 
 namespace dtune {
 
+// Of a thread that should run every few hundred milliseconds.
+constexpr Duration kStarved = std::chrono::seconds(1);
+
 struct GangClient::Impl final : RendezvousStore {
   explicit Impl(const GangSeat& seat_in);
   ~Impl() override;
@@ -80,6 +83,7 @@ struct GangClient::Impl final : RendezvousStore {
   int64_t session = 0;  // 0: not welcomed yet
   MonoTime joined_at{};
   MonoTime heard{};
+  MonoTime looped = system_clock().now();  // by the thread
   Duration heartbeat{std::chrono::milliseconds(200)};
   Duration lease{std::chrono::seconds(15)};
   std::map<std::string, std::string> own_values;

@@ -12,7 +12,6 @@ namespace {
 using namespace gang;  // NOLINT: its messages
 
 constexpr Duration kJoinAgain = std::chrono::milliseconds(150);
-constexpr Duration kStarved = std::chrono::seconds(1);
 constexpr Duration kLeast = std::chrono::milliseconds(20);  // between words
 
 MonoTime now() { return system_clock().now(); }
@@ -29,7 +28,6 @@ void GangClient::Impl::run() {
   polls.add(socket);
   polls.add(wakeup.descriptor());
   MonoTime beat{};
-  MonoTime looped = now();
   while (true) {
     const MonoTime t = now();
     bool last = false;

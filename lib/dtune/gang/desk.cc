@@ -73,8 +73,21 @@ struct GangDesk::Impl {
     if (std::holds_alternative<Begin>(packet.message)) {
       session->begun = packet.begun;
     }
-    std::visit([&](auto& m) { on(*gang, member, m); }, packet.message);
-    pump(*gang);
+    attempt(*gang, [&] {
+      std::visit([&](auto& m) { on(*gang, member, m); }, packet.message);
+    });
+  }
+
+  // Where a gang contradicts itself, which is our mistake or that of a member,
+  // its trial starts again from its checkpoint; nobody else is concerned.
+  template <class Act>
+  void attempt(OpenGang& gang, const Act& act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      gang.master.close(error.what());
+    }
+    pump(gang);
   }
 
   void on_join(const std::string& peer, const Join& join) {
@@ -321,19 +334,23 @@ GangDesk::GangDesk() : impl_(std::make_unique<Impl>()) {}
 GangDesk::~GangDesk() = default;
 
 void GangDesk::receive(const std::string& peer, std::string_view bytes) {
+  Packet packet;
   try {
-    impl_->receive(peer, decode(bytes));
+    packet = decode(bytes);
   } catch (const Error&) {
     // No word of this language: whoever says it is no member, or a broken one
     // that falls silent.
+    return;
   }
+  impl_->receive(peer, std::move(packet));
 }
 
 void GangDesk::tick() {
   for (auto& [name, gang] : impl_->gangs) {
-    gang->master.tick(now());
-    impl_->repeat(*gang);
-    impl_->pump(*gang);
+    impl_->attempt(*gang, [&] {
+      gang->master.tick(now());
+      impl_->repeat(*gang);
+    });
   }
   impl_->flush_trace();
 }
@@ -384,8 +401,7 @@ void GangDesk::member_lost(const std::string& gang, int member,
                            const std::string& why) {
   OpenGang* open = impl_->find(gang);
   if (open == nullptr || member < 0 || member >= open->master.members()) return;
-  open->master.lost(member, why, now());
-  impl_->pump(*open);
+  impl_->attempt(*open, [&] { open->master.lost(member, why, now()); });
 }
 
 GangStatus GangDesk::status(const std::string& gang) const {

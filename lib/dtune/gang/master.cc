@@ -41,6 +41,23 @@ bool GangMaster::own_training() const {
          step_.phase == Phase::train;
 }
 
+bool GangMaster::past_own_training() const {
+  return stage_ == Stage::running && step_.begin.own_training &&
+         step_.phase != Phase::train;
+}
+
+// Nobody is left who could judge what was trained.
+bool GangMaster::result_is_lost() const {
+  if (!past_own_training()) return false;
+  for (int i = 0; i < members(); ++i) {
+    const Member& m = at(i);
+    const bool in_step = in_round(m) || m.state == State::late ||
+                         m.state == State::behind || m.state == State::failed;
+    if (computes(i) && in_step) return false;
+  }
+  return true;
+}
+
 // Parameter servers hold weights only.
 bool GangMaster::computes(int member) const {
   const ParallelSpec& parallel = options_.parallel;
@@ -224,6 +241,10 @@ void GangMaster::tick(MonoTime now) {
 void GangMaster::advance(MonoTime now) {
   if (closed()) return;
   if (stage_ == Stage::gathering) return gather(now);
+  if (result_is_lost()) {
+    return close(fmt::format("nobody is left who has trained step {}",
+                             step_.begin.step));
+  }
   if (!in_state(State::failed).empty()) {
     if (!broken_) broken_since_ = now;
     broken_ = true;
@@ -232,6 +253,9 @@ void GangMaster::advance(MonoTime now) {
   }
   broken_ = false;
   if (own_training() && wants_regroup()) return regroup(now);
+  if (round_.half_ready == MonoTime{} && half_are_ready()) {
+    round_.half_ready = now;
+  }
   if (round_complete(now)) finish_round(now);
 }
 

@@ -133,7 +133,7 @@ class GangMaster {
     QueuedBatch batch;         // train; evaluate: spans only
     std::vector<int> members;  // that got work, and how much
     std::vector<int64_t> sizes;
-    MonoTime half_ready{};  // when half of them were
+    MonoTime half_ready{};  // when half of those who compute were
     bool hanging_told = false;
   };
 
@@ -160,7 +160,9 @@ class GangMaster {
   std::vector<int> in_state(State state) const;
   int count_present() const;
   bool automatic() const;
-  bool own_training() const;  // just now
+  bool own_training() const;       // just now
+  bool past_own_training() const;  // in the rest of its step
+  bool result_is_lost() const;
   bool computes(int member) const;
   bool needs_all() const;
   void send(int member, Order order);
@@ -173,7 +175,9 @@ class GangMaster {
   void observe(int member, const Ready& ready, Duration taken);
   void observe(int member, const RoundTimes& times);
   void suspect(int member, Duration taken);
+  bool any_computes(const std::vector<int>& members) const;
   bool round_complete(MonoTime now) const;
+  bool half_are_ready() const;
   bool overdue(MonoTime now) const;
   void finish_round(MonoTime now);
   void go_on(Go go, int evicted, MonoTime now);
@@ -204,6 +208,7 @@ class GangMaster {
   bool goes_on_from(const Member& newest, const std::vector<int>& members);
   bool roll_back(int64_t updates, const std::vector<int>& members);
   int newest(const std::vector<int>& members) const;
+  bool may_come_in(const Member& m) const;
   std::vector<int> responsive() const;
   void quarantine_one(std::vector<int>& members);
   Duration patience() const;

@@ -63,16 +63,21 @@ bool GangMaster::accounted(MonoTime now) {
   return all;
 }
 
+// Whoever was not here when a step of its own training ended lacks what was
+// trained; it comes in at the next.
+bool GangMaster::may_come_in(const Member& m) const {
+  if (m.state != State::waiting || m.quarantine > round_.number) return false;
+  if (stage_ == Stage::gathering) return true;
+  return m.begin.step <= step_.begin.step && !past_own_training();
+}
+
 // Members that will act on an order at once.
 std::vector<int> GangMaster::responsive() const {
   std::vector<int> found;
   for (int i = 0; i < members(); ++i) {
     const Member& m = at(i);
-    const bool waits =
-        m.state == State::waiting && m.quarantine <= round_.number &&
-        (stage_ == Stage::gathering || m.begin.step <= step_.begin.step);
     const bool trains = own_training() && m.state == State::working;
-    if (waits || trains || m.state == State::ready ||
+    if (may_come_in(m) || trains || m.state == State::ready ||
         m.state == State::behind || m.state == State::failed) {
       found.push_back(i);
     }
@@ -95,22 +100,23 @@ int GangMaster::newest(const std::vector<int>& members) const {
 }
 
 void GangMaster::quarantine_one(std::vector<int>& members) {
-  if (failures_on_end_ < kMostFailures || members.size() < 2) return;
-  const auto unlucky =
-      members.begin() +
-      static_cast<std::ptrdiff_t>(static_cast<size_t>(failures_on_end_) %
-                                  members.size());
-  Member& m = at(*unlucky);
+  // Nobody can do without a server.
+  std::vector<int> computing = members;
+  std::erase_if(computing, [this](int m) { return !computes(m); });
+  if (failures_on_end_ < kMostFailures || computing.size() < 2) return;
+  const int unlucky =
+      computing[static_cast<size_t>(failures_on_end_) % computing.size()];
+  Member& m = at(unlucky);
   m.state = State::waiting;
   m.begin.step = step_.begin.step;
   m.quarantine = round_.number + kQuarantine;
-  members.erase(unlucky);
+  std::erase(members, unlucky);
 }
 
 void GangMaster::regroup(MonoTime now) {
   std::vector<int> members = responsive();
   const std::vector<int> failed = in_state(State::failed);
-  if (members.empty()) return;
+  if (!any_computes(members)) return;
   if (!failed.empty() && needs_all()) {
     return close(fmt::format("the pipeline broke: {}: {}",
                              describe(failed.front(), now),

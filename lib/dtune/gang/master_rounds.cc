@@ -33,10 +33,6 @@ void GangMaster::ready(int member, const Ready& ready, MonoTime now) {
             fmt::format("{} has caught up", describe(member, now)));
     }
     m.lagging = m.returning = m.forked = false;
-    const auto count = in_state(State::ready).size();
-    if (2 * count >= round_.members.size() && round_.half_ready == MonoTime{}) {
-      round_.half_ready = now;
-    }
   }
   advance(now);
 }
@@ -93,18 +89,33 @@ void GangMaster::suspect(int member, Duration taken) {
   }
 }
 
+bool GangMaster::any_computes(const std::vector<int>& members) const {
+  return std::any_of(members.begin(), members.end(),
+                     [this](int m) { return computes(m); });
+}
+
 bool GangMaster::round_complete(MonoTime now) const {
   const auto working = in_state(State::working);
   if (!working.empty()) return overdue(now);
-  return !responsive().empty();
+  return any_computes(responsive());
+}
+
+// Of those who have something to do: servers are ready at once.
+bool GangMaster::half_are_ready() const {
+  int there = 0;
+  int ready = 0;
+  for (int m = 0; m < members(); ++m) {
+    if (!present(at(m)) || !computes(m)) continue;
+    ++there;
+    ready += at(m).state == State::ready ? 1 : 0;
+  }
+  return ready > 0 && 2 * ready >= there;
 }
 
 bool GangMaster::overdue(MonoTime now) const {
   if (!automatic() || own_training() || needs_all()) return false;
+  if (!half_are_ready()) return false;
   const std::vector<int> ready = in_state(State::ready);
-  if (ready.empty() || 2 * static_cast<int>(ready.size()) < count_present()) {
-    return false;
-  }
   // Those who give or get state compute only then.
   MonoTime base = round_.handed;
   if (round_.source >= 0 && present(at(round_.source))) {
@@ -138,7 +149,7 @@ void GangMaster::finish_round(MonoTime now) {
   const bool train = step_.phase == Phase::train && !step_.begin.own_training;
   const bool no_lead =
       step_.phase == Phase::commit && !contains(participants, round_.lead);
-  if (round_.idle || participants.empty() || no_lead ||
+  if (round_.idle || !any_computes(participants) || no_lead ||
       (train && samples == 0)) {
     return regroup(now);
   }
@@ -224,10 +235,7 @@ bool GangMaster::wants_regroup() const {
     if (m.state == State::behind && (!whole || !contains(group_, i))) {
       return true;
     }
-    if (m.state == State::waiting && m.quarantine <= round_.number &&
-        m.begin.step <= step_.begin.step) {
-      return true;
-    }
+    if (may_come_in(m)) return true;
   }
   return false;
 }

@@ -93,6 +93,7 @@ class DataParallelSession final : public GangSession {
   Order reduce(const Work& work, const gang::Totals& totals,
                const std::atomic<bool>& stop);
   void backward(const Work& work, const gang::Totals& totals);
+  void give_up();
   void say_ready(const Work& work, const gang::Totals& totals, bool complete);
   Reduction decide(const Work& work, const gang::Totals& totals,
                    const std::atomic<bool>& stop);
@@ -107,9 +108,11 @@ class DataParallelSession final : public GangSession {
 
   mutable Trainer trainer_;
   int64_t own_samples_ = 0;  // trained since the running statistics were merged
+  bool settled_ = false;     // they were, with these
   Marks marks_;
   Order order_;  // the answer to ready; by the reducer's thread
   std::atomic<bool> answered_ = false;  // it has come; by the same
+  std::atomic<bool> given_up_ = false;  // nobody waits for it any more
   Reducer reducer_;                     // last: its thread uses the others
 };
 
@@ -117,7 +120,8 @@ Order DataParallelSession::train(const Work& work,
                                  const std::atomic<bool>& stop) {
   if (stop.load(std::memory_order_relaxed)) throw StepStopped();
   marks_ = {};
-  answered_ = false;
+  answered_ = given_up_ = false;
+  if (std::exchange(settled_, false)) own_samples_ = 0;
   marks_.begin = system_clock().now();
   const gang::Totals totals = forward(work);
   Order order = reduce(work, totals, stop);
@@ -179,11 +183,21 @@ void DataParallelSession::backward(const Work& work,
       if (overlaps() && reducer_.ready(layer)) say_ready(work, totals, false);
     });
   } catch (...) {
-    reducer_.cancel();
+    give_up();
     throw;
   }
   record("compute", "backward", marks_.forward);
   if (overlaps() && !answered_) say_ready(work, totals, true);
+}
+
+// The reducer's thread uses what this round has on the stack.
+void DataParallelSession::give_up() {
+  given_up_ = true;
+  reducer_.cancel();
+  try {
+    reducer_.finish();
+  } catch (...) {  // what comes of it does not matter any more
+  }
 }
 
 void DataParallelSession::say_ready(const Work& work,
@@ -201,7 +215,7 @@ void DataParallelSession::say_ready(const Work& work,
 Reduction DataParallelSession::decide(const Work& work,
                                       const gang::Totals& totals,
                                       const std::atomic<bool>& stop) {
-  order_ = link().wait_for(work.round, stop);
+  order_ = link().wait_for(work.round, stop, &given_up_);
   answered_ = true;
   marks_.go = system_clock().now();
   const auto* go = std::get_if<Go>(&order_);
@@ -245,7 +259,7 @@ void DataParallelSession::settle(const std::vector<int>& who) {
                   kDataPatience);
   const float all = sums[-1].item<float>();
   if (all > 0) buffers.copy_(sums.narrow(0, 0, buffers.numel()) / all);
-  own_samples_ = 0;
+  settled_ = true;  // others may not know of it, and do it again
 }
 
 void DataParallelSession::record(const char* lane, std::string name,

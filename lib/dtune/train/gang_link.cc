@@ -12,6 +12,7 @@ namespace dtune {
 namespace {
 
 constexpr Duration kSlice = std::chrono::milliseconds(200);
+constexpr Duration kLook = std::chrono::milliseconds(20);  // at `stop`
 
 // Wire input: where `member` is among `members`.
 int place_of(int member, const std::vector<int>& members) {
@@ -71,17 +72,26 @@ GangLink::GangLink(const GangSeat& seat)
 
 GangLink::~GangLink() { leave_groups(); }
 
-gang::Order GangLink::wait(const std::atomic<bool>& stop) {
-  if (orders_.empty()) return client_.wait(stop);
-  if (stop.load()) throw StepStopped();
-  gang::Order order = std::move(orders_.front());
-  orders_.pop_front();
-  return order;
+gang::Order GangLink::wait(const std::atomic<bool>& stop,
+                           const std::atomic<bool>* given_up) {
+  while (true) {
+    if (stop.load() || (given_up != nullptr && given_up->load())) {
+      throw StepStopped();
+    }
+    if (orders_.empty()) {
+      if (auto order = client_.poll(kLook)) return std::move(*order);
+      continue;
+    }
+    gang::Order order = std::move(orders_.front());
+    orders_.pop_front();
+    return order;
+  }
 }
 
-gang::Order GangLink::wait_for(int64_t round, const std::atomic<bool>& stop) {
+gang::Order GangLink::wait_for(int64_t round, const std::atomic<bool>& stop,
+                               const std::atomic<bool>* given_up) {
   while (true) {
-    gang::Order order = wait(stop);
+    gang::Order order = wait(stop, given_up);
     const auto* go = std::get_if<gang::Go>(&order);
     if (go == nullptr || go->round == round || go->last) return order;
   }

@@ -35,11 +35,14 @@ class GangLink {
   GangClient& client() { return client_; }
   int member() const { return member_; }
 
-  // The next order; as GangClient::wait.
-  gang::Order wait(const std::atomic<bool>& stop);
+  // The next order; as GangClient::wait. StepStopped also where `given_up`
+  // becomes true.
+  gang::Order wait(const std::atomic<bool>& stop,
+                   const std::atomic<bool>* given_up = nullptr);
   // The answer to ready(round): its go, or an order that makes it void. A go
   // that is `last` may be another round's: the step ended without this member.
-  gang::Order wait_for(int64_t round, const std::atomic<bool>& stop);
+  gang::Order wait_for(int64_t round, const std::atomic<bool>& stop,
+                       const std::atomic<bool>* given_up = nullptr);
   // Whether an order waits already. Asked for while no answer is due, it means
   // that what is under way is void.
   bool has_order();

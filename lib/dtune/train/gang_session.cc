@@ -220,6 +220,7 @@ void GangSession::accept_regroup(const gang::Regroup& order,
   client().set_phase("regrouping", order.incarnation);
   round_ = order.work.round;
   link_.regroup(order, stop);
+  steps_ = order.step - 1;  // who comes back may have missed steps
   if (order.source == member()) serve(order.targets, kDataPatience);
   if (contains(order.targets, member())) receive(order.source, kDataPatience);
   lead_ = lead_of(order);
@@ -268,8 +269,16 @@ void GangSession::serve(const std::vector<int>& targets, Duration patience) {
 void GangSession::receive(int source, Duration patience) {
   client().set_phase("receiving state from member", source);
   TrainingState own = state();
-  const MemberProgress progress =
-      receive_state(link_.everybody(), link_.rank_of(source), own, patience);
+  MemberProgress progress;
+  try {
+    progress =
+        receive_state(link_.everybody(), link_.rank_of(source), own, patience);
+  } catch (const Error&) {
+    // Half of what was received and half of its own: nobody may go on from it.
+    put_commit();
+    totals_ = {};
+    throw;
+  }
   set_progress(own.position, own.updates);
   totals_ = progress.totals;
   steps_ = progress.step - 1;
@@ -288,7 +297,8 @@ gang::Order GangSession::fail(const Error& error,
                    .what = error.what()});
   while (true) {
     gang::Order order = link_.wait(stop);
-    if (!std::holds_alternative<gang::Go>(order)) return order;
+    const auto* go = std::get_if<gang::Go>(&order);
+    if (go == nullptr || go->last) return order;  // others may have ended it
   }
 }
 

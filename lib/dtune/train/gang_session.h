@@ -154,6 +154,7 @@ class GangSession : public TrialSession {
 
   int steps_ = 0;
   bool broken_off_ = false;  // inside a step
+  bool current_ = true;      // its state is that of the last commit
   int64_t round_ = 0;        // of the work that was taken last
   int lead_ = 0;             // member; all agree at the end of a round
   gang::Totals totals_;      // of the step so far

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "dtune/gang/members.h"
 #include "dtune/train/device.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/gang_session.h"
@@ -103,18 +104,20 @@ StepReport GangSession::finish(const gang::Go& go) {
   report.seconds = to_seconds(system_clock().now() - began_);
   commit_.take(state());
   broken_off_ = false;
+  current_ = gang::contains(go.participants, member());
   fraction_ = 1;
   ++steps_;
   client().set_phase("between steps");
   return report;
 }
 
-// A member without the whole network, on a node without the file that the lead
-// has written, has nothing to say: the coordinator waits for the lead.
+// A member without the whole network, or that was late at the end, on a node
+// without the file that the lead has written, has nothing to say: the
+// coordinator waits for the lead.
 std::map<std::string, double> GangSession::finish_final() {
   const bool leads = client().seat().member == lead_;
-  if (!leads && whole_network() == nullptr &&
-      !std::filesystem::exists(assignment_.checkpoint)) {
+  const bool has_all = current_ && whole_network() != nullptr;
+  if (!leads && !has_all && !std::filesystem::exists(assignment_.checkpoint)) {
     return {};
   }
   if (!final_metrics_) {
@@ -127,8 +130,10 @@ std::map<std::string, double> GangSession::test() {
   DTUNE_CHECK(assignment_.kind == TrialKind::final && !broken_off_);
   use(computing_of(assignment_));
   client().set_phase("testing");
-  if (Network* network = whole_network()) return write_final(*network);
-  // The last commit has brought the network together.
+  Network* network = whole_network();
+  if (network != nullptr && current_) return write_final(*network);
+  // The last commit has brought the network together. Who was late for it may
+  // lack updates.
   Trainer whole(assignment_.recipe, trainer_options(assignment_, device_),
                 data_);
   load_checkpoint(assignment_.checkpoint, owner_of(assignment_), whole);

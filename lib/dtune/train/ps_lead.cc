@@ -127,6 +127,19 @@ void PsLead::on(const PsParcel& parcel, const ps::Follow& follow) {
                           "machines)",
                           follow.server, follow.parameters, parameters_));
   }
+  const auto known = followers_.find(follow.server);
+  if (known != followers_.end() && known->second != parcel.peer) {
+    // It has begun the step anew. So will this server, and be asked again; but
+    // not where it is done.
+    if (trained()) {
+      throw TrialFailure(
+          Reason::lease_lapsed,
+          fmt::format("parameter server {} has lost the end of step {} (the "
+                      "trial goes on from its checkpoint)",
+                      follow.server, step_));
+    }
+    return;
+  }
   followers_[follow.server] = parcel.peer;
   post_.send(parcel.peer, ps::Lead{plan_.session, step_});
 }
@@ -363,6 +376,8 @@ void PsLead::break_off(bool diverged, const std::string& why) {
   post_.tell_all(broken);
   for (const auto& [server, peer] : followers_) post_.send(peer, broken);
   clock_.reset();
+  // Nobody repeats a step that is trained.
+  if (trained() && !diverged) throw TrialFailure(Reason::lease_lapsed, why);
   throw_broken(broken);
 }
 

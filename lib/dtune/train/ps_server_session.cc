@@ -120,7 +120,12 @@ bool PsServerSession::train_step(const std::atomic<bool>& stop) {
   const auto all = static_cast<double>(plan().end_of(step()) - first);
   while (!server_->trained()) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
-    if (link().has_order()) return false;
+    if (link().has_order()) {
+      // Its last order may have come before, over another connection.
+      server_->poll(Duration(0));
+      if (server_->trained()) break;
+      return false;
+    }
     const int awaited = server_->awaited();
     client().set_phase(awaited < 0 ? "serving" : "serving and awaiting member",
                        awaited);
