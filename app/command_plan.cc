@@ -39,6 +39,7 @@ StudyPlan make_plan(const Console& console, const PlanOptions& options) {
   if (!plan.recipe.command) {
     const PreparedData data(prepare_recipe_data(console, plan.recipe));
     plan.data = describe_data(plan.recipe, data);
+    check_pipeline_fits(file, data);
     plan.layers = infer_shapes(
         expand_model(plan.recipe.model, data.image_shape(), data.classes()),
         data.image_shape());

@@ -106,7 +106,8 @@ int replay_study(const Console& console, const ReplayCommand& command) {
   const fs::path directory = fs::path(records.row->recipe_path).parent_path();
   ReplayOptions options;
   options.parse_recipe = [&](const std::string& yaml) {
-    return RecipeFile::parse(yaml, name + ": recipe", directory).recipe();
+    return RecipeFile::parse_stored(yaml, name + ": recipe", directory)
+        .recipe();
   };
   options.make_tuner = tuner_of;
   ReplayResult result;

@@ -79,7 +79,7 @@ void apply_overrides(const std::vector<std::string>& texts,
                      LoadedStudy& loaded) {
   if (texts.empty()) return;
   const std::filesystem::path recipe_path = loaded.row.recipe_path;
-  RecipeFile changed = RecipeFile::parse(
+  RecipeFile changed = RecipeFile::parse_stored(
       loaded.row.recipe_yaml, loaded.facts.database + ": recipe",
       recipe_path.parent_path(), parse_overrides(texts));
   if (changed.search_hash() != loaded.row.recipe_hash) {

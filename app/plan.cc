@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/clock.h"
+#include "dtune/config/check.h"
 
 namespace dtune {
 namespace {
@@ -258,6 +259,15 @@ DataPlan describe_data(const Recipe& recipe, const PreparedData& data) {
           .training = data.count(Split::train),
           .validation = data.count(Split::validation),
           .test = data.count(Split::test)};
+}
+
+void check_pipeline_fits(const RecipeFile& file, const PreparedData& data) {
+  const auto layers =
+      expand_model(file.recipe().model, data.image_shape(), data.classes());
+  const auto problem = find_stage_problem(file.recipe(), layers.size());
+  if (!problem) return;
+  throw Error(ErrorKind::config, fmt::format("{}: {}", file.where(problem->key),
+                                             problem->message));
 }
 
 int64_t training_flops(const std::vector<LayerInfo>& layers) {

@@ -7,6 +7,7 @@
 
 #include "app/machine.h"
 
+#include "dtune/config/recipe_file.h"
 #include "dtune/data/prepared.h"
 #include "dtune/report/text.h"
 #include "dtune/study/recipe.h"
@@ -35,6 +36,11 @@ struct StudyPlan {
 };
 
 DataPlan describe_data(const Recipe& recipe, const PreparedData& data);
+
+// Throws Error(config) where the recipe's pipeline has more stages than its
+// model has layers. Reading the recipe finds that, too, save for data whose
+// shape or classes are in their files.
+void check_pipeline_fits(const RecipeFile& file, const PreparedData& data);
 
 // Floating-point operations of training a model on one sample: forward plus
 // backward, taken as three times forward.

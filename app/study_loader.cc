@@ -50,8 +50,8 @@ LoadedStudy load_study(const fs::path& database, StoreMode mode,
     row.state = StudyState::interrupted;
   }
   RecipeFile recipe =
-      RecipeFile::parse(row.recipe_yaml, database.string() + ": recipe",
-                        fs::path(row.recipe_path).parent_path());
+      RecipeFile::parse_stored(row.recipe_yaml, database.string() + ": recipe",
+                               fs::path(row.recipe_path).parent_path());
   Study study = study_of(row, recipe);
   study.trials = store->load_trials(part);
   study.reports = last_sequence(study.trials);

@@ -10,6 +10,7 @@
 #include "app/machine.h"
 #include "app/nodes.h"
 #include "app/patience.h"
+#include "app/plan.h"
 #include "app/progress.h"
 #include "app/signals.h"
 #include "app/study_tuner.h"
@@ -89,6 +90,9 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   const StopSignals signals(console.quiet || shows_live(console, view),
                             said_hint.c_str());
   const fs::path data = prepare_recipe_data(console, recipe);
+  if (recipe.parallel.mode != ParallelMode::none) {
+    check_pipeline_fits(loaded.recipe, PreparedData(data));
+  }
   make_folder(loaded.files.checkpoints());
   const SlotPlan slots = plan_slots(recipe);
   const ClusterDoor door(loaded, view.listen);

@@ -73,6 +73,63 @@ TEST_CASE("ranks that cannot work are refused in words") {
         "hybrid, but is 'dta', did you mean 'data'?");
 }
 
+TEST_CASE("a word that was not understood is the only thing said of it") {
+  const std::string only =
+      "'parallel.mode' must be one of none, data, model, hybrid, but is 'dta', "
+      "did you mean 'data'?";
+  CHECK(problem("parallel: { mode: data, ranks: 2 }", {"parallel.mode=dta"}) ==
+        "--set parallel.mode: " + only);
+  CHECK(problem("parallel: { mode: dta, ranks: 2, sync: ps }") ==
+        "r.yaml:1:19: " + only);
+  CHECK(problem("parallel: { mode: data, sync: sp, ps: { bound: 3 } }")
+            .starts_with("r.yaml:1:31: 'parallel.sync' must be one of"));
+}
+
+TEST_CASE("nodes that cannot be reached are refused") {
+  for (const char* port : {"99999", "65536", "0", "", "x", "22x"}) {
+    const std::string address = std::string("ssh://me@gpu2:") + port;
+    CHECK(problem("nodes: [local, '" + address + " slots=2']") ==
+          "r.yaml:1:16: '" + address +
+              "' has no port after its ':' (a number from 1 to 65535, or "
+              "leave it out)");
+  }
+  CHECK(problems("nodes: [local, 'ssh://[fe80::1]:65535', 'ssh://[::1]', "
+                 "ssh://me@gpu2:1]")
+            .empty());
+  CHECK(problem("nodes: [local, ssh://gpu1, local slots=2]") ==
+        "r.yaml:1:28: 'nodes' names local twice (keep one; its slots=N are all "
+        "that this machine gives)");
+}
+
+TEST_CASE("a pipeline has no more stages than the model has layers") {
+  const std::string rest =
+      " stages are more than the model's 11 layers (at most 11, or a deeper "
+      "model; a residual block counts as one layer)";
+  CHECK(problem("parallel: { mode: model, ranks: 12 }") ==
+        "r.yaml:1:33: 'parallel.ranks': 12" + rest);
+  CHECK(problem("parallel: { mode: hybrid, data: 2, model: 12 }") ==
+        "r.yaml:1:43: 'parallel.model': 12" + rest);
+  CHECK(problem("train: { lr: 0.1 }",
+                {"parallel.mode=model", "parallel.ranks=50"}) ==
+        "--set parallel.ranks: 'parallel.ranks': 50" + rest);
+  CHECK(problems("parallel: { mode: model, ranks: 11 }").empty());
+  CHECK(problems("parallel: { mode: data, ranks: 12 }").empty());
+  CHECK(problem("model: { arch: resnet18x }\nparallel: { mode: model, ranks: "
+                "12 }")
+            .starts_with("r.yaml:1:16: unknown architecture"));
+  CHECK(problem("model: { arch: [cnn-small] }\nparallel: { mode: model, ranks: "
+                "12 }") ==
+        "r.yaml:1:16: 'model.arch' must be a word, but is a list");
+  // What is tuned is judged where it is set.
+  CHECK(problem("space: { model.arch: { choice: [resnet18, cnn-small] } }\n"
+                "parallel: { mode: model, ranks: 12 }") ==
+        "r.yaml:1:22: 'model.arch' cannot be cnn-small: 'parallel.ranks': 12" +
+            rest);
+  CHECK(problems("space: { model.arch: { choice: [resnet18, lenet] } }\n"
+                 "parallel: { mode: model, ranks: 12 }")
+            .empty());
+}
+
 TEST_CASE("wrong types name what is wanted and what is there") {
   CHECK(problem("train: { batch_size: 1.5 }") ==
         "r.yaml:1:22: 'train.batch_size' must be a whole number, but is '1.5'");

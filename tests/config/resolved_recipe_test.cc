@@ -91,6 +91,48 @@ nodes: [local, ssh://gpu1, ssh://me@gpu2:2222 slots=4]
   CHECK(gang_members(ps.parallel) == 4);
 }
 
+TEST_CASE("what a stored recipe wrote by itself is no mistake") {
+  const auto change = [](const std::string& yaml,
+                         const std::vector<Override>& overrides) {
+    return RecipeFile::parse_stored(parse(yaml).resolved_yaml(), "s.db: recipe",
+                                    "/recipes", overrides)
+        .recipe()
+        .parallel;
+  };
+  const std::string data = "parallel: { mode: data, ranks: 3, sync: ps }";
+  const ParallelSpec model = change(data, {{"parallel.mode", "model"}});
+  CHECK(model.mode == ParallelMode::model);
+  CHECK(model.ranks == 3);
+  CHECK(change(data, {{"parallel.sync", "allreduce"}}).sync ==
+        SyncKind::allreduce);
+  CHECK(change(data, {{"parallel.mode", "hybrid"}}).ranks == 4);
+  CHECK(change(data, {{"parallel.mode", "none"}}).mode == ParallelMode::none);
+  CHECK(
+      change("parallel: { mode: hybrid, data: 3 }", {{"parallel.mode", "data"}})
+          .mode == ParallelMode::data);
+  // What is said now has to make sense.
+  CHECK_THROWS_AS(
+      change(data, {{"parallel.mode", "model"}, {"parallel.sync", "ps"}}),
+      RecipeError);
+  CHECK_THROWS_AS(change("seed: 1", {{"parallel.ranks", "3"}}), RecipeError);
+  CHECK_THROWS_AS(change("parallel: { mode: data, ranks: 12 }",
+                         {{"parallel.mode", "model"}}),
+                  RecipeError);
+}
+
+TEST_CASE("a stored recipe that an older version let pass is still read") {
+  const std::string yaml =
+      "nodes: [local, local, ssh://gpu:99999]\n"
+      "parallel: { mode: model, ranks: 50 }\n";
+  CHECK(RecipeFile::parse_stored(yaml, "s.db: recipe", "/")
+            .recipe()
+            .nodes[2]
+            .address == "ssh://gpu:99999");
+  CHECK_THROWS_AS(RecipeFile::parse_stored(yaml, "s.db: recipe", "/",
+                                           {{"parallel.ranks", "40"}}),
+                  RecipeError);
+}
+
 TEST_CASE("a warm start's files are found from the recipe's folder") {
   const RecipeFile file = RecipeFile::parse(
       "warm_start: [old.db, ../b.db, /abs/d.db]", "r.yaml", "/here/there");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
@@ -13,6 +14,38 @@
 
 namespace dtune {
 namespace {
+
+// Of "ssh://user@[fe80::1]:22": ssh itself would only tell when it is started.
+bool has_good_port(const std::string& address) {
+  constexpr int kMaxPort = 65535;
+  const size_t bracket = address.rfind(']');
+  const size_t host =
+      bracket != std::string::npos ? bracket : std::string("ssh://").size();
+  const size_t colon = address.find(':', host);
+  if (colon == std::string::npos) return true;
+  int port = 0;
+  const char* end = address.data() + address.size();
+  const auto [stop, error] =
+      std::from_chars(address.data() + colon + 1, end, port);
+  return error == std::errc() && stop == end && port >= 1 && port <= kMaxPort;
+}
+
+// What stands at the key was not understood; the recipe has a default there.
+bool is_misread(const YamlNode& tree, const std::string& key,
+                const Diagnostics& diagnostics) {
+  const YamlNode* found = find_path(tree, key);
+  return found != nullptr && diagnostics.tells_of(found->mark);
+}
+
+// A word that decides which other keys of its section count was not
+// understood: then nothing can be said about those.
+bool is_undecided(const YamlNode& tree, const std::string& section,
+                  const Diagnostics& diagnostics) {
+  for (const char* key : {".mode", ".sync", ".kind", ".arch"}) {
+    if (is_misread(tree, section + key, diagnostics)) return true;
+  }
+  return false;
+}
 
 class Checker {
  public:
@@ -36,6 +69,10 @@ class Checker {
   }
 
  private:
+  bool is_fresh(const std::string& key) const {
+    return diagnostics_.sources().is_fresh(mark_of_path(tree_, key));
+  }
+
   void complain(const std::string& key, const std::string& message) {
     diagnostics_.add(mark_of_path(tree_, key), message);
   }
@@ -88,26 +125,45 @@ class Checker {
 
   void check_nodes() {
     const YamlNode* list = tree_.find("nodes");
+    bool local = false;
     for (size_t i = 0; i < recipe_.nodes.size(); ++i) {
-      const std::string& address = recipe_.nodes[i].address;
-      const bool known = address == "local" ||
-                         (address.starts_with("ssh://") && address.size() > 6 &&
-                          address.find(' ') == std::string::npos);
-      if (known) continue;
       const Mark mark = list != nullptr && i < list->items.size()
                             ? list->items[i].mark
                             : mark_of_path(tree_, "nodes");
-      diagnostics_.add(
-          mark, fmt::format("'{}' is no node (write local, ssh://host or "
-                            "'ssh://user@host:22 slots=4')",
-                            address));
+      if (!diagnostics_.sources().is_fresh(mark)) continue;
+      const std::string& address = recipe_.nodes[i].address;
+      const std::string problem = problem_of_node(address, local);
+      if (!problem.empty()) diagnostics_.add(mark, problem);
+      local = local || address == "local";
     }
+  }
+
+  static std::string problem_of_node(const std::string& address, bool local) {
+    if (address == "local") {
+      return local ? "'nodes' names local twice (keep one; its slots=N are all "
+                     "that this machine gives)"
+                   : "";
+    }
+    const bool ssh = address.starts_with("ssh://") && address.size() > 6 &&
+                     address.find(' ') == std::string::npos;
+    if (!ssh) {
+      return fmt::format(
+          "'{}' is no node (write local, ssh://host or 'ssh://user@host:22 "
+          "slots=4')",
+          address);
+    }
+    if (has_good_port(address)) return "";
+    return fmt::format(
+        "'{}' has no port after its ':' (a number from 1 to 65535, or leave "
+        "it out)",
+        address);
   }
 
   void check_parallel() {
     const ParallelSpec& parallel = recipe_.parallel;
     if (parallel.mode == ParallelMode::none) {
-      if (parallel.ranks > 1) {
+      const bool asked = parallel.ranks > 1 && is_fresh("parallel.ranks");
+      if (asked && !is_misread(tree_, "parallel.mode", diagnostics_)) {
         complain("parallel",
                  "'parallel' needs a mode (data: every rank has the whole "
                  "network; model: each has some layers)");
@@ -293,14 +349,26 @@ class Checker {
     DataShape shape = known_data_shape(recipe_.data);
     const bool known = shape.image.channels > 0;
     if (!known) shape.image = {.channels = 3, .height = 224, .width = 224};
+    // A list of layers may get one more, for the classes.
+    const bool counts_layers =
+        known && (shape.classes > 0 || recipe_.model.layers.empty());
     if (shape.classes == 0) shape.classes = 2;
     try {
       const auto layers =
           expand_model(recipe_.model, shape.image, shape.classes);
       if (known) infer_shapes(layers, shape.image);
+      if (counts_layers) check_stages(layers.size());
     } catch (const Error& error) {
       add_model_error(error.what());
     }
+  }
+
+  // A study that was stored with too many stages can still be looked at.
+  void check_stages(size_t layers) {
+    const auto problem = find_stage_problem(recipe_, layers);
+    if (!problem || is_misread(tree_, "model.arch", diagnostics_)) return;
+    if (!is_fresh(problem->key) && !is_fresh("parallel.mode")) return;
+    complain(problem->key, problem->message);
   }
 
   // Texts of layers begin with their place.
@@ -358,15 +426,38 @@ void check_idle_keys(const YamlNode& tree, const Recipe& recipe,
   for (const IdleKey& idle : idle_keys(recipe)) {
     if (idle.key == "model.depth" && is_tuned("model.arch")) continue;
     const std::string section = idle.key.substr(0, idle.key.find('.'));
+    if (is_undecided(tree, section, diagnostics)) continue;
     const YamlNode* node = tree.find(section);
     const YamlNode* found =
         node != nullptr ? node->find(idle.key.substr(section.size() + 1))
                         : nullptr;
-    if (found == nullptr) continue;
+    if (found == nullptr || !diagnostics.sources().is_fresh(found->mark)) {
+      continue;
+    }
     diagnostics.add(found->key_mark, fmt::format("'{}' has no effect: {} "
                                                  "(remove it)",
                                                  idle.key, idle.reason));
   }
+}
+
+std::optional<StageProblem> find_stage_problem(const Recipe& recipe,
+                                               size_t layers) {
+  const ParallelSpec& parallel = recipe.parallel;
+  const bool hybrid = parallel.mode == ParallelMode::hybrid;
+  if (!hybrid && parallel.mode != ParallelMode::model) return std::nullopt;
+  const auto stages =
+      static_cast<size_t>(hybrid ? parallel.model : parallel.ranks);
+  if (stages <= layers) return std::nullopt;
+  for (const Parameter& parameter : recipe.space.parameters()) {
+    const std::string& key = parameter.key;
+    if (key == "model.arch" || key == "model.depth") return std::nullopt;
+  }
+  const char* key = hybrid ? "parallel.model" : "parallel.ranks";
+  return StageProblem{
+      key, fmt::format("'{}': {} stages are more than the model's {} layers "
+                       "(at most {}, or a deeper model; a residual block "
+                       "counts as one layer)",
+                       key, stages, layers, layers)};
 }
 
 const std::vector<std::string>& step_metrics() {

@@ -1,6 +1,7 @@
 // What a recipe's values must be to each other, beyond what each takes alone.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,16 @@ void check_recipe(const YamlNode& tree, const Recipe& recipe,
 void check_idle_keys(const YamlNode& tree, const Recipe& recipe,
                      const std::vector<std::string>& tuned,
                      Diagnostics& diagnostics);
+
+// Why a model of so many layers (expand_model) cannot be cut into the stages of
+// the recipe's pipeline, or nothing. A cut falls between any two of these
+// layers. Says nothing where the space decides on the model.
+struct StageProblem {
+  std::string key;  // that is to be changed
+  std::string message;
+};
+std::optional<StageProblem> find_stage_problem(const Recipe& recipe,
+                                               size_t layers);
 
 // Metrics that a training reports after each step; the test split's, which
 // `expect:` may name too, come with the final training.

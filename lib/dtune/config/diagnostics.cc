@@ -10,6 +10,10 @@ namespace {
 
 constexpr size_t kMaxShown = 20;
 
+std::tuple<int, int, int> place_of(const Mark& mark) {
+  return {mark.source, mark.line, mark.column};
+}
+
 bool continues_character(char c) { return (c & 0xc0) == 0x80; }
 
 // Characters before byte `column` (1-based) of a UTF-8 line.
@@ -107,14 +111,18 @@ void Diagnostics::add(const std::string& where, const Mark& mark,
   found_.push_back({mark, {where, message, sources_.excerpt(mark)}});
 }
 
+bool Diagnostics::tells_of(const Mark& mark) const {
+  return std::any_of(found_.begin(), found_.end(), [&](const Entry& entry) {
+    return place_of(entry.mark) == place_of(mark);
+  });
+}
+
 void Diagnostics::throw_if_any() {
   if (found_.empty()) return;
-  const auto place = [](const Entry& entry) {
-    return std::tuple(entry.mark.source, entry.mark.line, entry.mark.column);
-  };
-  std::stable_sort(
-      found_.begin(), found_.end(),
-      [&](const Entry& a, const Entry& b) { return place(a) < place(b); });
+  std::stable_sort(found_.begin(), found_.end(),
+                   [](const Entry& a, const Entry& b) {
+                     return place_of(a.mark) < place_of(b.mark);
+                   });
   std::vector<Diagnostic> diagnostics;
   for (Entry& entry : found_) {
     diagnostics.push_back(std::move(entry.diagnostic));

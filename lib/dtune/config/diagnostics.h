@@ -14,6 +14,12 @@ struct Sources {
   std::string name;                    // of the file
   std::vector<std::string> lines;      // of the file
   std::vector<std::string> overrides;  // keys, by Mark::source - 1
+  // The file was written by resolve(), with every default: nobody asked for
+  // what stands there, and it has been read before.
+  bool stored = false;
+
+  // Whether somebody wrote now what stands there.
+  bool is_fresh(const Mark& mark) const { return !stored || mark.source > 0; }
 
   static std::vector<std::string> split_lines(const std::string& text);
   // "recipe.yaml:14:9" or "--set train.epochs"; columns count characters.
@@ -29,6 +35,8 @@ class Diagnostics {
 
   const Sources& sources() const { return sources_; }
   bool empty() const { return found_.empty(); }
+  // Something has been said about this very place.
+  bool tells_of(const Mark& mark) const;
   void add(const Mark& mark, const std::string& message);
   // For a text that names its place itself ("where: message").
   void add(const std::string& where, const Mark& mark,

@@ -43,6 +43,16 @@ RecipeFile RecipeFile::parse(const std::string& yaml, const std::string& name,
       read_document(yaml, name, directory, overrides)));
 }
 
+RecipeFile RecipeFile::parse_stored(const std::string& yaml,
+                                    const std::string& name,
+                                    const std::filesystem::path& directory,
+                                    const std::vector<Override>& overrides) {
+  auto document = std::make_shared<Document>(
+      read_document(yaml, name, directory, overrides));
+  document->sources.stored = true;
+  return RecipeFile(std::move(document));
+}
+
 std::string RecipeFile::where(const std::string& key) const {
   return document_->sources.where(mark_of_path(document_->tree, key));
 }

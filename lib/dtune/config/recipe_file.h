@@ -52,6 +52,14 @@ class RecipeFile {
                           const std::filesystem::path& directory,
                           const std::vector<Override>& overrides = {});
 
+  // What resolved_yaml() wrote, read again. As a person wrote none of its
+  // defaults, those that no longer have an effect beside the overrides are no
+  // mistake; and what an older version let pass is still read.
+  static RecipeFile parse_stored(const std::string& yaml,
+                                 const std::string& name,
+                                 const std::filesystem::path& directory,
+                                 const std::vector<Override>& overrides = {});
+
   const Recipe& recipe() const { return recipe_; }
 
   // Where a dotted key stands ("recipe.yaml:12:9", "--set sampler.kind"), or
