@@ -86,13 +86,17 @@ std::string read_token(const std::string& file) {
   return line;
 }
 
-// What to connect with; nothing on this machine, where no keys are needed.
+// A socket in the file system, as of the agent that 'dtune run' starts: its
+// folder's permissions are the key. Ports of loopback are open to every user.
+bool needs_no_keys(const std::string& endpoint) {
+  return !parse_tcp(endpoint) && is_local_endpoint(endpoint);
+}
+
+// What to connect with; nothing where no keys are needed.
 std::optional<CurveClient> join(const NodeOptions& options,
                                 const std::string& token, Duration patience,
                                 const std::atomic<int>& stop) {
-  if (token.empty() && is_local_endpoint(options.connect)) {
-    return std::nullopt;
-  }
+  if (token.empty() && needs_no_keys(options.connect)) return std::nullopt;
   JoinOptions join;
   join.endpoint = options.connect;
   join.token = token;
@@ -126,9 +130,10 @@ int serve_node(const NodeOptions& options) {
   std::optional<EndWithStdin> end_with_stdin;
   if (options.token_stdin) end_with_stdin.emplace();
   agent.curve = join(options, token, wait, signals.stop());
-  if (agent.curve) {
+  // The agent that 'dtune run' starts says nothing of --wait, and ends with it.
+  if (agent.curve || !options.wait.empty()) {
     agent.rejoin = wait;
-    agent.join_timeout = options.stay ? Duration::max() : wait;
+    agent.join_timeout = options.stay && agent.curve ? Duration::max() : wait;
   }
   agent.endpoint = options.connect;
   agent.study_id = options.study;
@@ -146,7 +151,7 @@ class RecipeCache {
  public:
   TrialRecipe with_point(const std::string& yaml, const Point& point) {
     if (!file_ || yaml != yaml_) {
-      file_ = RecipeFile::parse(yaml, "recipe", "");
+      file_ = RecipeFile::parse_stored(yaml, "recipe", "");
       yaml_ = yaml;
     }
     TrialRecipe trial = file_->with_point(point);

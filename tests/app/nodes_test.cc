@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/clock.h"
+
 using namespace dtune;  // NOLINT: a test
 
 namespace {
@@ -22,6 +24,18 @@ std::string gang_recipe(const std::string& nodes) {
          nodes;
 }
 
+// A PNG of 8x8 pixels.
+std::string black_image() {
+  constexpr std::string_view kHex =
+      "89504e470d0a1a0a0000000d4948445200000008000000080800000000e164e1570000"
+      "000c4944415478da6360a00e0000004800011045efd20000000049454e44ae426082";
+  std::string bytes;
+  for (size_t i = 0; i < kHex.size(); i += 2) {
+    bytes += char(std::stoi(std::string(kHex.substr(i, 2)), nullptr, 16));
+  }
+  return bytes;
+}
+
 // With keys of its own.
 struct Home : Workplace {
   Home() {
@@ -34,6 +48,13 @@ struct Home : Workplace {
     return start({"agent", "--connect", connect, "--token-file",
                   node + ".token", "--node", node, "--state", node, "--slots",
                   "1", "--wait", "20s"});
+  }
+  // Of a machine that has joined before, by the keys that it kept.
+  RunningProgram known_agent(const std::string& state,
+                             const std::string& connect,
+                             const std::string& wait) const {
+    return start({"agent", "--connect", connect, "--node", "again", "--state",
+                  state, "--slots", "1", "--wait", wait});
   }
 };
 
@@ -59,6 +80,60 @@ TEST_CASE("a gang that does not fit says which key to change") {
   CHECK(two.code == 2);
   CHECK(contains(two.err, "takes 3 slots, this machine has 2"));
   CHECK(contains(two.err, "nodes: local slots=3"));
+}
+
+TEST_CASE("a pipeline of more stages than layers is refused before it runs") {
+  const Workplace place;
+  const std::string cut =
+      "parallel: { mode: model, ranks: 50 }\nresources: { slots: 50 }\n";
+  place.write("synthetic.yaml",
+              "data: { kind: synthetic, size: [8, 8], samples: 200 }\n" + cut);
+  for (const char* command : {"validate", "plan", "run"}) {
+    CAPTURE(command);
+    const Outcome outcome = place.run({command, "synthetic.yaml"});
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(contains(outcome.err, "parallel.ranks"), outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, "50 stages"), outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, "11 layers"), outcome.err);
+  }
+  CHECK_FALSE(place.has("synthetic.db"));
+  // Just as many stages as 'dtune plan' lists layers.
+  const Outcome most = place.run(
+      {"plan", "synthetic.yaml", "--json", "--set", "parallel.ranks=11"});
+  REQUIRE_MESSAGE(most.code == 0, most.err);
+  CHECK(nlohmann::json::parse(most.out)["model"]["layers"].size() == 11);
+}
+
+TEST_CASE("how many layers there are may be known with the data alone") {
+  const Workplace place;
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::create_directories(place / "images" / name);
+    for (const char number : {'0', '1', '2', '3', '4', '5'}) {
+      place.write(std::string("images/") + name + "/" + number + ".png",
+                  black_image());
+    }
+  }
+  place.write("folder.yaml",
+              "data: { kind: folder, path: images }\n"
+              "parallel: { mode: hybrid, data: 2, model: 12 }\n"
+              "resources: { slots: 24 }\n");
+  CHECK(place.run({"validate", "folder.yaml"}).code == 0);
+  for (const char* command : {"plan", "run"}) {
+    CAPTURE(command);
+    const Outcome outcome = place.run({command, "folder.yaml"});
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(contains(outcome.err, "parallel.model"), outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, "12 stages"), outcome.err);
+    CHECK_MESSAGE(contains(outcome.err, "11 layers"), outcome.err);
+  }
+  // Another mode has no use for some of the keys that were stored with this
+  // one: nothing to complain about.
+  const Outcome resumed =
+      place.run({"resume", "folder.db", "--set", "parallel.mode=model", "--set",
+                 "parallel.ranks=14"});
+  CHECK(resumed.code == 2);
+  CHECK_MESSAGE(contains(resumed.err, "14 stages"), resumed.err);
+  CHECK_MESSAGE(!contains(resumed.err, "has no effect"), resumed.err);
 }
 
 TEST_CASE("an address that cannot be listened on is named as it was written") {
@@ -116,6 +191,64 @@ TEST_CASE("every token of a study that runs lets one more machine join") {
   CHECK(agent.code == 0);
   CHECK_MESSAGE(contains(agent.err, "joined the study with 1 slot"), agent.err);
   CHECK_MESSAGE(contains(agent.err, "the study's run is over"), agent.err);
+}
+
+TEST_CASE("over loopback, too, a machine joins again by its own key") {
+  const Home place;
+  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+  RunningProgram run = place.start(
+      {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  REQUIRE(run.wait_for("trial"));
+  const Outcome told = place.run({"token", "shell.yaml", "--json"});
+  REQUIRE_MESSAGE(told.code == 0, told.err);
+  const auto said = nlohmann::json::parse(told.out);
+  const std::string connect = said["connect"];
+
+  const Outcome stranger = place.known_agent("other", connect, "20s").wait();
+  CHECK(stranger.code == 2);
+  CHECK_MESSAGE(contains(stranger.err, "has not joined there before"),
+                stranger.err);
+
+  RunningProgram first = place.agent("one", said["token"], connect);
+  REQUIRE(run.wait_for("node one has joined"));
+  first.send(SIGINT);
+  first.wait();
+  RunningProgram again = place.known_agent("one", connect, "20s");
+  REQUIRE(run.wait_for("node again has joined"));
+  run.send(SIGINT);
+  CHECK(run.wait().code == 130);
+  const Outcome agent = again.wait();
+  CHECK(agent.code == 0);
+  CHECK_MESSAGE(contains(agent.err, "joined the study with 1 slot"), agent.err);
+}
+
+TEST_CASE("an agent looks for its coordinator for as long as --wait says") {
+  const Home place;
+  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+  std::string connect;
+  {
+    RunningProgram run = place.start(
+        {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+    REQUIRE(run.wait_for("trial"));
+    const Outcome told = place.run({"token", "shell.yaml", "--json"});
+    REQUIRE_MESSAGE(told.code == 0, told.err);
+    const auto said = nlohmann::json::parse(told.out);
+    connect = said["connect"];
+    RunningProgram agent = place.agent("one", said["token"], connect);
+    REQUIRE(run.wait_for("node one has joined"));
+    run.send(SIGINT);
+    run.wait();
+    agent.wait();
+  }
+  for (const std::string& endpoint :
+       {connect, "ipc://" + (place / "nobody").string()}) {
+    CAPTURE(endpoint);
+    const MonoTime begin = system_clock().now();
+    const Outcome outcome = place.known_agent("one", endpoint, "1s").wait();
+    CHECK(system_clock().now() - begin < std::chrono::seconds(20));
+    CHECK(outcome.code == 75);
+    CHECK_MESSAGE(contains(outcome.err, "1s"), outcome.err);
+  }
 }
 
 TEST_CASE("there is no token where nothing runs or nobody may join") {
