@@ -5,6 +5,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <map>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -45,10 +47,29 @@ struct GangStudy {
     CHECK(toy::leftovers(id).empty());
   }
 
+  // A second agent of this study, as another node.
+  std::unique_ptr<Child> start_guest(int slots) const {
+    SpawnOptions spawn;
+    spawn.argv = {DTUNE_FAKE_WORKER, "agent", local.options.endpoint, id,
+                  std::to_string(slots)};
+    spawn.environment["DTUNE_STUDY"] = id;
+    spawn.capture = false;
+    return std::make_unique<Child>(spawn);
+  }
+
   const TemporaryDirectory folder;
   const std::string id;
   toy::LocalStudy local;
 };
+
+int times(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
 
 }  // namespace
 
@@ -90,6 +111,61 @@ TEST_CASE("a gang that no cluster can seat is refused, not queued") {
   CHECK(outcome.why.find("takes 9 slots") != std::string::npos);
 }
 
+TEST_CASE("a gang that waits for slots to the end of its time says so") {
+  Recipe recipe = gang_recipe(1, 9);
+  recipe.budget.time = std::chrono::seconds(7);
+  GangStudy study("gang-waits", 2, recipe, toy::point(0.5, "learn", 8));
+  const StudyOutcome outcome = study.local.run();
+  CHECK(outcome.state == StudyState::failed);
+  const std::string lack = "a trial takes 9 slots (parallel), 2 are here";
+  CHECK(times(study.local.sink.notices, lack + "; waiting for nodes") == 1);
+  CHECK_MESSAGE(times(outcome.why, lack) == 1, outcome.why);
+}
+
+// A gang's ranks report together, and its slots may be free before the last of
+// them was heard.
+TEST_CASE("a step of a gang that pauses is told once") {
+  Recipe recipe = gang_recipe(12, 2);
+  recipe.scheduler.kind = "asha";
+  GangStudy study("gang-pauses", 4, recipe, toy::point(0.5, "learn", 1));
+  std::map<std::pair<TrialId, int>, int> told;
+  study.local.sink.at_report = [&](const Study&, const Trial& trial,
+                                   const StepReport& report) {
+    ++told[{trial.id, report.step}];
+  };
+  size_t pauses = 0;
+  study.local.sink.at_state = [&](const Trial& trial) {
+    if (trial.state == TrialState::paused) ++pauses;
+  };
+  CHECK(study.local.run().state == StudyState::finished);
+  CHECK(pauses > 0);
+  for (const auto& [what, count] : told) {
+    CAPTURE(what.first);
+    CAPTURE(what.second);
+    CHECK(count == 1);
+  }
+}
+
+TEST_CASE("a gang goes on without a node that leaves and gives it no rank") {
+  GangStudy study("node-leaves", 2, gang_recipe(1, 3),
+                  toy::point(0.5, "learn", 150));
+  std::unique_ptr<Child> guest;
+  study.local.sink.at_tick = [&](const Study&, const ClusterStatus& status) {
+    if (status.slots.size() == 2 && !guest) guest = study.start_guest(2);
+  };
+  study.local.at_first_report([&] { kill(guest->pid(), SIGINT); });
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(1);
+  const std::string& said = study.local.sink.notices;
+  INFO(said);
+  // The agent's last word may come with the one of its worker, or later.
+  CHECK(times(said, "rank 2 on here#2: node here#2 ") == 1);
+  CHECK(times(said, "exit code 0") == 0);
+  CHECK(times(said, "taken over") == 0);
+  CHECK(study.local.study.trial(1).attempt == 1);
+  CHECK(study.local.study.trial(1).failures == 0);
+}
+
 TEST_CASE("a gang goes on without a rank that is killed and takes it back") {
   GangStudy study("kill-rank", 3, gang_recipe(1, 3),
                   toy::point(0.5, "learn", 150));
@@ -101,6 +177,25 @@ TEST_CASE("a gang goes on without a rank that is killed and takes it back") {
   CHECK(study.local.study.trial(1).failures == 0);
   CHECK(study.local.sink.notices.find("rank 1 on here (signal 9)") !=
         std::string::npos);
+}
+
+// That it was late is in the table alone.
+TEST_CASE("a rank of which nothing was said is not said to be back") {
+  GangStudy study("late", 2, gang_recipe(1, 2), toy::point(0.5, "learn", 200));
+  MonoTime stopped{};
+  study.local.at_first_report([&] {
+    CHECK(toy::signal_worker(study.id, 1, SIGSTOP));
+    stopped = system_clock().now();
+  });
+  study.local.sink.at_tick = [&](const Study&, const ClusterStatus&) {
+    if (stopped == MonoTime{}) return;
+    if (system_clock().now() - stopped < std::chrono::seconds(1)) return;
+    toy::signal_worker(study.id, 1, SIGCONT);
+  };
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(1);
+  CHECK_MESSAGE(times(study.local.sink.notices, "caught up") == 0,
+                study.local.sink.notices);
 }
 
 // Its slot may not keep the next gang from getting all of its slots.

@@ -1,5 +1,6 @@
 // Agents that join over CURVE, on loopback: what they may do, what happens to
 // them, and what strangers can do to a study.
+#include <algorithm>
 #include <array>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #include "dtune/cluster/fleet.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
+#include "dtune/store/trial_store.h"
 
 using namespace dtune;  // NOLINT: a test
 
@@ -77,6 +79,9 @@ struct Port {
       if (const auto* notice = std::get_if<Notice>(&event)) {
         said += notice->text + "\n";
       }
+      if (const auto* over = std::get_if<LeaseOver>(&event)) {
+        ended.push_back(over->ended);
+      }
     }
   }
   bool has_said(const std::string& text) {
@@ -104,7 +109,31 @@ struct Port {
   std::unique_ptr<Fleet> fleet;
   Wakeup wakeup;
   std::string said;
+  std::vector<wire::Ended> ended;
 };
+
+// What an agent says of a worker that has ended without being asked to.
+wire::Ended left_by_itself(int slot) {
+  wire::Ended ended;
+  ended.slot = slot;
+  ended.trial = ended.attempt = 1;
+  ended.outcome = wire::Outcome::failed;
+  ended.reason = Reason::crashed;
+  ended.exit_code = 0;
+  ended.detail = "the worker process ended with exit code 0";
+  return ended;
+}
+
+// An agent with two slots, of which the first holds a lease.
+void join_with_lease(Port& port, Socket& agent) {
+  port.hello(agent, "far", 2);
+  port.send(agent, {encode(wire::SlotUp{0, 1}), encode(wire::SlotUp{1, 2})});
+  REQUIRE(port.until([&] {
+    return port.fleet->slots().size() == 2 &&
+           port.fleet->slots()[1].state == SlotState::idle;
+  }));
+  port.fleet->assign(0, wire::Assign{.trial = 1, .attempt = 1});
+}
 
 // Bytes straight to a port; what a scanner or a confused program would send.
 void throw_at(const std::string& endpoint, const std::string& bytes) {
@@ -191,6 +220,61 @@ TEST_CASE("a connection that is made anew begins its leases anew") {
   CHECK(welcome->session != session);
   CHECK(port.fleet->slots()[0].state == SlotState::down);
   CHECK(port.has_said("node far is back"));
+}
+
+TEST_CASE("a worker that its agent has ended tells that the node is leaving") {
+  Port port;
+  const auto agent = port.client(port.known());
+  join_with_lease(port, *agent);
+  port.send(*agent, {encode(left_by_itself(0))});
+  REQUIRE(port.until([&] { return !port.ended.empty(); }));
+  CHECK(port.ended[0].outcome == wire::Outcome::temporary);
+  CHECK(port.ended[0].reason == Reason::node_lost);
+  CHECK(port.ended[0].detail == "node far is leaving");
+  for (const FleetSlot& slot : port.fleet->slots()) {
+    CHECK(slot.state == SlotState::down);
+  }
+  port.send(*agent, {encode(wire::Bye{false, "stopped"})});
+  CHECK(port.has_said("node far has left: stopped"));
+}
+
+TEST_CASE("a node whose worker is up again was not leaving") {
+  Port port;
+  const auto agent = port.client(port.known());
+  join_with_lease(port, *agent);
+  port.send(*agent, {encode(left_by_itself(0))});
+  REQUIRE(port.until([&] { return !port.ended.empty(); }));
+  port.send(*agent, {encode(wire::SlotUp{0, 3})});
+  CHECK(port.until([&] {
+    const auto& slots = port.fleet->slots();
+    return std::all_of(slots.begin(), slots.end(), [](const FleetSlot& s) {
+      return s.state == SlotState::idle;
+    });
+  }));
+}
+
+TEST_CASE("a worker that ends where its agent stays has crashed") {
+  Port port;
+  const auto agent = port.client(port.known());
+  join_with_lease(port, *agent);
+  port.send(*agent, {encode(left_by_itself(0)),
+                     encode(wire::SlotDown{0, false, "exit code 0"})});
+  REQUIRE(port.until([&] { return !port.ended.empty(); }));
+  CHECK(port.ended.size() == 1);
+  CHECK(port.ended[0].outcome == wire::Outcome::failed);
+  CHECK(port.ended[0].reason == Reason::crashed);
+  CHECK(port.fleet->slots()[1].state == SlotState::idle);
+}
+
+TEST_CASE("nobody is told that nodes leave a study that is over") {
+  Port port;
+  const auto agent = port.client(port.known());
+  port.hello(*agent, "far");
+  REQUIRE(port.until([&] { return port.fleet->present_agents() == 1; }));
+  port.fleet->stop(false);
+  port.send(*agent, {encode(wire::Bye{false, "stopped"})});
+  CHECK(port.until([&] { return port.fleet->present_agents() == 0; }));
+  CHECK(port.said.find("has left") == std::string::npos);
 }
 
 TEST_CASE("a stranger is not let in and told of once") {
@@ -284,6 +368,23 @@ TEST_CASE("a study outlives its agent and goes on with the next") {
   study.start_agent("token2", "two", "other");
   CHECK(study.result() == 0);
   CHECK(study.said().find("node far has been silent") != std::string::npos);
+}
+
+TEST_CASE("an agent that leaves costs its trial no attempt") {
+  toy::RemoteStudy study("leaves", 1, "wait_once");
+  study.start_coordinator();
+  Child& first = study.start_agent("token1", "one");
+  REQUIRE(study.trains(3));
+  kill(first.pid(), SIGINT);
+  CHECK(study.notices("node far has left: stopped"));
+  study.start_agent("token2", "two", "other");
+  CHECK(study.result() == 0);
+  const auto store =
+      open_sqlite_store(study.folder.path() / "study.db", StoreMode::read_only);
+  const auto trials = store->load_trials();
+  REQUIRE_FALSE(trials.empty());
+  CHECK(trials[0].failures == 0);
+  CHECK(trials[0].attempt == 2);
 }
 
 TEST_CASE("an agent finds its coordinator again after a kill -9") {

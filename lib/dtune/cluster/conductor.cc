@@ -272,8 +272,9 @@ void Conductor::check_clocks() {
   }
   if (phase_ == Phase::search && !search_over_ &&
       budget_.time_spent(study_.searched_seconds)) {
-    end_of_search(fmt::format("the time budget of {} is spent",
-                              format_duration(study_.recipe.budget.time)));
+    end_of_search(fmt::format("the time budget of {} is spent{}",
+                              format_duration(study_.recipe.budget.time),
+                              lack_of_slots()));
     pause_all(Reason::budget, why_over_);
   }
   if (now >= next_save_) {

@@ -54,9 +54,10 @@ class Conductor {
   // What is known of a trial beyond its record, of this process alone.
   struct TrialRun {
     std::vector<Seat> seats;  // slots that hold its lease; a gang has several
-    std::string gang;         // its name at the gang server; "": one rank
+    std::string gang;         // its last name at the server; "": one rank
     int members = 1;          // of the gang, when all are there
     std::set<int> evicted;    // members that the gang does without
+    std::set<int> missed;     // members that were said to have left it
     std::set<size_t> lone;    // their slots: they get trials of their own
     std::optional<Copy> copy;
     Attempt last_attempt = 0;  // given out, to the trial or its copy
@@ -94,6 +95,7 @@ class Conductor {
 
   // conductor_leases.cc
   void fill();
+  bool waits_in_vain() const;
   bool ask_scheduler(const std::vector<size_t>& slots);
   void start_trial(const Directive& directive,
                    const std::vector<size_t>& slots);
@@ -131,7 +133,9 @@ class Conductor {
   void fill_vacancies();
   bool fill_vacancy(Trial& trial, size_t slot);
   void on_gang_events();
+  void rank_is_back(TrialId id, int member);
   void check_gang_size(MonoTime now);
+  std::string lack_of_slots() const;
   void show_gangs(ClusterStatus& status) const;
 
   // conductor_copies.cc
@@ -151,6 +155,7 @@ class Conductor {
   void go_on(Trial& trial, const Verdict& verdict, bool reached);
   void stop_trial(Trial& trial, DecisionMaker maker, const char* action,
                   TrialState state, Reason reason, const std::string& why);
+  bool note_checkpoint(Trial& trial, const wire::Report& said);
   void note_value(const Trial& trial, const StepReport& report);
   bool lacks_metric(Trial& trial, const StepReport& report);
 
@@ -204,6 +209,7 @@ class Conductor {
   double searched_before_ = 0;
   MonoTime last_agent_{};
   MonoTime too_small_since_{};  // the cluster, for a gang
+  std::string too_small_;       // in words, once they were said
   MonoTime next_check_{};
   MonoTime next_tick_{};
   MonoTime next_save_{};

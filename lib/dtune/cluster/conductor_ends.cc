@@ -20,6 +20,7 @@ void Conductor::on_lease_over(const LeaseOver& over) {
   const auto seat =
       std::find_if(run.seats.begin(), run.seats.end(),
                    [&over](const Seat& s) { return s.slot == over.slot; });
+  if (is_copy(trial, over.ended.attempt)) run.copy.reset();
   // A lease that was released at its target is settled already.
   if (over.ended.attempt != trial.attempt || seat == run.seats.end()) return;
   const Records::Together together(records_);
@@ -72,7 +73,9 @@ void Conductor::lease_ended(TrialRun& run) {
 void Conductor::set_aside(Trial& trial, const wire::Ended& ended) {
   records_.change(
       trial, trial.curve.empty() ? TrialState::waiting : TrialState::paused,
-      Reason::lease_lapsed, ended.detail);
+      ended.reason == Reason::node_lost ? Reason::node_lost
+                                        : Reason::lease_lapsed,
+      ended.detail);
   retry_.insert(trial.id);
   if (ended.outcome != wire::Outcome::temporary ||
       ended.reason == Reason::node_lost) {
@@ -127,9 +130,11 @@ void Conductor::release(Trial& trial, bool keep) {
   drop_copy(trial);
   if (!run.leased()) return;
   std::erase_if(run.seats, [&](const Seat& seat) {
+    const FleetSlot& slot = fleet_.slots()[seat.slot];
+    const bool waits = slot.state == SlotState::busy && slot.at_target;
     fleet_.release(seat.slot, keep);
     // The others are settled in on_lease_over.
-    return fleet_.slots()[seat.slot].state == SlotState::idle;
+    return waits || slot.state == SlotState::idle;
   });
   if (run.leased()) return;
   lease_ended(run);

@@ -10,6 +10,9 @@
 namespace dtune {
 namespace {
 
+// Slots that come within this time are no news.
+constexpr Duration kUsualWait = std::chrono::seconds(5);
+
 bool is_server(const ParallelSpec& parallel, int member) {
   return parallel.sync == SyncKind::ps && member >= parallel.ranks;
 }
@@ -78,6 +81,7 @@ std::set<size_t> Conductor::lone_slots() const {
 void Conductor::open_gang(const Trial& trial, TrialRun& run) {
   run.members = static_cast<int>(run.seats.size());
   run.evicted.clear();
+  run.missed.clear();
   run.lone.clear();
   run.gang.clear();
   if (gangs_ == nullptr || run.members == 1) return;
@@ -99,9 +103,9 @@ void Conductor::open_gang(const Trial& trial, TrialRun& run) {
 }
 
 void Conductor::close_gang(TrialRun& run) {
+  // It keeps its name: reports of its ranks may still be on their way.
   if (run.gang.empty()) return;
   gangs_->close(run.gang, "the trial has left its slots");
-  run.gang.clear();
 }
 
 void Conductor::take_seat(const Trial& trial, const TrialRun& run,
@@ -137,8 +141,11 @@ bool Conductor::goes_on_without(const Trial& trial, const TrialRun& run,
       std::any_of(run.seats.begin(), run.seats.end(), [&](const Seat& seat) {
         return !is_server(parallel, seat.member);
       });
-  return elastic && ended.outcome == wire::Outcome::failed &&
-         is_loss(ended.reason);
+  if (!elastic) return false;
+  if (ended.outcome == wire::Outcome::temporary) {  // its node leaves
+    return ended.reason == Reason::node_lost;
+  }
+  return ended.outcome == wire::Outcome::failed && is_loss(ended.reason);
 }
 
 void Conductor::seat_left(Trial& trial, int member, const LeaseOver& over) {
@@ -153,6 +160,7 @@ void Conductor::seat_left(Trial& trial, int member, const LeaseOver& over) {
     run.evicted.insert(member);
     run.lone.insert(over.slot);
   }
+  run.missed.insert(member);
   const FleetSlot& slot = fleet_.slots()[over.slot];
   const std::string why =
       fmt::format("rank {} on {}{}: {}; the other {} go on", member,
@@ -222,25 +230,48 @@ void Conductor::on_gang_events() {
       case GangEvent::Kind::balanced:
       case GangEvent::Kind::lost:
         break;  // in the table; a lost rank's end is told with its cause
+      case GangEvent::Kind::rejoined:
+        rank_is_back(trial->second, event.member);
+        break;
       default:
         records_.notice(fmt::format("trial {}: {}", trial->second, event.text));
     }
   }
 }
 
+// Told only of whom it was told that it had left; nothing is said of who was
+// late. The gang names the node that the rank had at first.
+void Conductor::rank_is_back(TrialId id, int member) {
+  TrialRun& run = runs_[size_t(id) - 1];
+  const auto seat =
+      std::find_if(run.seats.begin(), run.seats.end(),
+                   [member](const Seat& s) { return s.member == member; });
+  if (seat == run.seats.end() || run.missed.erase(member) == 0) return;
+  records_.notice(
+      fmt::format("trial {}: rank {} on {} has caught up", id, member,
+                  fleet_.agent_of(fleet_.slots()[seat->slot]).node));
+}
+
 // A request that the cluster cannot fill would wait for ever.
 void Conductor::check_gang_size(MonoTime now) {
   if (gangs_ == nullptr || phase_ == Phase::done) return;
   const auto& slots = fleet_.slots();
-  const auto usable = std::count_if(
-      slots.begin(), slots.end(),
-      [](const FleetSlot& s) { return s.state != SlotState::gone; });
+  const auto usable =
+      std::count_if(slots.begin(), slots.end(), [this](const FleetSlot& s) {
+        return s.state != SlotState::gone && !fleet_.agent_of(s).leaving;
+      });
   const int wanted = gang_members(study_.recipe.parallel);
-  if (usable == 0 || usable >= wanted || any_lease()) {
+  if (usable == 0 || usable >= wanted || any_lease() || stop_level_ > 0) {
     too_small_since_ = {};
+    too_small_.clear();
     return;
   }
   if (too_small_since_ == MonoTime{}) too_small_since_ = now;
+  if (too_small_.empty() && now - too_small_since_ >= kUsualWait) {
+    too_small_ = fmt::format("a trial takes {} slots (parallel), {} {} here",
+                             wanted, usable, usable == 1 ? "is" : "are");
+    records_.notice(too_small_ + "; waiting for nodes");
+  }
   // Nodes may still be on their way, or back.
   if (now - too_small_since_ < options_.agent_timeout) return;
   end(StudyState::failed,
@@ -248,6 +279,14 @@ void Conductor::check_gang_size(MonoTime now) {
                   "joined bring {} (fewer ranks, more nodes, or "
                   "resources.slots to run several on a core)",
                   wanted, usable));
+}
+
+// For the end of a search that waited for slots to the last.
+std::string Conductor::lack_of_slots() const {
+  if (too_small_.empty()) return "";
+  return fmt::format(", the last {} of it waiting for nodes: {}",
+                     format_duration(clock_.now() - too_small_since_),
+                     too_small_);
 }
 
 void Conductor::show_gangs(ClusterStatus& status) const {

@@ -14,7 +14,10 @@ void Conductor::fill() {
   if (clock_.now() < hold_until_) return;
   while (true) {
     const std::vector<size_t> slots = free_slots();
-    if (slots.empty()) break;
+    if (slots.empty()) {
+      if (waits_in_vain()) ask_scheduler({});
+      break;
+    }
     if (phase_ == Phase::search && given_up_) return;
     if (const auto id = next_retry()) {
       retry_.erase(*id);
@@ -28,7 +31,15 @@ void Conductor::fill() {
   copy_stragglers();
 }
 
-// False: there is nothing to start now.
+// Nothing new may be started, so slots for it need not be waited for: nodes
+// that have left would keep a study from its end.
+bool Conductor::waits_in_vain() const {
+  return gangs_ != nullptr && phase_ == Phase::search && !search_over_ &&
+         changed_ && !budget_.trials_left() && !any_lease() && retry_.empty();
+}
+
+// False: there is nothing to start now. Without slots what is to be resumed
+// waits for them.
 bool Conductor::ask_scheduler(const std::vector<size_t>& slots) {
   const Records::Together together(records_);
   if (budget_.steps_left(outstanding_steps()) == 0) {
@@ -52,7 +63,8 @@ bool Conductor::ask_scheduler(const std::vector<size_t>& slots) {
                   trial.state != TrialState::running);
       trial.target_step = std::min(directive.target_step, study_.horizon);
       records_.decide(trial, DecisionMaker::next, "resume", directive.why);
-      if (runs_[size_t(trial.id) - 1].leased()) {  // still leaving its slot
+      const bool leaving = runs_[size_t(trial.id) - 1].leased();
+      if (leaving || slots.empty()) {
         records_.change(trial, TrialState::waiting, Reason::promoted,
                         directive.why);
         retry_.insert(trial.id);

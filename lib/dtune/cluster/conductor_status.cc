@@ -47,8 +47,10 @@ ClusterStatus Conductor::cluster_status() {
     const bool held =
         slot.state == SlotState::busy || slot.state == SlotState::releasing;
     out.trial = held ? slot.trial : 0;
-    out.phase = slot.state == SlotState::down          ? "starting"
-                : slot.state == SlotState::gone        ? "lost"
+    const bool leaves = slot.state == SlotState::gone ||
+                        (fleet_.agent_of(slot).leaving && !held);
+    out.phase = leaves                                 ? "lost"
+                : slot.state == SlotState::down        ? "starting"
                 : held && !slot.progress.phase.empty() ? slot.progress.phase
                 : held                                 ? "training"
                                                        : "idle";

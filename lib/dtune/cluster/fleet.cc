@@ -41,6 +41,7 @@ void Fleet::poll(Duration patience, Wakeup& wakeup,
   if (polls.ready(woken)) wakeup.drain();
   listener_.receive_all(
       [&](Frames frames) { receive(std::move(frames), events); });
+  settle_partings(events);
 }
 
 void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
@@ -74,7 +75,10 @@ void Fleet::on_message(size_t index, const wire::Message& message,
   FleetAgent& agent = agents_[index];
   agent.heard = clock_.now();
   if (const auto* bye = std::get_if<wire::Bye>(&message)) {
-    lose_agent(index, bye->why, true, events);
+    const std::string why =
+        fmt::format("node {} has left: {}", agent.node, bye->why);
+    if (!stopping_) events.push_back(Notice{why});
+    lose_agent(index, why, true, events);
     return;
   }
   const int number = slot_of(message);
@@ -82,10 +86,7 @@ void Fleet::on_message(size_t index, const wire::Message& message,
   const size_t slot = agent.first_slot + static_cast<size_t>(number);
   slots_[slot].heard = agent.heard;
   if (const auto* up = std::get_if<wire::SlotUp>(&message)) {
-    allow_worker(slot, up->public_key);
-    if (slots_[slot].state != SlotState::down) return;
-    slots_[slot].state = SlotState::idle;
-    events.push_back(SlotReady{slot});
+    on_slot_up(slot, *up, events);
   } else if (const auto* down = std::get_if<wire::SlotDown>(&message)) {
     on_slot_down(slot, *down, events);
   } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
@@ -132,16 +133,85 @@ void Fleet::on_ended(size_t index, const wire::Ended& ended,
                      std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   if (!holds(slot, ended.trial, ended.attempt)) return;
-  slot.state = SlotState::idle;
+  if (is_parting(index, ended)) {
+    partings_.emplace_back(index, ended);
+  } else {
+    end_lease(index, ended, events);
+  }
+}
+
+void Fleet::end_lease(size_t index, const wire::Ended& ended,
+                      std::vector<FleetEvent>& events) {
+  FleetSlot& slot = slots_[index];
+  // Not taken: its worker is being restarted, and says so when it is up.
+  if (ended.outcome == wire::Outcome::temporary &&
+      ended.reason == Reason::node_lost) {
+    slot.up = false;
+  }
+  slot.state = free_state(slot);
   slot.killing = false;
   events.push_back(LeaseOver{index, ended});
+}
+
+// A worker ends by itself where its agent asks it to, or terminates it.
+bool Fleet::is_parting(size_t index, const wire::Ended& ended) const {
+  if (ended.outcome != wire::Outcome::failed) return false;
+  const bool died = ended.exit_code >= 0 || ended.signal > 0;
+  if (died && agents_[slots_[index].agent].leaving) return true;
+  return ended.reason == Reason::user ||
+         (ended.reason == Reason::crashed && ended.exit_code == 0 &&
+          ended.signal == 0);
+}
+
+std::optional<wire::Ended> Fleet::take_parting(size_t index) {
+  const auto found =
+      std::find_if(partings_.begin(), partings_.end(),
+                   [index](const auto& p) { return p.first == index; });
+  if (found == partings_.end()) return std::nullopt;
+  wire::Ended ended = std::move(found->second);
+  partings_.erase(found);
+  return ended;
+}
+
+// Nobody said that their slots are down: their agents are leaving.
+void Fleet::settle_partings(std::vector<FleetEvent>& events) {
+  for (auto& [index, ended] : std::exchange(partings_, {})) {
+    FleetSlot& slot = slots_[index];
+    if (!holds(slot, ended.trial, ended.attempt)) continue;  // its node is lost
+    leaves(slot.agent);
+    slot.parted = true;
+    ended.outcome = wire::Outcome::temporary;
+    ended.reason = Reason::node_lost;
+    ended.detail = fmt::format("node {} is leaving", agents_[slot.agent].node);
+    end_lease(index, ended, events);
+  }
+}
+
+SlotState Fleet::free_state(const FleetSlot& slot) const {
+  return slot.up && !agents_[slot.agent].leaving ? SlotState::idle
+                                                 : SlotState::down;
+}
+
+void Fleet::on_slot_up(size_t index, const wire::SlotUp& up,
+                       std::vector<FleetEvent>& events) {
+  FleetSlot& slot = slots_[index];
+  allow_worker(index, up.public_key);
+  slot.up = true;
+  if (slot.parted) stays(slot.agent, events);
+  if (slot.state != SlotState::down || free_state(slot) == SlotState::down) {
+    return;
+  }
+  slot.state = SlotState::idle;
+  events.push_back(SlotReady{index});
 }
 
 void Fleet::on_slot_down(size_t index, const wire::SlotDown& down,
                          std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
-  lose_lease(index, Reason::killed, down.detail, events);
+  if (const auto ended = take_parting(index)) end_lease(index, *ended, events);
+  lose_lease(index, wire::Outcome::failed, Reason::killed, down.detail, events);
   forbid_worker(index);
+  slot.up = slot.parted = false;
   slot.state = down.gone ? SlotState::gone : SlotState::down;
   slot.progress = {};
   if (!down.gone) return;
@@ -150,7 +220,8 @@ void Fleet::on_slot_down(size_t index, const wire::SlotDown& down,
                          agents_[slot.agent].node, down.detail)});
 }
 
-void Fleet::lose_lease(size_t index, Reason reason, const std::string& why,
+void Fleet::lose_lease(size_t index, wire::Outcome outcome, Reason reason,
+                       const std::string& why,
                        std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   if (slot.state != SlotState::busy && slot.state != SlotState::releasing) {
@@ -160,7 +231,7 @@ void Fleet::lose_lease(size_t index, Reason reason, const std::string& why,
   ended.slot = slot.number;
   ended.trial = slot.trial;
   ended.attempt = slot.attempt;
-  ended.outcome = wire::Outcome::failed;
+  ended.outcome = outcome;
   ended.reason = reason;
   ended.detail = why;
   slot.state = SlotState::down;
@@ -212,8 +283,8 @@ void Fleet::check_slot(size_t index, MonoTime now,
   FleetSlot& slot = slots_[index];
   if (slot.state == SlotState::releasing && now > slot.deadline) {
     if (slot.killing) {  // not even the agent could end it
-      lose_lease(index, Reason::lease_lapsed, "its process cannot be ended",
-                 events);
+      lose_lease(index, wire::Outcome::failed, Reason::lease_lapsed,
+                 "its process cannot be ended", events);
     } else {
       kill(index, Reason::lease_lapsed, "did not stop when asked to");
     }
@@ -270,7 +341,7 @@ void Fleet::release(size_t index, bool keep, Duration patience) {
     send(slot.agent, wire::Cut{slot.number, slot.trial, slot.attempt});
   }
   // Messages keep their order, so what is assigned next comes after this.
-  slot.state = slot.at_target ? SlotState::idle : SlotState::releasing;
+  slot.state = slot.at_target ? free_state(slot) : SlotState::releasing;
   // A step heeds `stop` between batches, and a batch can take its time.
   slot.deadline =
       clock_.now() +
@@ -295,6 +366,7 @@ void Fleet::acknowledge(const wire::Ack& ack, size_t slot) {
 }
 
 void Fleet::stop(bool now) {
+  stopping_ = true;
   for (size_t i = 0; i < agents_.size(); ++i) {
     if (agents_[i].present) send(i, wire::Stop{now});
   }

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -39,6 +41,8 @@ struct FleetSlot {
   MonoTime last_report{};  // or lease_began
   MonoTime deadline{};     // releasing: then its process is killed
   bool killing = false;
+  bool up = false;         // its worker is
+  bool parted = false;     // it left by itself, as when its agent leaves
   std::string public_key;  // of its worker; allowed while it is up
   wire::Progress progress;
 };
@@ -54,7 +58,8 @@ struct FleetAgent {
   int slot_count = 0;
   int generation = 0;  // times that it was lost
   bool present = false;
-  bool remote = false;  // it came over the network
+  bool remote = false;   // it came over the network
+  bool leaving = false;  // its workers leave; its slots are given nothing
   MonoTime heard{};
   Frames outbox;
 };
@@ -144,12 +149,22 @@ class Fleet {
                  std::vector<FleetEvent>& events);
   void on_ended(size_t slot, const wire::Ended& ended,
                 std::vector<FleetEvent>& events);
+  void end_lease(size_t slot, const wire::Ended& ended,
+                 std::vector<FleetEvent>& events);
+  bool is_parting(size_t slot, const wire::Ended& ended) const;
+  std::optional<wire::Ended> take_parting(size_t slot);
+  void settle_partings(std::vector<FleetEvent>& events);
+  void on_slot_up(size_t slot, const wire::SlotUp& up,
+                  std::vector<FleetEvent>& events);
   void on_slot_down(size_t slot, const wire::SlotDown& down,
                     std::vector<FleetEvent>& events);
   void lose_agent(size_t agent, const std::string& why, bool said_bye,
                   std::vector<FleetEvent>& events);
-  void lose_lease(size_t slot, Reason reason, const std::string& why,
-                  std::vector<FleetEvent>& events);
+  void lose_lease(size_t slot, wire::Outcome outcome, Reason reason,
+                  const std::string& why, std::vector<FleetEvent>& events);
+  void leaves(size_t agent);
+  void stays(size_t agent, std::vector<FleetEvent>& events);
+  SlotState free_state(const FleetSlot& slot) const;
   void check_slot(size_t slot, MonoTime now, std::vector<FleetEvent>& events);
   void welcome(size_t agent);
   void send(size_t agent, const wire::Message& message);
@@ -171,6 +186,10 @@ class Fleet {
   double slowest_step_ = 0;  // seconds, over all trials
   int lost_agents_ = 0;
   int garbage_ = 0;  // messages that could not be read
+  // Workers that ended by themselves. Why is known once all has been read that
+  // came with it: an agent that stays says that the slot is down.
+  std::vector<std::pair<size_t, wire::Ended>> partings_;
+  bool stopping_ = false;
   std::set<std::string> told_refusals_;
 };
 

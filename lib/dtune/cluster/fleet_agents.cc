@@ -152,17 +152,45 @@ void Fleet::lose_agent(size_t index, const std::string& why, bool said_bye,
                        std::vector<FleetEvent>& events) {
   FleetAgent& agent = agents_[index];
   if (!agent.present) return;
-  agent.present = false;
+  agent.present = agent.leaving = false;
   if (!said_bye) ++lost_agents_;
   ++agent.generation;
   agent.outbox.clear();
   by_identity_.erase(agent.identity);
+  // Who leaves in good order has failed at nothing.
+  const auto outcome =
+      said_bye ? wire::Outcome::temporary : wire::Outcome::failed;
   for (int i = 0; i < agent.slot_count; ++i) {
     const size_t slot = agent.first_slot + static_cast<size_t>(i);
-    lose_lease(slot, Reason::node_lost, why, events);
+    take_parting(slot);  // said already, or about to be
+    lose_lease(slot, outcome, Reason::node_lost, why, events);
     forbid_worker(slot);
     slots_[slot].state = SlotState::gone;
+    slots_[slot].up = slots_[slot].parted = false;
     slots_[slot].progress = {};
+  }
+}
+
+// It asks one worker after the other: the rest is not to be given anything.
+void Fleet::leaves(size_t index) {
+  FleetAgent& agent = agents_[index];
+  agent.leaving = true;
+  for (int i = 0; i < agent.slot_count; ++i) {
+    FleetSlot& slot = slots_[agent.first_slot + static_cast<size_t>(i)];
+    if (slot.state == SlotState::idle) slot.state = SlotState::down;
+  }
+}
+
+// It was not leaving: a worker that ended by itself is up again.
+void Fleet::stays(size_t index, std::vector<FleetEvent>& events) {
+  FleetAgent& agent = agents_[index];
+  agent.leaving = false;
+  for (int i = 0; i < agent.slot_count; ++i) {
+    const size_t slot = agent.first_slot + static_cast<size_t>(i);
+    slots_[slot].parted = false;
+    if (slots_[slot].state != SlotState::down || !slots_[slot].up) continue;
+    slots_[slot].state = SlotState::idle;
+    events.push_back(SlotReady{slot});
   }
 }
 
