@@ -65,6 +65,10 @@ TEST_CASE("ranks that cannot work are refused in words") {
                 "}") ==
         "r.yaml:1:22: a batch of 3 cannot be shared by 4 ranks (a larger "
         "batch_size, or fewer ranks)");
+  CHECK(problem("deterministic: true\n"
+                "parallel: { mode: data, ranks: 2, sync: ps }") ==
+        "r.yaml:2:1: what ssp and async train depends on who is faster; "
+        "'deterministic' needs parallel.ps.consistency: sync");
   CHECK(problem("parallel: { mode: data, ps: { bound: 3 } }") ==
         "r.yaml:1:25: 'parallel.ps' has no effect: only for sync: ps (remove "
         "it)");

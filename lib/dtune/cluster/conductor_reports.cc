@@ -60,6 +60,10 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
   // Every rank of a gang says the same; the first is enough, and is kept by its
   // own rank until it is committed.
   if (!run.gang.empty() && report.step <= run.reported) {
+    // Where no disk is shared, it is the lead's that comes with a checkpoint.
+    if (report.step == run.reported && note_checkpoint(trial, done.report)) {
+      records_.save(trial);
+    }
     fleet_.acknowledge({0, trial.id, done.report.attempt, report.step},
                        done.slot);
     return false;
@@ -69,10 +73,7 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
                         ? trial.curve[size_t(report.step) - 1].sequence
                         : records_.next_sequence();
   run.reported = std::max(run.reported, report.step);
-  if (done.report.checkpointed) {
-    trial.checkpoint = checkpoint_of(trial.id).string();
-    trial.checkpoint_step = report.step;
-  }
+  note_checkpoint(trial, done.report);
   const bool fresh = report.step > trial.steps();
   if (fresh) {
     trial.curve.push_back(report);
@@ -85,6 +86,17 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
   records_.report(trial, report, {done.slot, ack});
   // A program that ends is noticed after its last step was reported.
   return fresh || (report.last && report.step == trial.steps());
+}
+
+// True where it is news.
+bool Conductor::note_checkpoint(Trial& trial, const wire::Report& said) {
+  if (!said.checkpointed) return false;
+  const std::string path = checkpoint_of(trial.id).string();
+  const bool news =
+      trial.checkpoint != path || trial.checkpoint_step != said.report.step;
+  trial.checkpoint = path;
+  trial.checkpoint_step = said.report.step;
+  return news;
 }
 
 void Conductor::note_value(const Trial& trial, const StepReport& report) {

@@ -183,6 +183,13 @@ class Checker {
                            "(a larger batch_size, or fewer ranks)",
                            recipe_.train.batch_size, parallel.ranks));
     }
+    if (recipe_.deterministic && parallel.mode == ParallelMode::data &&
+        parallel.sync == SyncKind::ps &&
+        parallel.ps.consistency != Consistency::sync) {
+      complain("parallel.ps.consistency",
+               "what ssp and async train depends on who is faster; "
+               "'deterministic' needs parallel.ps.consistency: sync");
+    }
     const int micros = parallel.pipeline.micro_batches;
     if (micros > recipe_.train.batch_size) {
       complain("parallel.pipeline.micro_batches",
