@@ -183,9 +183,11 @@ class Checker {
                            "(a larger batch_size, or fewer ranks)",
                            recipe_.train.batch_size, parallel.ranks));
     }
-    if (recipe_.deterministic && parallel.mode == ParallelMode::data &&
-        parallel.sync == SyncKind::ps &&
-        parallel.ps.consistency != Consistency::sync) {
+    const bool follows_clock = parallel.mode == ParallelMode::data &&
+                               parallel.sync == SyncKind::ps &&
+                               parallel.ps.consistency != Consistency::sync;
+    if (recipe_.deterministic && follows_clock &&
+        is_fresh("parallel.ps.consistency")) {
       complain("parallel.ps.consistency",
                "what ssp and async train depends on who is faster; "
                "'deterministic' needs parallel.ps.consistency: sync");
