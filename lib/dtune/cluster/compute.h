@@ -54,7 +54,7 @@ class Compute {
   GangSeat seat_of(const wire::Assign& assign) const;
   void leave(TrialId trial, Attempt attempt, bool keep);
   void step();
-  void report(StepReport report);
+  void report(StepReport done);
   bool keep_checkpoint(const wire::Report& report);
   void travel(const char* phase, const std::function<void()>& transfer);
   void send_report(const wire::Report& report);

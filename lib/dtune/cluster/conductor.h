@@ -149,7 +149,7 @@ class Conductor {
 
   // conductor_reports.cc
   void on_step(const StepDone& step);
-  bool record(Trial& trial, const StepDone& step);
+  bool record(Trial& trial, const StepDone& done);
   void decide_upon(Trial& trial);
   void judge(Trial& trial, bool reached);
   void go_on(Trial& trial, const Verdict& verdict, bool reached);

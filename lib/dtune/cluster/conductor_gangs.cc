@@ -48,6 +48,7 @@ std::vector<size_t> Conductor::free_slots() const {
   const auto wanted = static_cast<size_t>(gang_members(study_.recipe.parallel));
   if (idle == 0 || idle < wanted) return {};
   std::vector<std::vector<size_t>> nodes;
+  nodes.reserve(by_agent.size());
   for (auto& [agent, own] : by_agent) nodes.push_back(std::move(own));
   // The smallest node that has room for all, else the largest first.
   std::stable_sort(nodes.begin(), nodes.end(),

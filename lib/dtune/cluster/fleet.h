@@ -118,14 +118,14 @@ class Fleet {
   // "": nobody can join from elsewhere.
   std::string remote_endpoint() const { return listener_.remote_endpoint(); }
 
-  // REQUIRES: the slot is idle. `assign.slot` is filled in.
-  void assign(size_t slot, wire::Assign assign);
-  void extend(size_t slot, int target);
+  // REQUIRES: the slot is idle. `message.slot` is filled in.
+  void assign(size_t index, wire::Assign message);
+  void extend(size_t index, int target);
   // The slot leaves its trial: at once where it waits at its target, else it
   // is `releasing` until LeaseOver.
   // Whoever has not left within `patience` (0: a lease) is killed.
-  void release(size_t slot, bool keep, Duration patience = Duration(0));
-  void kill(size_t slot, Reason reason, const std::string& why);
+  void release(size_t index, bool keep, Duration patience = Duration(0));
+  void kill(size_t index, Reason reason, const std::string& why);
   void acknowledge(const wire::Ack& ack, size_t slot);
   void stop(bool now);
 
@@ -136,36 +136,36 @@ class Fleet {
                 std::vector<FleetEvent>& events);
   size_t add_agent(const std::string& identity, const wire::Hello& hello,
                    std::vector<FleetEvent>& events);
-  bool readmit(size_t agent, const std::string& identity,
+  bool readmit(size_t index, const std::string& identity,
                const wire::Hello& hello, std::vector<FleetEvent>& events);
   std::string unused_node(const std::string& node,
                           std::vector<FleetEvent>& events) const;
-  void allow_worker(size_t slot, const std::string& public_key);
-  void forbid_worker(size_t slot);
+  void allow_worker(size_t index, const std::string& public_key);
+  void forbid_worker(size_t index);
   void tell_notices(std::vector<FleetEvent>& events);
-  void on_message(size_t agent, const wire::Message& message,
+  void on_message(size_t index, const wire::Message& message,
                   std::vector<FleetEvent>& events);
-  void on_report(size_t slot, const wire::Report& report,
+  void on_report(size_t index, const wire::Report& report,
                  std::vector<FleetEvent>& events);
-  void on_ended(size_t slot, const wire::Ended& ended,
+  void on_ended(size_t index, const wire::Ended& ended,
                 std::vector<FleetEvent>& events);
-  void end_lease(size_t slot, const wire::Ended& ended,
+  void end_lease(size_t index, const wire::Ended& ended,
                  std::vector<FleetEvent>& events);
-  bool is_parting(size_t slot, const wire::Ended& ended) const;
-  std::optional<wire::Ended> take_parting(size_t slot);
+  bool is_parting(size_t index, const wire::Ended& ended) const;
+  std::optional<wire::Ended> take_parting(size_t index);
   void settle_partings(std::vector<FleetEvent>& events);
-  void on_slot_up(size_t slot, const wire::SlotUp& up,
+  void on_slot_up(size_t index, const wire::SlotUp& up,
                   std::vector<FleetEvent>& events);
-  void on_slot_down(size_t slot, const wire::SlotDown& down,
+  void on_slot_down(size_t index, const wire::SlotDown& down,
                     std::vector<FleetEvent>& events);
-  void lose_agent(size_t agent, const std::string& why, bool said_bye,
+  void lose_agent(size_t index, const std::string& why, bool said_bye,
                   std::vector<FleetEvent>& events);
-  void lose_lease(size_t slot, wire::Outcome outcome, Reason reason,
+  void lose_lease(size_t index, wire::Outcome outcome, Reason reason,
                   const std::string& why, std::vector<FleetEvent>& events);
-  void leaves(size_t agent);
-  void stays(size_t agent, std::vector<FleetEvent>& events);
+  void leaves(size_t index);
+  void stays(size_t index, std::vector<FleetEvent>& events);
   SlotState free_state(const FleetSlot& slot) const;
-  void check_slot(size_t slot, MonoTime now, std::vector<FleetEvent>& events);
+  void check_slot(size_t index, MonoTime now, std::vector<FleetEvent>& events);
   void welcome(size_t agent);
   void send(size_t agent, const wire::Message& message);
   bool holds(const FleetSlot& slot, TrialId trial, Attempt attempt) const;

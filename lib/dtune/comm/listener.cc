@@ -125,8 +125,8 @@ bool Listener::receive_all(const std::function<void(Frames)>& handle) {
 }
 
 const std::string& Listener::sender() const {
-  static const std::string kNobody;
-  return heard_remote_ ? remote_->sender() : kNobody;
+  static const std::string nobody;
+  return heard_remote_ ? remote_->sender() : nobody;
 }
 
 bool Listener::send(Frames frames) {

@@ -391,14 +391,13 @@ class Checker {
                        text.substr(head.size()));
       return;
     }
-    std::string message = text;
     for (const char* key : {"model.arch", "model.depth"}) {
       const std::string head = std::string(key) + ": ";
       if (!text.starts_with(head)) continue;
       complain(key, text.substr(head.size()));
       return;
     }
-    complain("model", message);
+    complain("model", text);
   }
 
   static void collect(const std::vector<LayerSpec>& layers,
