@@ -110,9 +110,11 @@ struct GangDesk::Impl {
     if (old != known.end() && old + 1 != known.end()) {
       return tell(peer, Evicted{"a newer process has taken this place"});
     }
-    if (old == known.end()) replace(*gang, join.member, join.process);
-    welcome(*gang, join, peer);
-    pump(*gang);
+    const bool fresh = old == known.end();
+    attempt(*gang, [&] {
+      if (fresh) replace(*gang, join.member, join.process);
+      welcome(*gang, join, peer);
+    });
   }
 
   // A process that has not been here yet takes the place.

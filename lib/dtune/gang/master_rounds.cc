@@ -115,7 +115,6 @@ bool GangMaster::half_are_ready() const {
 bool GangMaster::overdue(MonoTime now) const {
   if (!automatic() || own_training() || needs_all()) return false;
   if (!half_are_ready()) return false;
-  const std::vector<int> ready = in_state(State::ready);
   // Those who give or get state compute only then.
   MonoTime base = round_.handed;
   if (round_.source >= 0 && present(at(round_.source))) {
@@ -125,8 +124,10 @@ bool GangMaster::overdue(MonoTime now) const {
   const Duration half = round_.half_ready - base;
   if (round_.settling) return now - round_.half_ready > 2 * patience();
   if (step_.phase != Phase::train || round_.idle) {
-    if (step_.phase == Phase::commit && !contains(ready, round_.lead))
+    if (step_.phase == Phase::commit &&
+        !contains(in_state(State::ready), round_.lead)) {
       return false;
+    }
     return now - base > 3 * half + kSilent;
   }
   const double expected =
