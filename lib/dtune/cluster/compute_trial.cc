@@ -66,10 +66,6 @@ TrialAssignment Compute::describe(const wire::Assign& assign) {
   out.threads = assign.threads;
   out.deterministic = study_.deterministic;
   if (!assign.gang.empty()) out.seat = seat_of(assign);
-  // Shares and deadlines follow the clock.
-  if (out.deterministic) {
-    out.recipe.parallel.stragglers = StragglerPolicy::off;
-  }
   return out;
 }
 

@@ -95,8 +95,6 @@ void Conductor::open_gang(const Trial& trial, TrialRun& run) {
   GangOptions options;
   options.gang = run.gang;
   options.parallel = study_.recipe.parallel;
-  // As Compute::describe: shares and deadlines follow the clock.
-  if (deterministic_) options.parallel.stragglers = StragglerPolicy::off;
   options.lease = study_.recipe.limits.lease;
   for (const Seat& seat : run.seats) {
     const FleetSlot& slot = fleet_.slots()[seat.slot];

@@ -95,6 +95,10 @@ Recipe read_sections(const YamlNode& tree, const Document& document,
       reader.take("expect"),
       recipe.command ? std::vector<std::string>() : all_metrics(), diagnostics);
   reader.finish();
+  // Else a gang's shares and deadlines follow the clock.
+  if (recipe.deterministic) {
+    recipe.parallel.stragglers = StragglerPolicy::off;
+  }
   recipe.data.path = absolute_path(recipe.data.path, document.directory);
   for (std::string& path : recipe.warm_start) {
     path = absolute_path(path, document.directory);
