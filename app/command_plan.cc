@@ -39,10 +39,10 @@ StudyPlan make_plan(const Console& console, const PlanOptions& options) {
   if (!plan.recipe.command) {
     const PreparedData data(prepare_recipe_data(console, plan.recipe));
     plan.data = describe_data(plan.recipe, data);
-    check_pipeline_fits(file, data);
-    plan.layers = infer_shapes(
-        expand_model(plan.recipe.model, data.image_shape(), data.classes()),
-        data.image_shape());
+    const auto layers =
+        expand_model(plan.recipe.model, data.image_shape(), data.classes());
+    check_pipeline_fits(file, layers.size());
+    plan.layers = infer_shapes(layers, data.image_shape());
   }
   plan.horizon = horizon_steps(plan.recipe, plan.data.training);
   make_sampler(plan.recipe);  // checks its options

@@ -261,10 +261,8 @@ DataPlan describe_data(const Recipe& recipe, const PreparedData& data) {
           .test = data.count(Split::test)};
 }
 
-void check_pipeline_fits(const RecipeFile& file, const PreparedData& data) {
-  const auto layers =
-      expand_model(file.recipe().model, data.image_shape(), data.classes());
-  const auto problem = find_stage_problem(file.recipe(), layers.size());
+void check_pipeline_fits(const RecipeFile& file, size_t layers) {
+  const auto problem = find_stage_problem(file.recipe(), layers);
   if (!problem) return;
   throw Error(ErrorKind::config, fmt::format("{}: {}", file.where(problem->key),
                                              problem->message));

@@ -40,7 +40,7 @@ DataPlan describe_data(const Recipe& recipe, const PreparedData& data);
 // Throws Error(config) where the recipe's pipeline has more stages than its
 // model has layers. Reading the recipe finds that, too, save for data whose
 // shape or classes are in their files.
-void check_pipeline_fits(const RecipeFile& file, const PreparedData& data);
+void check_pipeline_fits(const RecipeFile& file, size_t layers);
 
 // Floating-point operations of training a model on one sample: forward plus
 // backward, taken as three times forward.

@@ -90,8 +90,12 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   const StopSignals signals(console.quiet || shows_live(console, view),
                             said_hint.c_str());
   const fs::path data = prepare_recipe_data(console, recipe);
-  if (recipe.parallel.mode != ParallelMode::none) {
-    check_pipeline_fits(loaded.recipe, PreparedData(data));
+  const ParallelMode mode = recipe.parallel.mode;
+  if (mode == ParallelMode::model || mode == ParallelMode::hybrid) {
+    const PreparedData prepared(data);
+    const auto layers =
+        expand_model(recipe.model, prepared.image_shape(), prepared.classes());
+    check_pipeline_fits(loaded.recipe, layers.size());
   }
   make_folder(loaded.files.checkpoints());
   const SlotPlan slots = plan_slots(recipe);
