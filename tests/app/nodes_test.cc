@@ -42,6 +42,17 @@ struct Home : Workplace {
     environment["XDG_CONFIG_HOME"] = (path() / "config").string();
     CHECK(run({"keygen"}).code == 0);
   }
+  // A long study that others may join, and what `dtune token` says of it.
+  RunningProgram open_study() const {
+    write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+    return start(
+        {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  }
+  nlohmann::json token() const {
+    const Outcome told = run({"token", "shell.yaml", "--json"});
+    REQUIRE_MESSAGE(told.code == 0, told.err);
+    return nlohmann::json::parse(told.out);
+  }
   RunningProgram agent(const std::string& node, const std::string& token,
                        const std::string& connect) const {
     write(node + ".token", token + "\n");
@@ -162,13 +173,9 @@ TEST_CASE("an address that cannot be listened on is named as it was written") {
 
 TEST_CASE("every token of a study that runs lets one more machine join") {
   const Home place;
-  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
-  RunningProgram run = place.start(
-      {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  RunningProgram run = place.open_study();
   REQUIRE(run.wait_for("trial"));
-  const Outcome told = place.run({"token", "shell.yaml", "--json"});
-  REQUIRE_MESSAGE(told.code == 0, told.err);
-  const auto said = nlohmann::json::parse(told.out);
+  const auto said = place.token();
   const std::string connect = said["connect"];
   const Outcome more = place.run({"token", "shell"});
   REQUIRE_MESSAGE(more.code == 0, more.err);
@@ -195,13 +202,9 @@ TEST_CASE("every token of a study that runs lets one more machine join") {
 
 TEST_CASE("over loopback, too, a machine joins again by its own key") {
   const Home place;
-  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
-  RunningProgram run = place.start(
-      {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  RunningProgram run = place.open_study();
   REQUIRE(run.wait_for("trial"));
-  const Outcome told = place.run({"token", "shell.yaml", "--json"});
-  REQUIRE_MESSAGE(told.code == 0, told.err);
-  const auto said = nlohmann::json::parse(told.out);
+  const auto said = place.token();
   const std::string connect = said["connect"];
 
   const Outcome stranger = place.known_agent("other", connect, "20s").wait();
@@ -224,15 +227,11 @@ TEST_CASE("over loopback, too, a machine joins again by its own key") {
 
 TEST_CASE("an agent looks for its coordinator for as long as --wait says") {
   const Home place;
-  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
   std::string connect;
   {
-    RunningProgram run = place.start(
-        {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+    RunningProgram run = place.open_study();
     REQUIRE(run.wait_for("trial"));
-    const Outcome told = place.run({"token", "shell.yaml", "--json"});
-    REQUIRE_MESSAGE(told.code == 0, told.err);
-    const auto said = nlohmann::json::parse(told.out);
+    const auto said = place.token();
     connect = said["connect"];
     RunningProgram agent = place.agent("one", said["token"], connect);
     REQUIRE(run.wait_for("node one has joined"));

@@ -101,6 +101,21 @@ gang::Begin own_step() {
   return begin;
 }
 
+// With a validation split.
+gang::Begin judged_step() {
+  gang::Begin begin = own_step();
+  begin.evaluation_batches = 8;
+  return begin;
+}
+
+// Members 0 and 1 compute, the rest are parameter servers.
+ParallelSpec two_workers(int servers) {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  parallel.ps.servers = servers;
+  return parallel;
+}
+
 }  // namespace
 
 TEST_CASE("before its pace is known a gang waits for everybody") {
@@ -357,13 +372,8 @@ TEST_CASE("a member left over from an old step cannot begin a new one alone") {
 
 // Servers have nothing to judge and are ready at once.
 TEST_CASE("parameter servers alone do not end an evaluation") {
-  ParallelSpec parallel = spec(ParallelMode::data, 2);
-  parallel.sync = SyncKind::ps;
-  parallel.ps.servers = 2;
-  Desk desk(parallel);
-  gang::Begin begin = own_step();
-  begin.evaluation_batches = 8;
-  desk.all_begin(begin);
+  Desk desk(two_workers(2));
+  desk.all_begin(judged_step());
   const int64_t first = desk.last<gang::Regroup>(0).work.round;
   for (int m = 0; m < 4; ++m) desk.ready(m, first, 10);
   const int64_t round = desk.last<gang::Go>(0).next.round;
@@ -395,13 +405,8 @@ TEST_CASE("whoever is left when others are lost gets its time") {
 }
 
 TEST_CASE("a ps worker that comes back after the training waits for a step") {
-  ParallelSpec parallel = spec(ParallelMode::data, 2);
-  parallel.sync = SyncKind::ps;
-  parallel.ps.servers = 1;
-  Desk desk(parallel);
-  gang::Begin begin = own_step();
-  begin.evaluation_batches = 8;
-  desk.all_begin(begin);
+  Desk desk(two_workers(1));
+  desk.all_begin(judged_step());
   int64_t round = desk.last<gang::Regroup>(1).work.round;
   for (const int m : {0, 1, 2}) desk.ready(m, round, 10);
   round = desk.last<gang::Go>(1).next.round;
@@ -410,7 +415,7 @@ TEST_CASE("a ps worker that comes back after the training waits for a step") {
   desk.orders(0);
   // Its successor knows the weights from before the step.
   desk.master.joined(0, desk.now);
-  desk.master.begin(0, begin, desk.now);
+  desk.master.begin(0, judged_step(), desk.now);
   while (true) {
     desk.ready(1, round, 10);
     desk.ready(2, round, 10);
@@ -421,25 +426,21 @@ TEST_CASE("a ps worker that comes back after the training waits for a step") {
   }
   CHECK(desk.last<gang::Go>(0).last);
   SUBCASE("and is in at the next") {
-    begin.step = 2;
-    for (const int m : {0, 1, 2}) desk.master.begin(m, begin, desk.now);
+    gang::Begin next = judged_step();
+    next.step = 2;
+    for (const int m : {0, 1, 2}) desk.master.begin(m, next, desk.now);
     CHECK(desk.last<gang::Regroup>(0).members == std::vector<int>{0, 1, 2});
   }
 }
 
 TEST_CASE("a gang whose trained workers are all gone is closed") {
-  ParallelSpec parallel = spec(ParallelMode::data, 2);
-  parallel.sync = SyncKind::ps;
-  parallel.ps.servers = 1;
-  Desk desk(parallel);
-  gang::Begin begin = own_step();
-  begin.evaluation_batches = 8;
-  desk.all_begin(begin);
+  Desk desk(two_workers(1));
+  desk.all_begin(judged_step());
   const int64_t round = desk.last<gang::Regroup>(1).work.round;
   for (const int m : {0, 1, 2}) desk.ready(m, round, 10);
   desk.master.lost(0, "killed", desk.now);
   desk.master.joined(0, desk.now);
-  desk.master.begin(0, begin, desk.now);
+  desk.master.begin(0, judged_step(), desk.now);
   CHECK_FALSE(desk.master.closed());
   desk.master.lost(1, "killed", desk.now);
   CHECK(desk.master.closed());
