@@ -22,19 +22,19 @@ struct Bench {
   Compute compute{WorkerOptions{},
                   [](const Recipe&) { return toy::make_runner(); },
                   [this] { wakeup.notify(); }};
-  std::vector<wire::Message> inbox;
+  std::vector<control::Message> inbox;
 
   Bench() {
-    wire::Welcome welcome;
+    control::Welcome welcome;
     welcome.study_id = "s";
     welcome.session = "1";
     compute.post(welcome);
   }
 
-  wire::Assign assign(TrialId trial, Attempt attempt, int target,
-                      int resume_step = 0,
-                      const Point& point = toy::point(0.5)) {
-    wire::Assign out;
+  control::Assign assign(TrialId trial, Attempt attempt, int target,
+                         int resume_step = 0,
+                         const Point& point = toy::point(0.5)) {
+    control::Assign out;
     out.trial = trial;
     out.attempt = attempt;
     out.point = point;
@@ -58,7 +58,7 @@ struct Bench {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     REQUIRE(!inbox.empty());
-    const wire::Message message = inbox.front();
+    const control::Message message = inbox.front();
     inbox.erase(inbox.begin());
     REQUIRE(std::holds_alternative<T>(message));
     return std::get<T>(message);
@@ -70,16 +70,16 @@ struct Bench {
 TEST_CASE("a lease is run to its target and no further") {
   Bench bench;
   bench.compute.post(bench.assign(1, 1, 2));
-  CHECK(bench.next<wire::Report>().report.step == 1);
-  CHECK(bench.next<wire::Report>().report.step == 2);
+  CHECK(bench.next<control::Report>().report.step == 1);
+  CHECK(bench.next<control::Report>().report.step == 2);
   CHECK(bench.compute.unacknowledged().size() == 2);
   bench.compute.acknowledged({0, 1, 1, 2});
   CHECK(bench.compute.unacknowledged().empty());
-  bench.compute.post(wire::Extend{0, 1, 1, 3});
-  CHECK(bench.next<wire::Report>().report.step == 3);
-  bench.compute.post(wire::Pause{0, 1, 1});
-  const auto ended = bench.next<wire::Ended>();
-  CHECK(ended.outcome == wire::Outcome::stopped);
+  bench.compute.post(control::Extend{0, 1, 1, 3});
+  CHECK(bench.next<control::Report>().report.step == 3);
+  bench.compute.post(control::Pause{0, 1, 1});
+  const auto ended = bench.next<control::Ended>();
+  CHECK(ended.outcome == control::Outcome::stopped);
   CHECK(ended.steps == 3);
 }
 
@@ -92,22 +92,22 @@ TEST_CASE("a cut goes through while a step computes") {
          std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  bench.compute.post(wire::Cut{0, 1, 1});
-  const auto ended = bench.next<wire::Ended>();
-  CHECK(ended.outcome == wire::Outcome::stopped);
+  bench.compute.post(control::Cut{0, 1, 1});
+  const auto ended = bench.next<control::Ended>();
+  CHECK(ended.outcome == control::Outcome::stopped);
   CHECK(ended.steps == 0);
 }
 
 TEST_CASE("a checkpoint that is ahead of the database is told, not trained") {
   Bench bench;
   bench.compute.post(bench.assign(1, 1, 3));
-  for (int step = 1; step <= 3; ++step) bench.next<wire::Report>();
-  bench.compute.post(wire::Cut{0, 1, 1});
-  bench.next<wire::Ended>();
+  for (int step = 1; step <= 3; ++step) bench.next<control::Report>();
+  bench.compute.post(control::Cut{0, 1, 1});
+  bench.next<control::Ended>();
   // The database has one step; the sidecar has all three.
   bench.compute.post(bench.assign(1, 2, 4, 1));
   for (int step = 2; step <= 4; ++step) {
-    const auto report = bench.next<wire::Report>();
+    const auto report = bench.next<control::Report>();
     CHECK(report.report.step == step);
     CHECK(report.attempt == 2);
   }
@@ -118,46 +118,46 @@ TEST_CASE("a checkpoint that is behind the database is trained again") {
   write_file_atomic(bench.checkpoint(1), "1", false);
   bench.compute.post(bench.assign(1, 2, 4, 3));
   // The toy session says that it has one step: steps 2, 3, 4 come again.
-  CHECK(bench.next<wire::Report>().report.step == 2);
+  CHECK(bench.next<control::Report>().report.step == 2);
 }
 
 TEST_CASE("a checkpoint that nothing explains is not trusted") {
   Bench bench;
   write_file_atomic(bench.checkpoint(1), "4", false);
   bench.compute.post(bench.assign(1, 2, 2, 1));
-  CHECK(bench.next<wire::Report>().report.step == 1);
+  CHECK(bench.next<control::Report>().report.step == 1);
 }
 
 TEST_CASE("a checkpoint that cannot be read means a fresh start") {
   Bench bench;
   bench.compute.post(bench.assign(1, 2, 2, 1));  // there is none
-  CHECK(bench.next<wire::Report>().report.step == 1);
+  CHECK(bench.next<control::Report>().report.step == 1);
 }
 
 TEST_CASE("failures say why and leave the thread ready for the next trial") {
   Bench bench;
   bench.compute.post(bench.assign(1, 1, 5, 0, toy::point(0.5, "throw")));
-  bench.next<wire::Report>();
-  auto ended = bench.next<wire::Ended>();
+  bench.next<control::Report>();
+  auto ended = bench.next<control::Ended>();
   CHECK(ended.reason == Reason::diverged);
   CHECK(ended.detail == "loss is nan");
   bench.compute.post(bench.assign(2, 1, 5, 0, toy::point(0.5, "oom")));
-  bench.next<wire::Report>();
-  CHECK(bench.next<wire::Ended>().reason == Reason::out_of_memory);
+  bench.next<control::Report>();
+  CHECK(bench.next<control::Ended>().reason == Reason::out_of_memory);
   bench.compute.post(bench.assign(3, 1, 1));
-  CHECK(bench.next<wire::Report>().trial == 3);
+  CHECK(bench.next<control::Report>().trial == 3);
 }
 
 TEST_CASE("another coordinator's welcome ends what an earlier one gave") {
   Bench bench;
   bench.compute.post(bench.assign(1, 1, 1));
-  bench.next<wire::Report>();
-  wire::Welcome welcome;
+  bench.next<control::Report>();
+  control::Welcome welcome;
   welcome.study_id = "s";
   welcome.session = "2";
   bench.compute.post(welcome);
-  bench.next<wire::Ended>();
+  bench.next<control::Ended>();
   bench.compute.post(bench.assign(2, 1, 1));
-  CHECK(bench.next<wire::Report>().trial == 2);
+  CHECK(bench.next<control::Report>().trial == 2);
   CHECK(bench.compute.unacknowledged().size() == 1);
 }

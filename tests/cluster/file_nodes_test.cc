@@ -135,8 +135,8 @@ struct Ends {
   SocketDirectory sockets;
   fs::path prepared = folder.path() / "prepared";
   std::unique_ptr<LeaseFiles> leases;
-  wire::Welcome welcome;
-  wire::Assign assign;
+  control::Welcome welcome;
+  control::Assign assign;
 
   explicit Ends(size_t data_bytes = 8) {
     write_file_atomic(prepared, std::string(data_bytes, 'd'), false);
@@ -157,8 +157,8 @@ struct Ends {
     options.cache = node.path();
     return options;
   }
-  wire::Welcome elsewhere() const {
-    wire::Welcome out = welcome;
+  control::Welcome elsewhere() const {
+    control::Welcome out = welcome;
     out.probe_word = "another";
     return out;
   }
@@ -172,7 +172,7 @@ TEST_CASE("where the disk is shared nothing travels") {
   files.welcome(ends.welcome);
   CHECK(files.shared());
   CHECK(files.data(ends.prepared.string(), kNever) == ends.prepared);
-  const wire::Assign lease = files.take_up(ends.assign);
+  const control::Assign lease = files.take_up(ends.assign);
   CHECK(lease.checkpoint == ends.assign.checkpoint);
   CHECK(lease.model_file == ends.assign.model_file);
   CHECK(ends.leases->traffic().sent == 0);
@@ -204,7 +204,7 @@ TEST_CASE("a lease's files go to the coordinator and come back") {
   {
     NodeFiles files(ends.node_options());
     files.welcome(ends.elsewhere());
-    const wire::Assign lease = files.take_up(ends.assign);
+    const control::Assign lease = files.take_up(ends.assign);
     CHECK(lease.checkpoint != ends.assign.checkpoint);
     files.fetch_checkpoint(lease, kNever);  // there is none yet
     CHECK_FALSE(files.wrote_checkpoint(lease));
@@ -228,7 +228,7 @@ TEST_CASE("a lease's files go to the coordinator and come back") {
   ends.leases->open(ends.assign);
   NodeFiles another(ends.node_options());
   another.welcome(ends.elsewhere());
-  const wire::Assign lease = another.take_up(ends.assign);
+  const control::Assign lease = another.take_up(ends.assign);
   another.fetch_checkpoint(lease, kNever);
   CHECK(read_file(lease.checkpoint) == "three");
   CHECK(read_file(sidecar_path(lease.checkpoint)) == "reports");
@@ -240,10 +240,10 @@ TEST_CASE("who has lost its lease replaces no checkpoint") {
   ends.leases->open(ends.assign);
   NodeFiles files(ends.node_options());
   files.welcome(ends.elsewhere());
-  const wire::Assign lease = files.take_up(ends.assign);
+  const control::Assign lease = files.take_up(ends.assign);
   write_file_atomic(lease.checkpoint, "good", false);
   CHECK(files.send_checkpoint(lease, kNever));
-  wire::Assign next = ends.assign;
+  control::Assign next = ends.assign;
   ++next.attempt;
   ends.leases->open(next);
   ends.leases->close_all_but({{next.trial, next.attempt}});

@@ -9,7 +9,7 @@
 #include "dtune/base/error.h"
 
 using namespace dtune;        // NOLINT: a test
-using namespace dtune::wire;  // NOLINT: a test
+using namespace dtune::control;  // NOLINT: a test
 
 namespace {
 

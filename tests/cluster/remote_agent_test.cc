@@ -58,7 +58,7 @@ struct Port {
     REQUIRE(toy::RemoteStudy::wait_for([&] { return socket.send(frames); }));
   }
   void hello(Socket& socket, const std::string& name, int slots = 1) {
-    wire::Hello message;
+    control::Hello message;
     message.node = message.agent = name;
     message.slots = slots;
     send(socket, {encode(message)});
@@ -95,7 +95,7 @@ struct Port {
       const auto frames = socket.receive();
       if (!frames) return false;
       for (const std::string& frame : *frames) {
-        const wire::Message message = decode(frame);
+        const control::Message message = decode(frame);
         if (const T* wanted = std::get_if<T>(&message)) found = *wanted;
       }
       return found.has_value();
@@ -109,15 +109,15 @@ struct Port {
   std::unique_ptr<Fleet> fleet;
   Wakeup wakeup;
   std::string said;
-  std::vector<wire::Ended> ended;
+  std::vector<control::Ended> ended;
 };
 
 // What an agent says of a worker that has ended without being asked to.
-wire::Ended left_by_itself(int slot) {
-  wire::Ended ended;
+control::Ended left_by_itself(int slot) {
+  control::Ended ended;
   ended.slot = slot;
   ended.trial = ended.attempt = 1;
-  ended.outcome = wire::Outcome::failed;
+  ended.outcome = control::Outcome::failed;
   ended.reason = Reason::crashed;
   ended.exit_code = 0;
   ended.detail = "the worker process ended with exit code 0";
@@ -127,12 +127,13 @@ wire::Ended left_by_itself(int slot) {
 // An agent with two slots, of which the first holds a lease.
 void join_with_lease(Port& port, Socket& agent) {
   port.hello(agent, "far", 2);
-  port.send(agent, {encode(wire::SlotUp{0, 1}), encode(wire::SlotUp{1, 2})});
+  port.send(agent,
+            {encode(control::SlotUp{0, 1}), encode(control::SlotUp{1, 2})});
   REQUIRE(port.until([&] {
     return port.fleet->slots().size() == 2 &&
            port.fleet->slots()[1].state == SlotState::idle;
   }));
-  port.fleet->assign(0, wire::Assign{.trial = 1, .attempt = 1});
+  port.fleet->assign(0, control::Assign{.trial = 1, .attempt = 1});
 }
 
 // Bytes straight to a port; what a scanner or a confused program would send.
@@ -156,7 +157,7 @@ TEST_CASE("an agent joins a study over the network and needs no study id") {
   Port port;
   const auto agent = port.client(port.known());
   port.hello(*agent, "far", 2);
-  const auto welcome = port.expect<wire::Welcome>(*agent);
+  const auto welcome = port.expect<control::Welcome>(*agent);
   REQUIRE(welcome);
   CHECK(welcome->study_id == "s");
   CHECK(port.fleet->slots().size() == 2);
@@ -168,14 +169,14 @@ TEST_CASE("a worker's key is allowed while its process is up") {
   const auto agent = port.client(port.known());
   const std::string key = generate_curve_keys().public_key;
   port.hello(*agent, "far");
-  port.send(*agent, {encode(wire::SlotUp{0, 1, key})});
+  port.send(*agent, {encode(control::SlotUp{0, 1, key})});
   CHECK(port.until([&] { return port.allowed->contains(key); }));
   const std::string next = generate_curve_keys().public_key;
-  port.send(*agent, {encode(wire::SlotDown{0, false, "died"})});
-  port.send(*agent, {encode(wire::SlotUp{0, 2, next})});
+  port.send(*agent, {encode(control::SlotDown{0, false, "died"})});
+  port.send(*agent, {encode(control::SlotUp{0, 2, next})});
   CHECK(port.until([&] { return port.allowed->contains(next); }));
   CHECK(!port.allowed->contains(key));
-  port.send(*agent, {encode(wire::Bye{false, "leaves"})});
+  port.send(*agent, {encode(control::Bye{false, "leaves"})});
   CHECK(port.until([&] { return !port.allowed->contains(next); }));
 }
 
@@ -184,19 +185,19 @@ TEST_CASE("of two agents of one name the second is refused or renamed") {
   const auto first = port.client(port.known());
   const auto second = port.client(port.known());
   port.hello(*first, "far");
-  REQUIRE(port.expect<wire::Welcome>(*first));
+  REQUIRE(port.expect<control::Welcome>(*first));
   port.hello(*second, "far");
-  const auto bye = port.expect<wire::Bye>(*second);
+  const auto bye = port.expect<control::Bye>(*second);
   REQUIRE(bye);
   CHECK(!bye->again);
   CHECK(bye->why == "an agent of the name 'far' is here already");
   CHECK(port.has_said("refused a second agent of the name 'far'"));
   // Another process of a machine that is called the same.
-  wire::Hello other;
+  control::Hello other;
   other.node = "far";
   other.agent = "far/2";
   port.send(*second, {encode(other)});
-  REQUIRE(port.expect<wire::Welcome>(*second));
+  REQUIRE(port.expect<control::Welcome>(*second));
   CHECK(port.fleet->present_agents() == 2);
   CHECK(port.fleet->agent_of(port.fleet->slots()[1]).node == "far#2");
 }
@@ -206,16 +207,16 @@ TEST_CASE("a connection that is made anew begins its leases anew") {
   const CurveKeys keys = port.known();
   auto agent = port.client(keys);
   port.hello(*agent, "far");
-  port.send(*agent, {encode(wire::SlotUp{0, 1})});
+  port.send(*agent, {encode(control::SlotUp{0, 1})});
   REQUIRE(port.until([&] {
     return !port.fleet->slots().empty() &&
            port.fleet->slots()[0].state == SlotState::idle;
   }));
-  port.fleet->assign(0, wire::Assign{.trial = 1, .attempt = 1});
-  const auto session = port.expect<wire::Welcome>(*agent)->session;
+  port.fleet->assign(0, control::Assign{.trial = 1, .attempt = 1});
+  const auto session = port.expect<control::Welcome>(*agent)->session;
   agent = port.client(keys);
   port.hello(*agent, "far");
-  const auto welcome = port.expect<wire::Welcome>(*agent);
+  const auto welcome = port.expect<control::Welcome>(*agent);
   REQUIRE(welcome);
   CHECK(welcome->session != session);
   CHECK(port.fleet->slots()[0].state == SlotState::down);
@@ -228,13 +229,13 @@ TEST_CASE("a worker that its agent has ended tells that the node is leaving") {
   join_with_lease(port, *agent);
   port.send(*agent, {encode(left_by_itself(0))});
   REQUIRE(port.until([&] { return !port.ended.empty(); }));
-  CHECK(port.ended[0].outcome == wire::Outcome::temporary);
+  CHECK(port.ended[0].outcome == control::Outcome::temporary);
   CHECK(port.ended[0].reason == Reason::node_lost);
   CHECK(port.ended[0].detail == "node far is leaving");
   for (const FleetSlot& slot : port.fleet->slots()) {
     CHECK(slot.state == SlotState::down);
   }
-  port.send(*agent, {encode(wire::Bye{false, "stopped"})});
+  port.send(*agent, {encode(control::Bye{false, "stopped"})});
   CHECK(port.has_said("node far has left: stopped"));
 }
 
@@ -244,7 +245,7 @@ TEST_CASE("a node whose worker is up again was not leaving") {
   join_with_lease(port, *agent);
   port.send(*agent, {encode(left_by_itself(0))});
   REQUIRE(port.until([&] { return !port.ended.empty(); }));
-  port.send(*agent, {encode(wire::SlotUp{0, 3})});
+  port.send(*agent, {encode(control::SlotUp{0, 3})});
   CHECK(port.until([&] {
     const auto& slots = port.fleet->slots();
     return std::all_of(slots.begin(), slots.end(), [](const FleetSlot& s) {
@@ -258,10 +259,10 @@ TEST_CASE("a worker that ends where its agent stays has crashed") {
   const auto agent = port.client(port.known());
   join_with_lease(port, *agent);
   port.send(*agent, {encode(left_by_itself(0)),
-                     encode(wire::SlotDown{0, false, "exit code 0"})});
+                     encode(control::SlotDown{0, false, "exit code 0"})});
   REQUIRE(port.until([&] { return !port.ended.empty(); }));
   CHECK(port.ended.size() == 1);
-  CHECK(port.ended[0].outcome == wire::Outcome::failed);
+  CHECK(port.ended[0].outcome == control::Outcome::failed);
   CHECK(port.ended[0].reason == Reason::crashed);
   CHECK(port.fleet->slots()[1].state == SlotState::idle);
 }
@@ -272,7 +273,7 @@ TEST_CASE("nobody is told that nodes leave a study that is over") {
   port.hello(*agent, "far");
   REQUIRE(port.until([&] { return port.fleet->present_agents() == 1; }));
   port.fleet->stop(false);
-  port.send(*agent, {encode(wire::Bye{false, "stopped"})});
+  port.send(*agent, {encode(control::Bye{false, "stopped"})});
   CHECK(port.until([&] { return port.fleet->present_agents() == 0; }));
   CHECK(port.said.find("has left") == std::string::npos);
 }
@@ -301,7 +302,7 @@ TEST_CASE("an agent that does not read is given up and the others go on") {
   // It sends, so it is not silent; but nobody takes what it is sent.
   const std::string text(100'000, 'x');
   CHECK(port.until([&] {
-    slow->send(Frames{encode(wire::Heartbeat{})});
+    slow->send(Frames{encode(control::Heartbeat{})});
     for (int i = 0; i < 500; ++i) {
       port.fleet->kill(0, Reason::none, text);
       port.fleet->acknowledge({0, 1, 1, i}, 0);
@@ -309,7 +310,7 @@ TEST_CASE("an agent that does not read is given up and the others go on") {
     return port.said.find("node slow does not read") != std::string::npos;
   }));
   CHECK(port.fleet->present_agents() == 1);
-  port.send(*other, {encode(wire::SlotUp{0, 1})});
+  port.send(*other, {encode(control::SlotUp{0, 1})});
   CHECK(port.until(
       [&] { return port.fleet->slots()[1].state == SlotState::idle; }));
 }
@@ -319,7 +320,7 @@ TEST_CASE("noise at the remote port does not disturb a study") {
   const CurveKeys keys = port.known();
   const auto agent = port.client(keys);
   port.hello(*agent, "far");
-  REQUIRE(port.expect<wire::Welcome>(*agent));
+  REQUIRE(port.expect<control::Welcome>(*agent));
   const std::string endpoint = port.fleet->remote_endpoint();
   const std::string greeting("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
   throw_at(endpoint, "GET / HTTP/1.1\r\n\r\n");
@@ -332,7 +333,7 @@ TEST_CASE("noise at the remote port does not disturb a study") {
                          std::string("\x02\x7f\xff\xff\xff\xff\xff\xff\xff"));
   // One that is let in and talks nonsense is not believed either.
   const auto odd = port.client(port.known());
-  const std::string hello = encode(wire::Hello{.node = "n", .agent = "n"});
+  const std::string hello = encode(control::Hello{.node = "n", .agent = "n"});
   for (const std::string& bytes :
        {std::string(), std::string("\xc1"), std::string(3000, '\x91'),
         hello.substr(0, hello.size() / 2), hello + "x"}) {
@@ -341,7 +342,7 @@ TEST_CASE("noise at the remote port does not disturb a study") {
   CHECK(port.has_said("ignored a message"));
   const auto large = port.client(port.known());
   port.send(*large, {std::string(kControlMessageBytes + 1, 'x')});
-  port.send(*agent, {encode(wire::SlotUp{0, 1})});
+  port.send(*agent, {encode(control::SlotUp{0, 1})});
   CHECK(port.until(
       [&] { return port.fleet->slots()[0].state == SlotState::idle; }));
   CHECK(port.fleet->slots().size() == 1);

@@ -33,8 +33,8 @@ std::unique_ptr<TrialSession> session(int steps, uint64_t bytes = 10) {
   return std::make_unique<FixedSession>(steps, bytes);
 }
 
-wire::Report report_of(TrialId trial, int step) {
-  wire::Report report;
+control::Report report_of(TrialId trial, int step) {
+  control::Report report;
   report.trial = trial;
   report.report.step = step;
   report.report.metrics = {{"val_accuracy", 0.1 * step}};
@@ -112,7 +112,7 @@ TEST_CASE("a warm session is of use only where nobody else went on") {
 TEST_CASE("a sidecar gives back the reports of its trial, and no other's") {
   const TemporaryDirectory folder;
   const auto checkpoint = folder.path() / "c";
-  const std::vector<wire::Report> reports{report_of(4, 2), report_of(4, 3)};
+  const std::vector<control::Report> reports{report_of(4, 2), report_of(4, 3)};
   write_sidecar(checkpoint, "study", reports);
   const auto back = read_sidecar(checkpoint, "study", 4);
   REQUIRE(back.size() == 2);
@@ -125,7 +125,7 @@ TEST_CASE("a sidecar gives back the reports of its trial, and no other's") {
 TEST_CASE("a damaged sidecar is as good as none") {
   const TemporaryDirectory folder;
   const auto checkpoint = folder.path() / "c";
-  const std::vector<wire::Report> reports{report_of(4, 2)};
+  const std::vector<control::Report> reports{report_of(4, 2)};
   write_sidecar(checkpoint, "study", reports);
   const std::string whole = read_file(sidecar_path(checkpoint));
   for (size_t size = 0; size + 1 < whole.size(); ++size) {

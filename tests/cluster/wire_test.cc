@@ -27,20 +27,20 @@ class Script {
     socket_.connect(endpoint);
   }
 
-  void send(const wire::Message& message) { send_raw(encode(message)); }
+  void send(const control::Message& message) { send_raw(encode(message)); }
   void send_raw(const std::string& bytes) { socket_.send(Frames{bytes}); }
 
   void join() {
-    wire::Hello hello;
+    control::Hello hello;
     hello.study_id = "wire";
     hello.node = hello.agent = name_;
     send(hello);
-    expect<wire::Welcome>();
-    send(wire::SlotUp{0, 1});
+    expect<control::Welcome>();
+    send(control::SlotUp{0, 1});
   }
 
-  void report(const wire::Assign& lease, int step, double value = 0.5) {
-    wire::Report report;
+  void report(const control::Assign& lease, int step, double value = 0.5) {
+    control::Report report;
     report.trial = lease.trial;
     report.attempt = lease.attempt;
     report.report.step = step;
@@ -54,14 +54,14 @@ class Script {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < end) {
       while (!inbox_.empty()) {
-        const wire::Message message = decode(inbox_.front());
+        const control::Message message = decode(inbox_.front());
         inbox_.erase(inbox_.begin());
         if (const auto* wanted = std::get_if<T>(&message)) return *wanted;
       }
       PollSet polls;
       polls.add(socket_);
       polls.wait(std::chrono::milliseconds(20));
-      send(wire::Heartbeat{});
+      send(control::Heartbeat{});
       if (auto frames = socket_.receive()) inbox_ = *frames;
     }
     throw Error(ErrorKind::comm, "the message that is expected did not come");
@@ -184,13 +184,13 @@ TEST_CASE("a report that comes twice counts once") {
   stage.run([](const std::string& endpoint) {
     Script agent(endpoint);
     agent.join();
-    const auto lease = agent.expect<wire::Assign>();
+    const auto lease = agent.expect<control::Assign>();
     agent.report(lease, 1);
     agent.report(lease, 1);
     agent.report(lease, 2);
     agent.report(lease, 2);
-    agent.expect<wire::Stop>();
-    agent.send(wire::Bye{});
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).curve.size() == 2);
@@ -202,22 +202,22 @@ TEST_CASE("what an old attempt says is dropped and acknowledged") {
   stage.run([](const std::string& endpoint) {
     Script agent(endpoint);
     agent.join();
-    const auto first = agent.expect<wire::Assign>();
-    wire::Ended ended;
+    const auto first = agent.expect<control::Assign>();
+    control::Ended ended;
     ended.trial = first.trial;
     ended.attempt = first.attempt;
-    ended.outcome = wire::Outcome::failed;
+    ended.outcome = control::Outcome::failed;
     ended.reason = Reason::killed;
     agent.send(ended);
-    const auto second = agent.expect<wire::Assign>();
+    const auto second = agent.expect<control::Assign>();
     CHECK(second.trial == first.trial);
     CHECK(second.attempt == first.attempt + 1);
     agent.report(first, 1, 0.9);  // late
-    CHECK(agent.expect<wire::Ack>().attempt == first.attempt);
+    CHECK(agent.expect<control::Ack>().attempt == first.attempt);
     agent.report(second, 1, 0.1);
     agent.report(second, 2, 0.1);
-    agent.expect<wire::Stop>();
-    agent.send(wire::Bye{});
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).curve.front().metrics.at("val_accuracy") == 0.1);
@@ -228,30 +228,30 @@ TEST_CASE("garbage, other versions and strangers do not disturb a study") {
   stage.run([](const std::string& endpoint) {
     Script agent(endpoint);
     agent.join();
-    const auto lease = agent.expect<wire::Assign>();
+    const auto lease = agent.expect<control::Assign>();
     {
       Script stranger(endpoint, "stranger");
       stranger.report(lease, 1, 9.0);
-      CHECK(stranger.expect<wire::Bye>().again);
+      CHECK(stranger.expect<control::Bye>().again);
       stranger.send_raw(
           "\x93\x09\xa3"
           "ack\x80");
       // Its heartbeats are answered, too.
-      while (stranger.expect<wire::Bye>().why.find("protocol version 9") ==
+      while (stranger.expect<control::Bye>().why.find("protocol version 9") ==
              std::string::npos) {
       }
-      wire::Hello hello;
+      control::Hello hello;
       hello.study_id = "another";
       stranger.send(hello);
-      while (stranger.expect<wire::Bye>().why.find("not 'another'") ==
+      while (stranger.expect<control::Bye>().why.find("not 'another'") ==
              std::string::npos) {
       }
       stranger.send_raw(std::string(kMaxMessageBytes + 1, 'x'));
     }
     agent.send_raw("");
     agent.send_raw("garbage");
-    agent.send_raw(encode(wire::Stop{}).substr(0, 5));
-    wire::Report wrong_slot;
+    agent.send_raw(encode(control::Stop{}).substr(0, 5));
+    control::Report wrong_slot;
     wrong_slot.slot = 5;
     wrong_slot.trial = lease.trial;
     wrong_slot.attempt = lease.attempt;
@@ -260,8 +260,8 @@ TEST_CASE("garbage, other versions and strangers do not disturb a study") {
     agent.report({.slot = 0, .trial = 1'000'000, .attempt = 1}, 1);
     agent.report(lease, 1);
     agent.report(lease, 2);
-    agent.expect<wire::Stop>();
-    agent.send(wire::Bye{});
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trials.size() == 1);
@@ -271,19 +271,19 @@ TEST_CASE("garbage, other versions and strangers do not disturb a study") {
 TEST_CASE("an agent that connects anew keeps its leases") {
   Stage stage(1);
   stage.run([](const std::string& endpoint) {
-    wire::Assign lease;
+    control::Assign lease;
     {
       Script agent(endpoint);
       agent.join();
-      lease = agent.expect<wire::Assign>();
+      lease = agent.expect<control::Assign>();
       agent.report(lease, 1);
-      agent.expect<wire::Ack>();
+      agent.expect<control::Ack>();
     }
     Script agent(endpoint);  // the same name over another connection
     agent.join();
     agent.report(lease, 2);
-    agent.expect<wire::Stop>();
-    agent.send(wire::Bye{});
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).attempt == 1);
@@ -294,18 +294,18 @@ TEST_CASE("an agent that falls silent loses its leases to another") {
   stage.run([](const std::string& endpoint) {
     Script silent(endpoint, "silent");
     silent.join();
-    const auto first = silent.expect<wire::Assign>();
+    const auto first = silent.expect<control::Assign>();
     Script other(endpoint, "other");
     other.join();
-    const auto second = other.expect<wire::Assign>();
+    const auto second = other.expect<control::Assign>();
     CHECK(second.trial == first.trial);
     CHECK(second.attempt == first.attempt + 1);
     silent.report(first, 1, 0.9);  // back from a partition
-    CHECK(silent.expect<wire::Bye>().again);
+    CHECK(silent.expect<control::Bye>().again);
     other.report(second, 1, 0.1);
     other.report(second, 2, 0.1);
-    other.expect<wire::Stop>();
-    other.send(wire::Bye{});
+    other.expect<control::Stop>();
+    other.send(control::Bye{});
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).reason == Reason::horizon);
@@ -317,21 +317,21 @@ TEST_CASE("a step out of order ends the lease") {
   stage.run([](const std::string& endpoint) {
     Script agent(endpoint);
     agent.join();
-    const auto lease = agent.expect<wire::Assign>();
+    const auto lease = agent.expect<control::Assign>();
     agent.report(lease, 2);
-    const auto order = agent.expect<wire::Kill>();
-    wire::Ended ended;
+    const auto order = agent.expect<control::Kill>();
+    control::Ended ended;
     ended.trial = lease.trial;
     ended.attempt = lease.attempt;
-    ended.outcome = wire::Outcome::failed;
+    ended.outcome = control::Outcome::failed;
     ended.reason = order.reason;
     ended.detail = order.why;
     agent.send(ended);
-    const auto second = agent.expect<wire::Assign>();
+    const auto second = agent.expect<control::Assign>();
     agent.report(second, 1);
     agent.report(second, 2);
-    agent.expect<wire::Stop>();
-    agent.send(wire::Bye{});
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).failures == 1);
@@ -345,24 +345,24 @@ TEST_CASE("a full disk holds new leases back, and nothing is lost") {
   stage.run([&](const std::string& endpoint) {
     Script agent(endpoint);
     agent.join();
-    const auto first = agent.expect<wire::Assign>();
+    const auto first = agent.expect<control::Assign>();
     disk.full = true;
     agent.report(first, 1);
     agent.report(first, 2);  // done, but the next must wait
-    agent.expect<wire::Cut>();
+    agent.expect<control::Cut>();
     const int before = disk.refused;
     while (disk.refused < before + 2) {  // it tries about once a second
-      agent.send(wire::Heartbeat{});
+      agent.send(control::Heartbeat{});
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     CHECK(stage.store->load_trials().size() == 1);
     disk.full = false;
-    const auto second = agent.expect<wire::Assign>();
+    const auto second = agent.expect<control::Assign>();
     CHECK(second.trial == 2);
     agent.report(second, 1);
     agent.report(second, 2);
-    agent.expect<wire::Stop>();
-    agent.send(wire::Bye{});
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.store->load_trials().size() == 2);

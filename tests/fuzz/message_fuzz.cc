@@ -7,7 +7,7 @@
 #include "dtune/cluster/protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  dtune::wire::Message message;
+  dtune::control::Message message;
   try {
     message = dtune::decode({reinterpret_cast<const char*>(data), size});
   } catch (const dtune::Error& e) {

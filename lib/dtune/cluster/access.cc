@@ -139,24 +139,24 @@ struct ClusterAccess::Impl {
 
   void answer(const Frames& frames) {
     if (frames.size() != 2) return;
-    wire::Message message;
+    control::Message message;
     try {
       message = decode(frames[1]);
     } catch (const Error& e) {
-      listener.send({frames[0], encode(wire::Bye{false, e.what()})});
+      listener.send({frames[0], encode(control::Bye{false, e.what()})});
       return;
     }
-    const auto* enrol = std::get_if<wire::Enrol>(&message);
+    const auto* enrol = std::get_if<control::Enrol>(&message);
     if (enrol == nullptr) return;
     const std::string why = admit(listener.sender(), *enrol);
-    const wire::Message reply =
-        why.empty() ? wire::Message(wire::Enrolled{options.study_id})
-                    : wire::Message(wire::Bye{false, why});
+    const control::Message reply =
+        why.empty() ? control::Message(control::Enrolled{options.study_id})
+                    : control::Message(control::Bye{false, why});
     listener.send({frames[0], encode(reply)});
   }
 
   // Why not; "": it is allowed from now on.
-  std::string admit(const std::string& key, const wire::Enrol& enrol) {
+  std::string admit(const std::string& key, const control::Enrol& enrol) {
     const std::lock_guard lock(mutex);
     if (allowed->contains(key)) return "";
     const std::string node = printable(enrol.node);

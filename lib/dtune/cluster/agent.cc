@@ -33,13 +33,13 @@ class Agent {
   void wait(MonoTime until);
   void from_coordinator(const std::string& frame);
   void from_worker(const std::string& identity, const std::string& frame);
-  void on_welcome(const wire::Welcome& welcome, const std::string& frame);
-  void on_assign(const wire::Assign& assign, const std::string& frame);
+  void on_welcome(const control::Welcome& welcome, const std::string& frame);
+  void on_assign(const control::Assign& assign, const std::string& frame);
   void forward(int number, const std::string& frame);
   void say_hello();
   void lose_coordinator();
   void keep_alive(MonoTime now);
-  void send(const wire::Message& message) { send_raw(encode(message)); }
+  void send(const control::Message& message) { send_raw(encode(message)); }
   void send_raw(std::string frame);
   void flush();
   MonoTime tick_slots(MonoTime now);
@@ -59,7 +59,7 @@ class Agent {
   std::map<int, std::string> identities_;  // slot -> worker's identity
   std::map<int, std::string> keys_;        // slot -> worker's public key
   std::deque<SlotProcess> slots_;
-  wire::Welcome welcome_;
+  control::Welcome welcome_;
   std::string welcome_frame_;
   std::string session_;  // of the coordinator; "": not welcome yet
   Duration heartbeat_;
@@ -128,7 +128,7 @@ void Agent::keep_alive(MonoTime now) {
     lose_coordinator();
   }
   if (now >= next_heartbeat_) {
-    if (!session_.empty() && outbox_.empty()) send(wire::Heartbeat{});
+    if (!session_.empty() && outbox_.empty()) send(control::Heartbeat{});
     next_heartbeat_ = now + heartbeat_;
   }
 }
@@ -148,7 +148,7 @@ void Agent::lose_coordinator() {
   next_hello_ = began_;
   coordinator_.reconnect();
   // Workers leave what belonged to another session.
-  wire::Welcome nobody = welcome_;
+  control::Welcome nobody = welcome_;
   nobody.session = "none";
   for (const SlotProcess& s : slots_) {
     if (s.up()) forward(s.slot(), encode(nobody));
@@ -161,7 +161,7 @@ void Agent::send_raw(std::string frame) {
 }
 
 void Agent::say_hello() {
-  wire::Hello hello;
+  control::Hello hello;
   hello.study_id = options_.study_id;
   hello.node = options_.node.empty() ? host_name() : options_.node;
   hello.agent = name_;
@@ -205,28 +205,28 @@ void Agent::wait(MonoTime until) {
 }
 
 void Agent::from_coordinator(const std::string& frame) {
-  wire::Message message;
+  control::Message message;
   try {
     message = decode(frame);
   } catch (const Error& e) {
     spdlog::warn("from the coordinator: {}", e.what());
     return;
   }
-  if (const auto* welcome = std::get_if<wire::Welcome>(&message)) {
+  if (const auto* welcome = std::get_if<control::Welcome>(&message)) {
     on_welcome(*welcome, frame);
-  } else if (const auto* assign = std::get_if<wire::Assign>(&message)) {
+  } else if (const auto* assign = std::get_if<control::Assign>(&message)) {
     on_assign(*assign, frame);
-  } else if (const auto* kill = std::get_if<wire::Kill>(&message)) {
+  } else if (const auto* kill = std::get_if<control::Kill>(&message)) {
     // Not the next lease, if this one has ended meanwhile.
     SlotProcess* s = slot(kill->slot);
     if (s != nullptr && s->holds(kill->trial, kill->attempt)) {
       s->kill(kill->reason, kill->why, system_clock().now());
       slots_stirred_ = true;
     }
-  } else if (const auto* stop = std::get_if<wire::Stop>(&message)) {
+  } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
     if (options_.curve) spdlog::info("the study's run is over");
     begin_end(stop->now, kExitOk);
-  } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+  } else if (const auto* bye = std::get_if<control::Bye>(&message)) {
     if (bye->again) {
       say_hello();
     } else {
@@ -238,7 +238,8 @@ void Agent::from_coordinator(const std::string& frame) {
   }
 }
 
-void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
+void Agent::on_welcome(const control::Welcome& welcome,
+                       const std::string& frame) {
   if (!options_.study_id.empty() && welcome.study_id != options_.study_id) {
     spdlog::error("the coordinator runs another study: {}", welcome.study_id);
     begin_end(true, kExitConfig);
@@ -262,7 +263,7 @@ void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
     kill_orphans(slot_options_.study_id);
     for (int i = 0; i < options_.slots; ++i) {
       slots_.emplace_back(i, slot_options_,
-                          [this](const wire::Message& m) { send(m); });
+                          [this](const control::Message& m) { send(m); });
     }
     if (options_.curve) {
       spdlog::info("joined the study with {} slot{}", options_.slots,
@@ -272,14 +273,14 @@ void Agent::on_welcome(const wire::Welcome& welcome, const std::string& frame) {
   session_ = welcome.session;
   slots_stirred_ = true;
   for (const SlotProcess& s : slots_) {
-    if (s.gone()) send(wire::SlotDown{s.slot(), true, "given up before"});
+    if (s.gone()) send(control::SlotDown{s.slot(), true, "given up before"});
     if (!s.up()) continue;
     forward(s.slot(), frame);
-    send(wire::SlotUp{s.slot(), s.pid(), keys_[s.slot()]});
+    send(control::SlotUp{s.slot(), s.pid(), keys_[s.slot()]});
   }
 }
 
-void Agent::on_assign(const wire::Assign& assign, const std::string& frame) {
+void Agent::on_assign(const control::Assign& assign, const std::string& frame) {
   SlotProcess* s = slot(assign.slot);
   if (s != nullptr && s->up() && !s->dying()) {
     s->on_assign(assign);
@@ -290,7 +291,7 @@ void Agent::on_assign(const wire::Assign& assign, const std::string& frame) {
 }
 
 void Agent::from_worker(const std::string& identity, const std::string& frame) {
-  wire::Message message;
+  control::Message message;
   try {
     message = decode(frame);
   } catch (const Error& e) {
@@ -299,7 +300,7 @@ void Agent::from_worker(const std::string& identity, const std::string& frame) {
   }
   SlotProcess* s = slot(slot_of(message));
   if (s == nullptr || !s->alive()) return;
-  if (const auto* up = std::get_if<wire::SlotUp>(&message)) {
+  if (const auto* up = std::get_if<control::SlotUp>(&message)) {
     if (up->pid != s->pid()) return;  // a late word of a worker that is dead
     identities_[s->slot()] = identity;
     keys_[s->slot()] = up->public_key;
@@ -308,7 +309,7 @@ void Agent::from_worker(const std::string& identity, const std::string& frame) {
   } else if (identities_[s->slot()] != identity) {
     return;
   }
-  if (const auto* ended = std::get_if<wire::Ended>(&message)) {
+  if (const auto* ended = std::get_if<control::Ended>(&message)) {
     s->on_ended(*ended);
   }
   send_raw(frame);
@@ -353,7 +354,7 @@ void Agent::begin_end(bool now, int code) {
 void Agent::shut_down() {
   for (SlotProcess& s : slots_) {
     s.close();
-    if (s.up()) forward(s.slot(), encode(wire::Stop{end_now_}));
+    if (s.up()) forward(s.slot(), encode(control::Stop{end_now_}));
   }
   flush();
   const MonoTime began = system_clock().now();
@@ -376,7 +377,7 @@ void Agent::shut_down() {
     flush();
     wait(std::min(next, now + milliseconds(20)));
   }
-  send(wire::Bye{false, "stopped"});
+  send(control::Bye{false, "stopped"});
   flush();
 }
 

@@ -39,10 +39,11 @@ bool Compute::released(const Order& order) const {
   const auto ours = [this](const auto& o) {
     return o.trial == current_trial_ && o.attempt == current_attempt_;
   };
-  if (const auto* pause = std::get_if<wire::Pause>(&order)) return ours(*pause);
-  if (const auto* cut = std::get_if<wire::Cut>(&order)) return ours(*cut);
+  if (const auto* pause = std::get_if<control::Pause>(&order))
+    return ours(*pause);
+  if (const auto* cut = std::get_if<control::Cut>(&order)) return ours(*cut);
   // A new lease or a new coordinator ends what runs.
-  return !std::holds_alternative<wire::Extend>(order);
+  return !std::holds_alternative<control::Extend>(order);
 }
 
 void Compute::post(Order order) {
@@ -50,17 +51,17 @@ void Compute::post(Order order) {
     const std::lock_guard lock(mutex_);
     if (released(order)) {
       stop_ = true;
-      if (!std::holds_alternative<wire::Pause>(order)) drop_ = true;
+      if (!std::holds_alternative<control::Pause>(order)) drop_ = true;
     }
     orders_.push_back(std::move(order));
   }
   ready_.notify_one();
 }
 
-void Compute::acknowledged(const wire::Ack& ack) {
+void Compute::acknowledged(const control::Ack& ack) {
   const std::lock_guard lock(mutex_);
   // Reports are committed in order, so what is meant is in front.
-  const auto covered = [&ack](const wire::Report& r) {
+  const auto covered = [&ack](const control::Report& r) {
     return r.trial == ack.trial && r.attempt == ack.attempt &&
            r.report.step <= ack.step;
   };
@@ -73,19 +74,19 @@ void Compute::acknowledged(const wire::Ack& ack) {
   std::erase_if(unacknowledged_, covered);
 }
 
-std::vector<wire::Message> Compute::take_messages() {
+std::vector<control::Message> Compute::take_messages() {
   const std::lock_guard lock(mutex_);
   return std::exchange(messages_, {});
 }
 
-std::vector<wire::Report> Compute::unacknowledged() {
+std::vector<control::Report> Compute::unacknowledged() {
   const std::lock_guard lock(mutex_);
   return {unacknowledged_.begin(), unacknowledged_.end()};
 }
 
-wire::Progress Compute::progress() {
+control::Progress Compute::progress() {
   const std::lock_guard lock(mutex_);
-  wire::Progress progress;
+  control::Progress progress;
   progress.slot = options_.slot;
   progress.trial = current_trial_;
   progress.attempt = current_attempt_;
@@ -140,7 +141,7 @@ bool Compute::next_orders(std::deque<Order>& orders) {
 }
 
 void Compute::execute(Order& order) {
-  if (auto* welcome = std::get_if<wire::Welcome>(&order)) {
+  if (auto* welcome = std::get_if<control::Welcome>(&order)) {
     const bool same = welcome->session == study_.session;
     study_ = std::move(*welcome);
     warm_.set_limits(options_.warm_bytes, study_.warm_trials);
@@ -151,21 +152,21 @@ void Compute::execute(Order& order) {
     runner_.reset();  // the study may be another
     const std::lock_guard lock(mutex_);
     unacknowledged_.clear();
-  } else if (auto* assign = std::get_if<wire::Assign>(&order)) {
+  } else if (auto* assign = std::get_if<control::Assign>(&order)) {
     start(*assign);
-  } else if (auto* extend = std::get_if<wire::Extend>(&order)) {
+  } else if (auto* extend = std::get_if<control::Extend>(&order)) {
     if (active_ && extend->trial == lease_.trial &&
         extend->attempt == lease_.attempt) {
       target_ = std::max(target_, std::min(extend->target, lease_.horizon));
     }
-  } else if (auto* pause = std::get_if<wire::Pause>(&order)) {
+  } else if (auto* pause = std::get_if<control::Pause>(&order)) {
     leave(pause->trial, pause->attempt, true);
-  } else if (auto* cut = std::get_if<wire::Cut>(&order)) {
+  } else if (auto* cut = std::get_if<control::Cut>(&order)) {
     leave(cut->trial, cut->attempt, false);
   }
 }
 
-void Compute::end(wire::Ended ended) {
+void Compute::end(control::Ended ended) {
   ended.slot = options_.slot;
   active_ = false;
   {
@@ -177,7 +178,7 @@ void Compute::end(wire::Ended ended) {
   send(std::move(ended));
 }
 
-void Compute::send(wire::Message message) {
+void Compute::send(control::Message message) {
   {
     const std::lock_guard lock(mutex_);
     messages_.push_back(std::move(message));

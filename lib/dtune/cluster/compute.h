@@ -30,38 +30,38 @@ class Compute {
   Compute(const Compute&) = delete;
   Compute& operator=(const Compute&) = delete;
 
-  using Order = std::variant<wire::Welcome, wire::Assign, wire::Extend,
-                             wire::Pause, wire::Cut>;
+  using Order = std::variant<control::Welcome, control::Assign, control::Extend,
+                             control::Pause, control::Cut>;
   // Carried out in order, between steps; pause and cut stop the step in flight.
   void post(Order order);
-  void acknowledged(const wire::Ack& ack);
+  void acknowledged(const control::Ack& ack);
 
   // Messages for the coordinator, oldest first.
-  std::vector<wire::Message> take_messages();
+  std::vector<control::Message> take_messages();
   // Reports not yet acknowledged, for a coordinator that may have missed them.
-  std::vector<wire::Report> unacknowledged();
-  wire::Progress progress();
+  std::vector<control::Report> unacknowledged();
+  control::Progress progress();
 
  private:
   void run();
   bool next_orders(std::deque<Order>& orders);
   void execute(Order& order);
-  void start(const wire::Assign& assign);
-  std::unique_ptr<TrialSession> open_session(const wire::Assign& assign);
+  void start(const control::Assign& assign);
+  std::unique_ptr<TrialSession> open_session(const control::Assign& assign);
   std::unique_ptr<TrialSession> resume_session(TrialAssignment assignment,
-                                               const wire::Assign& assign);
-  TrialAssignment describe(const wire::Assign& assign);
-  GangSeat seat_of(const wire::Assign& assign) const;
+                                               const control::Assign& assign);
+  TrialAssignment describe(const control::Assign& assign);
+  GangSeat seat_of(const control::Assign& assign) const;
   void leave(TrialId trial, Attempt attempt, bool keep);
   void step();
   void report(StepReport done);
-  bool keep_checkpoint(const wire::Report& report);
+  bool keep_checkpoint(const control::Report& report);
   void travel(const char* phase, const std::function<void()>& transfer);
-  void send_report(const wire::Report& report);
+  void send_report(const control::Report& report);
   void finish();
   void fail(std::exception_ptr cause);
-  void end(wire::Ended ended);
-  void send(wire::Message message);
+  void end(control::Ended ended);
+  void send(control::Message message);
   void set_session(std::unique_ptr<TrialSession> session);
   void set_phase(const char* phase);
   bool released(const Order& order) const;
@@ -72,18 +72,18 @@ class Compute {
 
   // Of the compute thread alone:
   std::unique_ptr<TrialRunner> runner_;
-  wire::Welcome study_;
+  control::Welcome study_;
   NodeFiles files_;
   WarmSessions warm_;
   bool active_ = false;
-  wire::Assign lease_;  // with paths of this node
+  control::Assign lease_;  // with paths of this node
   int target_ = 0;
 
   std::mutex mutex_;  // guards all below
   std::condition_variable ready_;
   std::deque<Order> orders_;
-  std::vector<wire::Message> messages_;
-  std::deque<wire::Report> unacknowledged_;
+  std::vector<control::Message> messages_;
+  std::deque<control::Report> unacknowledged_;
   std::unique_ptr<TrialSession> session_;  // changed by the thread, read by all
   TrialId current_trial_ = 0;
   Attempt current_attempt_ = 0;

@@ -20,8 +20,8 @@ void forget_checkpoint(const std::filesystem::path& checkpoint) {
 
 // The last step up to which the database (`known`) and the sidecar together
 // know every report.
-int known_steps(int known, const std::vector<wire::Report>& kept) {
-  for (const wire::Report& report : kept) {
+int known_steps(int known, const std::vector<control::Report>& kept) {
+  for (const control::Report& report : kept) {
     if (report.report.step == known + 1) ++known;
   }
   return known;
@@ -29,7 +29,7 @@ int known_steps(int known, const std::vector<wire::Report>& kept) {
 
 }  // namespace
 
-GangSeat Compute::seat_of(const wire::Assign& assign) const {
+GangSeat Compute::seat_of(const control::Assign& assign) const {
   GangSeat seat;
   seat.gang = assign.gang;
   seat.member = assign.member;
@@ -42,7 +42,7 @@ GangSeat Compute::seat_of(const wire::Assign& assign) const {
   return seat;
 }
 
-TrialAssignment Compute::describe(const wire::Assign& assign) {
+TrialAssignment Compute::describe(const control::Assign& assign) {
   TrialAssignment out;
   out.study_id = study_.study_id;
   out.trial = assign.trial;
@@ -69,7 +69,7 @@ TrialAssignment Compute::describe(const wire::Assign& assign) {
   return out;
 }
 
-void Compute::start(const wire::Assign& assign) {
+void Compute::start(const control::Assign& assign) {
   // The coordinator knows this slot to be free; believe it.
   if (active_) leave(lease_.trial, lease_.attempt, false);
   lease_ = assign;
@@ -94,7 +94,7 @@ void Compute::start(const wire::Assign& assign) {
 }
 
 std::unique_ptr<TrialSession> Compute::open_session(
-    const wire::Assign& assign) {
+    const control::Assign& assign) {
   TrialAssignment assignment = describe(assign);
   if (runner_ == nullptr) runner_ = make_runner_(assignment.recipe);
   const bool starts = assignment.seat && assign.resume_step == 0;
@@ -114,8 +114,8 @@ std::unique_ptr<TrialSession> Compute::open_session(
 
 // Null where the checkpoint is of no use.
 std::unique_ptr<TrialSession> Compute::resume_session(
-    TrialAssignment assignment, const wire::Assign& assign) {
-  const std::vector<wire::Report> kept =
+    TrialAssignment assignment, const control::Assign& assign) {
+  const std::vector<control::Report> kept =
       read_sidecar(assignment.checkpoint, study_.study_id, assign.trial);
   const int known = known_steps(assign.resume_step, kept);
   if (known == 0) return nullptr;
@@ -129,7 +129,7 @@ std::unique_ptr<TrialSession> Compute::resume_session(
     return nullptr;  // damaged, or of another step: train it again
   }
   if (session->steps_done() > known) return nullptr;
-  for (wire::Report report : kept) {
+  for (control::Report report : kept) {
     if (report.report.step <= assign.resume_step) continue;
     if (report.report.step > session->steps_done()) break;
     report.slot = options_.slot;
@@ -144,7 +144,7 @@ void Compute::leave(TrialId trial, Attempt attempt, bool keep) {
     if (!keep) warm_.forget(trial);
     return;  // over already, and said so
   }
-  wire::Ended ended;
+  control::Ended ended;
   ended.trial = trial;
   ended.attempt = attempt;
   ended.steps = session_ == nullptr ? 0 : session_->steps_done();
@@ -176,7 +176,7 @@ void Compute::step() {
 }
 
 void Compute::report(StepReport done) {
-  wire::Report message;
+  control::Report message;
   message.slot = options_.slot;
   message.trial = lease_.trial;
   message.attempt = lease_.attempt;
@@ -194,12 +194,13 @@ void Compute::report(StepReport done) {
 
 // Writes the sidecar, and brings both to the coordinator where its disk is
 // another; false: the checkpoint has not got there.
-bool Compute::keep_checkpoint(const wire::Report& report) {
+bool Compute::keep_checkpoint(const control::Report& report) {
   // One rank's is as good as another's.
   if (files_.shared() && lease_.member != 0) return true;
-  std::vector<wire::Report> kept = unacknowledged();
-  std::erase_if(
-      kept, [this](const wire::Report& r) { return r.trial != lease_.trial; });
+  std::vector<control::Report> kept = unacknowledged();
+  std::erase_if(kept, [this](const control::Report& r) {
+    return r.trial != lease_.trial;
+  });
   kept.push_back(report);
   try {
     write_sidecar(lease_.checkpoint, study_.study_id, kept);
@@ -229,7 +230,7 @@ void Compute::travel(const char* phase, const std::function<void()>& transfer) {
   set_phase("starting");
 }
 
-void Compute::send_report(const wire::Report& report) {
+void Compute::send_report(const control::Report& report) {
   {
     const std::lock_guard lock(mutex_);
     unacknowledged_.push_back(report);
@@ -239,10 +240,10 @@ void Compute::send_report(const wire::Report& report) {
 
 void Compute::finish() {
   set_phase("testing");
-  wire::Ended ended;
+  control::Ended ended;
   ended.trial = lease_.trial;
   ended.attempt = lease_.attempt;
-  ended.outcome = wire::Outcome::complete;
+  ended.outcome = control::Outcome::complete;
   ended.metrics = session_->finish_final();
   travel("sending", [this] { files_.send_model(lease_, drop_); });
   ended.steps = session_->steps_done();
@@ -251,10 +252,10 @@ void Compute::finish() {
 }
 
 void Compute::fail(std::exception_ptr cause) {
-  wire::Ended ended;
+  control::Ended ended;
   ended.trial = lease_.trial;
   ended.attempt = lease_.attempt;
-  ended.outcome = wire::Outcome::failed;
+  ended.outcome = control::Outcome::failed;
   ended.reason = Reason::crashed;
   try {
     std::rethrow_exception(std::move(cause));
@@ -268,7 +269,7 @@ void Compute::fail(std::exception_ptr cause) {
     ended.detail = e.what();
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::temporary) {
-      ended.outcome = wire::Outcome::temporary;
+      ended.outcome = control::Outcome::temporary;
     }
     ended.detail = e.what();
   } catch (const std::bad_alloc&) {
@@ -277,7 +278,7 @@ void Compute::fail(std::exception_ptr cause) {
         "out of memory (a smaller batch or model, or a larger "
         "resources.memory_mb)";
   } catch (const StepStopped&) {
-    ended.outcome = wire::Outcome::stopped;
+    ended.outcome = control::Outcome::stopped;
   } catch (const std::exception& e) {
     ended.detail = e.what();
   }

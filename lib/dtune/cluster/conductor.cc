@@ -35,11 +35,11 @@ FleetOptions fleet_options(const Study& study, const CoordinatorOptions& own,
   options.local = own.endpoint.starts_with("ipc://");
   options.step_time = recipe.limits.step_time;
   if (files != nullptr) {
-    options.complete_welcome = [files](wire::Welcome& welcome, bool remote) {
+    options.complete_welcome = [files](control::Welcome& welcome, bool remote) {
       files->describe(welcome, remote);
     };
   }
-  wire::Welcome& welcome = options.welcome;
+  control::Welcome& welcome = options.welcome;
   welcome.study_id = study.id;
   welcome.session = fmt::format("{}-{}", getpid(), clock.wall_ms());
   welcome.recipe_yaml = study.recipe_yaml;

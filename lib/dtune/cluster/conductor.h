@@ -104,8 +104,9 @@ class Conductor {
   std::optional<TrialId> next_retry() const;
   int grant(const Trial& trial) const;
   int64_t outstanding_steps() const;
-  wire::Assign describe(const Trial& trial, int target, const Seat& seat) const;
-  void assign(size_t slot, wire::Assign message);
+  control::Assign describe(const Trial& trial, int target,
+                           const Seat& seat) const;
+  void assign(size_t slot, control::Assign message);
   void close_files();
   bool any_lease() const;
   std::vector<TrialId> leased() const;
@@ -115,8 +116,8 @@ class Conductor {
   void on_lease_over(const LeaseOver& over);
   void settle(Trial& trial, const LeaseOver& over);
   void lease_ended(TrialRun& run);
-  void attempt_failed(Trial& trial, const wire::Ended& ended);
-  void set_aside(Trial& trial, const wire::Ended& ended);
+  void attempt_failed(Trial& trial, const control::Ended& ended);
+  void set_aside(Trial& trial, const control::Ended& ended);
   void release(Trial& trial, bool keep);
   void drop_checkpoint(Trial& trial);
 
@@ -126,9 +127,9 @@ class Conductor {
   void open_gang(const Trial& trial, TrialRun& run);
   void close_gang(TrialRun& run);
   void take_seat(const Trial& trial, const TrialRun& run, const Seat& seat,
-                 wire::Assign& assign) const;
+                 control::Assign& assign) const;
   bool goes_on_without(const Trial& trial, const TrialRun& run, int member,
-                       const wire::Ended& ended) const;
+                       const control::Ended& ended) const;
   void seat_left(Trial& trial, int member, const LeaseOver& over);
   void fill_vacancies();
   bool fill_vacancy(Trial& trial, size_t slot);
@@ -155,7 +156,7 @@ class Conductor {
   void go_on(Trial& trial, const Verdict& verdict, bool reached);
   void stop_trial(Trial& trial, DecisionMaker maker, const char* action,
                   TrialState state, Reason reason, const std::string& why);
-  bool note_checkpoint(Trial& trial, const wire::Report& said);
+  bool note_checkpoint(Trial& trial, const control::Report& said);
   void note_value(const Trial& trial, const StepReport& report);
   bool lacks_metric(Trial& trial, const StepReport& report);
 
@@ -167,7 +168,7 @@ class Conductor {
   void add_final(int index);
   void continue_search_training(Trial& final_trial, const Trial& best);
   void on_final_step(Trial& trial);
-  void on_final_over(Trial& trial, const wire::Ended& ended);
+  void on_final_over(Trial& trial, const control::Ended& ended);
   void advance_final();
   void finish_with_best(const std::string& why);
   int final_horizon() const;

@@ -101,7 +101,7 @@ void Conductor::start_copy(Trial& trial, size_t index) {
       fleet_.agent_of(slot).node, slot.number);
   records_.change(trial, TrialState::running, Reason::straggling, why);
   records_.notice(fmt::format("trial {}: {}", trial.id, why));
-  wire::Assign assign = describe(trial, original.granted, Seat{index, 0});
+  control::Assign assign = describe(trial, original.granted, Seat{index, 0});
   assign.attempt = run.copy->attempt;
   this->assign(index, std::move(assign));
 }

@@ -44,16 +44,16 @@ void Conductor::on_lease_over(const LeaseOver& over) {
 // The lease is over as a whole: the other ranks of a gang leave it too.
 void Conductor::settle(Trial& trial, const LeaseOver& over) {
   if (trial.state != TrialState::running) return;
-  const bool untested = over.ended.outcome == wire::Outcome::complete &&
+  const bool untested = over.ended.outcome == control::Outcome::complete &&
                         over.ended.metrics.empty();
   if (untested) {
-    wire::Ended lost = over.ended;
+    control::Ended lost = over.ended;
     lost.reason = Reason::killed;
     lost.detail = "the rank that was to test the model is gone";
     attempt_failed(trial, lost);
-  } else if (over.ended.outcome == wire::Outcome::complete) {
+  } else if (over.ended.outcome == control::Outcome::complete) {
     on_final_over(trial, over.ended);
-  } else if (over.ended.outcome == wire::Outcome::failed) {
+  } else if (over.ended.outcome == control::Outcome::failed) {
     attempt_failed(trial, over.ended);
   } else {
     set_aside(trial, over.ended);
@@ -70,14 +70,14 @@ void Conductor::lease_ended(TrialRun& run) {
 }
 
 // Nobody's failure: it goes on as soon as it can.
-void Conductor::set_aside(Trial& trial, const wire::Ended& ended) {
+void Conductor::set_aside(Trial& trial, const control::Ended& ended) {
   records_.change(
       trial, trial.curve.empty() ? TrialState::waiting : TrialState::paused,
       ended.reason == Reason::node_lost ? Reason::node_lost
                                         : Reason::lease_lapsed,
       ended.detail);
   retry_.insert(trial.id);
-  if (ended.outcome != wire::Outcome::temporary ||
+  if (ended.outcome != control::Outcome::temporary ||
       ended.reason == Reason::node_lost) {
     return;
   }
@@ -86,7 +86,7 @@ void Conductor::set_aside(Trial& trial, const wire::Ended& ended) {
                               ended.detail, format_duration(kTemporaryPause)));
 }
 
-void Conductor::attempt_failed(Trial& trial, const wire::Ended& ended) {
+void Conductor::attempt_failed(Trial& trial, const control::Ended& ended) {
   TrialRun& run = runs_[size_t(trial.id) - 1];
   ++trial.failures;
   run.history.failures = trial.failures;

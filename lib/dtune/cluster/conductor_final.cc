@@ -165,8 +165,8 @@ void Conductor::on_final_step(Trial& trial) {
   release(trial, true);
 }
 
-void Conductor::on_final_over(Trial& trial, const wire::Ended& ended) {
-  if (ended.outcome != wire::Outcome::complete) return;  // see advance_final
+void Conductor::on_final_over(Trial& trial, const control::Ended& ended) {
+  if (ended.outcome != control::Outcome::complete) return;  // see advance_final
   records_.change(trial, TrialState::complete, Reason::horizon,
                   "trained to the end and tested");
   outcome_.final_trial = trial.id;

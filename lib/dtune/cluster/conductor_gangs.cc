@@ -24,7 +24,7 @@ bool is_loss(Reason reason) {
          reason == Reason::straggling;
 }
 
-std::string how_it_ended(const wire::Ended& ended) {
+std::string how_it_ended(const control::Ended& ended) {
   if (ended.signal > 0) return fmt::format(" (signal {})", ended.signal);
   if (ended.exit_code > 0) return fmt::format(" (code {})", ended.exit_code);
   return "";
@@ -110,7 +110,7 @@ void Conductor::close_gang(TrialRun& run) {
 }
 
 void Conductor::take_seat(const Trial& trial, const TrialRun& run,
-                          const Seat& seat, wire::Assign& assign) const {
+                          const Seat& seat, control::Assign& assign) const {
   if (run.gang.empty()) return;
   assign.gang = run.gang;
   assign.member = seat.member;
@@ -130,11 +130,11 @@ void Conductor::take_seat(const Trial& trial, const TrialRun& run,
 
 // Whether the ranks that are left can do without one that has ended.
 bool Conductor::goes_on_without(const Trial& trial, const TrialRun& run,
-                                int member, const wire::Ended& ended) const {
+                                int member, const control::Ended& ended) const {
   if (run.gang.empty() || !run.leased()) return false;
   if (trial.state != TrialState::running) return true;  // all are leaving
   const ParallelSpec& parallel = study_.recipe.parallel;
-  if (ended.outcome == wire::Outcome::complete) {
+  if (ended.outcome == control::Outcome::complete) {
     return ended.metrics.empty();  // only the lead has tested the model
   }
   const bool elastic =
@@ -143,18 +143,18 @@ bool Conductor::goes_on_without(const Trial& trial, const TrialRun& run,
         return !is_server(parallel, seat.member);
       });
   if (!elastic) return false;
-  if (ended.outcome == wire::Outcome::temporary) {  // its node leaves
+  if (ended.outcome == control::Outcome::temporary) {  // its node leaves
     return ended.reason == Reason::node_lost;
   }
-  return ended.outcome == wire::Outcome::failed && is_loss(ended.reason);
+  return ended.outcome == control::Outcome::failed && is_loss(ended.reason);
 }
 
 void Conductor::seat_left(Trial& trial, int member, const LeaseOver& over) {
   TrialRun& run = runs_[size_t(trial.id) - 1];
-  const wire::Ended& ended = over.ended;
+  const control::Ended& ended = over.ended;
   gangs_->member_lost(run.gang, member, ended.detail);
   if (trial.state != TrialState::running ||
-      ended.outcome == wire::Outcome::complete) {
+      ended.outcome == control::Outcome::complete) {
     return;
   }
   if (ended.reason == Reason::straggling) {

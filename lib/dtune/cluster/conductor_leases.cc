@@ -159,7 +159,7 @@ bool Conductor::lease(TrialId id, std::vector<size_t> slots, Reason reason) {
   return true;
 }
 
-void Conductor::assign(size_t slot, wire::Assign message) {
+void Conductor::assign(size_t slot, control::Assign message) {
   close_files();
   if (files_ != nullptr) files_->open(message);
   fleet_.assign(slot, std::move(message));
@@ -176,9 +176,9 @@ void Conductor::close_files() {
   files_->close_all_but(held);
 }
 
-wire::Assign Conductor::describe(const Trial& trial, int target,
-                                 const Seat& seat) const {
-  wire::Assign assign;
+control::Assign Conductor::describe(const Trial& trial, int target,
+                                    const Seat& seat) const {
+  control::Assign assign;
   assign.trial = trial.id;
   assign.attempt = trial.attempt;
   assign.kind = trial.kind;

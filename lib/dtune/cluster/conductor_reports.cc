@@ -82,14 +82,14 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
     trial.curve[size_t(report.step) - 1] = report;
   }
   note_value(trial, report);
-  const wire::Ack ack{0, trial.id, done.report.attempt, report.step};
+  const control::Ack ack{0, trial.id, done.report.attempt, report.step};
   records_.report(trial, report, {done.slot, ack});
   // A program that ends is noticed after its last step was reported.
   return fresh || (report.last && report.step == trial.steps());
 }
 
 // True where it is news.
-bool Conductor::note_checkpoint(Trial& trial, const wire::Report& said) {
+bool Conductor::note_checkpoint(Trial& trial, const control::Report& said) {
   if (!said.checkpointed) return false;
   const std::string path = checkpoint_of(trial.id).string();
   const bool news =

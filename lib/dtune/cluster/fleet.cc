@@ -47,7 +47,7 @@ void Fleet::poll(Duration patience, Wakeup& wakeup,
 void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
   const std::string identity = frames.front();
   for (size_t i = 1; i < frames.size(); ++i) {
-    wire::Message message;
+    control::Message message;
     try {
       message = decode(frames[i]);
     } catch (const Error& e) {
@@ -57,7 +57,7 @@ void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
       if (!by_identity_.contains(identity)) refuse(identity, false, e.what());
       continue;
     }
-    if (const auto* hello = std::get_if<wire::Hello>(&message)) {
+    if (const auto* hello = std::get_if<control::Hello>(&message)) {
       on_hello(identity, *hello, events);
       continue;
     }
@@ -70,11 +70,11 @@ void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
   }
 }
 
-void Fleet::on_message(size_t index, const wire::Message& message,
+void Fleet::on_message(size_t index, const control::Message& message,
                        std::vector<FleetEvent>& events) {
   FleetAgent& agent = agents_[index];
   agent.heard = clock_.now();
-  if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+  if (const auto* bye = std::get_if<control::Bye>(&message)) {
     const std::string why =
         fmt::format("node {} has left: {}", agent.node, bye->why);
     if (!stopping_) events.push_back(Notice{why});
@@ -85,11 +85,11 @@ void Fleet::on_message(size_t index, const wire::Message& message,
   if (number < 0 || number >= agent.slot_count) return;
   const size_t slot = agent.first_slot + static_cast<size_t>(number);
   slots_[slot].heard = agent.heard;
-  if (const auto* up = std::get_if<wire::SlotUp>(&message)) {
+  if (const auto* up = std::get_if<control::SlotUp>(&message)) {
     on_slot_up(slot, *up, events);
-  } else if (const auto* down = std::get_if<wire::SlotDown>(&message)) {
+  } else if (const auto* down = std::get_if<control::SlotDown>(&message)) {
     on_slot_down(slot, *down, events);
-  } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
+  } else if (const auto* progress = std::get_if<control::Progress>(&message)) {
     slots_[slot].progress = *progress;
     // Files that travel take what they take; if nothing moves, the worker says
     // so itself.
@@ -98,9 +98,9 @@ void Fleet::on_message(size_t index, const wire::Message& message,
       slots_[slot].deadline =
           std::max(slots_[slot].deadline, agent.heard + lease_);
     }
-  } else if (const auto* report = std::get_if<wire::Report>(&message)) {
+  } else if (const auto* report = std::get_if<control::Report>(&message)) {
     on_report(slot, *report, events);
-  } else if (const auto* ended = std::get_if<wire::Ended>(&message)) {
+  } else if (const auto* ended = std::get_if<control::Ended>(&message)) {
     on_ended(slot, *ended, events);
   }
 }
@@ -111,7 +111,7 @@ bool Fleet::holds(const FleetSlot& slot, TrialId trial, Attempt attempt) const {
          slot.trial == trial && slot.attempt == attempt;
 }
 
-void Fleet::on_report(size_t index, const wire::Report& report,
+void Fleet::on_report(size_t index, const control::Report& report,
                       std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   if (!holds(slot, report.trial, report.attempt)) {
@@ -129,7 +129,7 @@ void Fleet::on_report(size_t index, const wire::Report& report,
   events.push_back(StepDone{index, report});
 }
 
-void Fleet::on_ended(size_t index, const wire::Ended& ended,
+void Fleet::on_ended(size_t index, const control::Ended& ended,
                      std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   if (!holds(slot, ended.trial, ended.attempt)) return;
@@ -140,11 +140,11 @@ void Fleet::on_ended(size_t index, const wire::Ended& ended,
   }
 }
 
-void Fleet::end_lease(size_t index, const wire::Ended& ended,
+void Fleet::end_lease(size_t index, const control::Ended& ended,
                       std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   // Not taken: its worker is being restarted, and says so when it is up.
-  if (ended.outcome == wire::Outcome::temporary &&
+  if (ended.outcome == control::Outcome::temporary &&
       ended.reason == Reason::node_lost) {
     slot.up = false;
   }
@@ -154,8 +154,8 @@ void Fleet::end_lease(size_t index, const wire::Ended& ended,
 }
 
 // A worker ends by itself where its agent asks it to, or terminates it.
-bool Fleet::is_parting(size_t index, const wire::Ended& ended) const {
-  if (ended.outcome != wire::Outcome::failed) return false;
+bool Fleet::is_parting(size_t index, const control::Ended& ended) const {
+  if (ended.outcome != control::Outcome::failed) return false;
   const bool died = ended.exit_code >= 0 || ended.signal > 0;
   if (died && agents_[slots_[index].agent].leaving) return true;
   return ended.reason == Reason::user ||
@@ -163,12 +163,12 @@ bool Fleet::is_parting(size_t index, const wire::Ended& ended) const {
           ended.signal == 0);
 }
 
-std::optional<wire::Ended> Fleet::take_parting(size_t index) {
+std::optional<control::Ended> Fleet::take_parting(size_t index) {
   const auto found =
       std::find_if(partings_.begin(), partings_.end(),
                    [index](const auto& p) { return p.first == index; });
   if (found == partings_.end()) return std::nullopt;
-  wire::Ended ended = std::move(found->second);
+  control::Ended ended = std::move(found->second);
   partings_.erase(found);
   return ended;
 }
@@ -180,7 +180,7 @@ void Fleet::settle_partings(std::vector<FleetEvent>& events) {
     if (!holds(slot, ended.trial, ended.attempt)) continue;  // its node is lost
     leaves(slot.agent);
     slot.parted = true;
-    ended.outcome = wire::Outcome::temporary;
+    ended.outcome = control::Outcome::temporary;
     ended.reason = Reason::node_lost;
     ended.detail = fmt::format("node {} is leaving", agents_[slot.agent].node);
     end_lease(index, ended, events);
@@ -192,7 +192,7 @@ SlotState Fleet::free_state(const FleetSlot& slot) const {
                                                  : SlotState::down;
 }
 
-void Fleet::on_slot_up(size_t index, const wire::SlotUp& up,
+void Fleet::on_slot_up(size_t index, const control::SlotUp& up,
                        std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   allow_worker(index, up.public_key);
@@ -205,11 +205,12 @@ void Fleet::on_slot_up(size_t index, const wire::SlotUp& up,
   events.push_back(SlotReady{index});
 }
 
-void Fleet::on_slot_down(size_t index, const wire::SlotDown& down,
+void Fleet::on_slot_down(size_t index, const control::SlotDown& down,
                          std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   if (const auto ended = take_parting(index)) end_lease(index, *ended, events);
-  lose_lease(index, wire::Outcome::failed, Reason::killed, down.detail, events);
+  lose_lease(index, control::Outcome::failed, Reason::killed, down.detail,
+             events);
   forbid_worker(index);
   slot.up = slot.parted = false;
   slot.state = down.gone ? SlotState::gone : SlotState::down;
@@ -220,14 +221,14 @@ void Fleet::on_slot_down(size_t index, const wire::SlotDown& down,
                          agents_[slot.agent].node, down.detail)});
 }
 
-void Fleet::lose_lease(size_t index, wire::Outcome outcome, Reason reason,
+void Fleet::lose_lease(size_t index, control::Outcome outcome, Reason reason,
                        const std::string& why,
                        std::vector<FleetEvent>& events) {
   FleetSlot& slot = slots_[index];
   if (slot.state != SlotState::busy && slot.state != SlotState::releasing) {
     return;
   }
-  wire::Ended ended;
+  control::Ended ended;
   ended.slot = slot.number;
   ended.trial = slot.trial;
   ended.attempt = slot.attempt;
@@ -270,7 +271,7 @@ void Fleet::check(std::vector<FleetEvent>& events) {
       events.push_back(Notice{why});
       lose_agent(i, why, false, events);
     } else if (now >= next_heartbeat_) {
-      send(i, wire::Heartbeat{});
+      send(i, control::Heartbeat{});
     }
   }
   if (now >= next_heartbeat_) next_heartbeat_ = now + heartbeat_;
@@ -283,7 +284,7 @@ void Fleet::check_slot(size_t index, MonoTime now,
   FleetSlot& slot = slots_[index];
   if (slot.state == SlotState::releasing && now > slot.deadline) {
     if (slot.killing) {  // not even the agent could end it
-      lose_lease(index, wire::Outcome::failed, Reason::lease_lapsed,
+      lose_lease(index, control::Outcome::failed, Reason::lease_lapsed,
                  "its process cannot be ended", events);
     } else {
       kill(index, Reason::lease_lapsed, "did not stop when asked to");
@@ -309,7 +310,7 @@ Duration Fleet::step_limit(const FleetSlot& slot) const {
   return std::max(lease_, from_seconds(kStepFactor * seen));
 }
 
-void Fleet::assign(size_t index, wire::Assign message) {
+void Fleet::assign(size_t index, control::Assign message) {
   FleetSlot& slot = slots_[index];
   DTUNE_CHECK(slot.state == SlotState::idle);
   slot.state = SlotState::busy;
@@ -329,16 +330,17 @@ void Fleet::extend(size_t index, int target) {
   FleetSlot& slot = slots_[index];
   slot.granted = target;
   slot.at_target = false;
-  send(slot.agent, wire::Extend{slot.number, slot.trial, slot.attempt, target});
+  send(slot.agent,
+       control::Extend{slot.number, slot.trial, slot.attempt, target});
 }
 
 void Fleet::release(size_t index, bool keep, Duration patience) {
   FleetSlot& slot = slots_[index];
   if (slot.state != SlotState::busy) return;
   if (keep) {
-    send(slot.agent, wire::Pause{slot.number, slot.trial, slot.attempt});
+    send(slot.agent, control::Pause{slot.number, slot.trial, slot.attempt});
   } else {
-    send(slot.agent, wire::Cut{slot.number, slot.trial, slot.attempt});
+    send(slot.agent, control::Cut{slot.number, slot.trial, slot.attempt});
   }
   // Messages keep their order, so what is assigned next comes after this.
   slot.state = slot.at_target ? free_state(slot) : SlotState::releasing;
@@ -356,11 +358,11 @@ void Fleet::kill(size_t index, Reason reason, const std::string& why) {
   // The agent terminates, waits its grace, kills.
   slot.deadline = clock_.now() + 2 * grace_ + lease_;
   send(slot.agent,
-       wire::Kill{slot.number, slot.trial, slot.attempt, reason, why});
+       control::Kill{slot.number, slot.trial, slot.attempt, reason, why});
 }
 
-void Fleet::acknowledge(const wire::Ack& ack, size_t slot) {
-  wire::Ack message = ack;
+void Fleet::acknowledge(const control::Ack& ack, size_t slot) {
+  control::Ack message = ack;
   message.slot = slots_[slot].number;
   send(slots_[slot].agent, message);
 }
@@ -368,7 +370,7 @@ void Fleet::acknowledge(const wire::Ack& ack, size_t slot) {
 void Fleet::stop(bool now) {
   stopping_ = true;
   for (size_t i = 0; i < agents_.size(); ++i) {
-    if (agents_[i].present) send(i, wire::Stop{now});
+    if (agents_[i].present) send(i, control::Stop{now});
   }
   flush();
 }
@@ -379,7 +381,7 @@ int Fleet::present_agents() const {
                     [](const FleetAgent& a) { return a.present; }));
 }
 
-void Fleet::send(size_t agent, const wire::Message& message) {
+void Fleet::send(size_t agent, const control::Message& message) {
   if (agents_[agent].present) agents_[agent].outbox.push_back(encode(message));
 }
 

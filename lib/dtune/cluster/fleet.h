@@ -44,7 +44,7 @@ struct FleetSlot {
   bool up = false;         // its worker is
   bool parted = false;     // it left by itself, as when its agent leaves
   std::string public_key;  // of its worker; allowed while it is up
-  wire::Progress progress;
+  control::Progress progress;
 };
 
 struct FleetAgent {
@@ -66,14 +66,14 @@ struct FleetAgent {
 
 struct FleetOptions {
   ListenOptions listen;
-  wire::Welcome welcome;  // heartbeat, lease and grace are taken from it
+  control::Welcome welcome;  // heartbeat, lease and grace are taken from it
   // Agents that came over listen.local are on this machine: their processes can
   // be looked at.
   bool local = false;
   // What others have to say; asked now and then. May be empty.
   std::function<std::vector<std::string>()> take_notices;
   // Adds what depends on where an agent came from. May be empty.
-  std::function<void(wire::Welcome&, bool remote)> complete_welcome;
+  std::function<void(control::Welcome&, bool remote)> complete_welcome;
   Duration step_time{0};  // limit of a step without a report; 0: measured
 };
 
@@ -83,11 +83,11 @@ struct SlotReady {
 };
 struct StepDone {
   size_t slot;
-  wire::Report report;
+  control::Report report;
 };
 struct LeaseOver {  // the slot is free or down by now
   size_t slot;
-  wire::Ended ended;
+  control::Ended ended;
 };
 struct Notice {
   std::string text;
@@ -119,55 +119,55 @@ class Fleet {
   std::string remote_endpoint() const { return listener_.remote_endpoint(); }
 
   // REQUIRES: the slot is idle. `message.slot` is filled in.
-  void assign(size_t index, wire::Assign message);
+  void assign(size_t index, control::Assign message);
   void extend(size_t index, int target);
   // The slot leaves its trial: at once where it waits at its target, else it
   // is `releasing` until LeaseOver.
   // Whoever has not left within `patience` (0: a lease) is killed.
   void release(size_t index, bool keep, Duration patience = Duration(0));
   void kill(size_t index, Reason reason, const std::string& why);
-  void acknowledge(const wire::Ack& ack, size_t slot);
+  void acknowledge(const control::Ack& ack, size_t slot);
   void stop(bool now);
 
  private:
   void receive(Frames frames, std::vector<FleetEvent>& events);
   void refuse(const std::string& identity, bool again, const std::string& why);
-  void on_hello(const std::string& identity, const wire::Hello& hello,
+  void on_hello(const std::string& identity, const control::Hello& hello,
                 std::vector<FleetEvent>& events);
-  size_t add_agent(const std::string& identity, const wire::Hello& hello,
+  size_t add_agent(const std::string& identity, const control::Hello& hello,
                    std::vector<FleetEvent>& events);
   bool readmit(size_t index, const std::string& identity,
-               const wire::Hello& hello, std::vector<FleetEvent>& events);
+               const control::Hello& hello, std::vector<FleetEvent>& events);
   std::string unused_node(const std::string& node,
                           std::vector<FleetEvent>& events) const;
   void allow_worker(size_t index, const std::string& public_key);
   void forbid_worker(size_t index);
   void tell_notices(std::vector<FleetEvent>& events);
-  void on_message(size_t index, const wire::Message& message,
+  void on_message(size_t index, const control::Message& message,
                   std::vector<FleetEvent>& events);
-  void on_report(size_t index, const wire::Report& report,
+  void on_report(size_t index, const control::Report& report,
                  std::vector<FleetEvent>& events);
-  void on_ended(size_t index, const wire::Ended& ended,
+  void on_ended(size_t index, const control::Ended& ended,
                 std::vector<FleetEvent>& events);
-  void end_lease(size_t index, const wire::Ended& ended,
+  void end_lease(size_t index, const control::Ended& ended,
                  std::vector<FleetEvent>& events);
-  bool is_parting(size_t index, const wire::Ended& ended) const;
-  std::optional<wire::Ended> take_parting(size_t index);
+  bool is_parting(size_t index, const control::Ended& ended) const;
+  std::optional<control::Ended> take_parting(size_t index);
   void settle_partings(std::vector<FleetEvent>& events);
-  void on_slot_up(size_t index, const wire::SlotUp& up,
+  void on_slot_up(size_t index, const control::SlotUp& up,
                   std::vector<FleetEvent>& events);
-  void on_slot_down(size_t index, const wire::SlotDown& down,
+  void on_slot_down(size_t index, const control::SlotDown& down,
                     std::vector<FleetEvent>& events);
   void lose_agent(size_t index, const std::string& why, bool said_bye,
                   std::vector<FleetEvent>& events);
-  void lose_lease(size_t index, wire::Outcome outcome, Reason reason,
+  void lose_lease(size_t index, control::Outcome outcome, Reason reason,
                   const std::string& why, std::vector<FleetEvent>& events);
   void leaves(size_t index);
   void stays(size_t index, std::vector<FleetEvent>& events);
   SlotState free_state(const FleetSlot& slot) const;
   void check_slot(size_t index, MonoTime now, std::vector<FleetEvent>& events);
   void welcome(size_t agent);
-  void send(size_t agent, const wire::Message& message);
+  void send(size_t agent, const control::Message& message);
   bool holds(const FleetSlot& slot, TrialId trial, Attempt attempt) const;
   Duration step_limit(const FleetSlot& slot) const;
 
@@ -188,7 +188,7 @@ class Fleet {
   int garbage_ = 0;  // messages that could not be read
   // Workers that ended by themselves. Why is known once all has been read that
   // came with it: an agent that stays says that the slot is down.
-  std::vector<std::pair<size_t, wire::Ended>> partings_;
+  std::vector<std::pair<size_t, control::Ended>> partings_;
   bool stopping_ = false;
   std::set<std::string> told_refusals_;
 };

@@ -16,10 +16,10 @@ constexpr size_t kMaxToldRefusals = 50;
 
 void Fleet::refuse(const std::string& identity, bool again,
                    const std::string& why) {
-  listener_.send({identity, encode(wire::Bye{again, why})});
+  listener_.send({identity, encode(control::Bye{again, why})});
 }
 
-void Fleet::on_hello(const std::string& identity, const wire::Hello& hello,
+void Fleet::on_hello(const std::string& identity, const control::Hello& hello,
                      std::vector<FleetEvent>& events) {
   if (!hello.study_id.empty() && hello.study_id != options_.welcome.study_id) {
     refuse(identity, false,
@@ -44,7 +44,8 @@ void Fleet::on_hello(const std::string& identity, const wire::Hello& hello,
   welcome(index);
 }
 
-size_t Fleet::add_agent(const std::string& identity, const wire::Hello& hello,
+size_t Fleet::add_agent(const std::string& identity,
+                        const control::Hello& hello,
                         std::vector<FleetEvent>& events) {
   FleetAgent agent;
   agent.name = hello.agent;
@@ -72,7 +73,8 @@ size_t Fleet::add_agent(const std::string& identity, const wire::Hello& hello,
 
 // False where it is somebody else.
 bool Fleet::readmit(size_t index, const std::string& identity,
-                    const wire::Hello& hello, std::vector<FleetEvent>& events) {
+                    const control::Hello& hello,
+                    std::vector<FleetEvent>& events) {
   FleetAgent& agent = agents_[index];
   if (agent.key != listener_.sender() || agent.slot_count != hello.slots ||
       agent.remote == Listener::is_local(identity)) {
@@ -139,7 +141,7 @@ void Fleet::forbid_worker(size_t index) {
 }
 
 void Fleet::welcome(size_t agent) {
-  wire::Welcome message = options_.welcome;
+  control::Welcome message = options_.welcome;
   // An agent that was given up starts anew: its leases are somebody else's.
   message.session += fmt::format(".{}", agents_[agent].generation);
   if (options_.complete_welcome) {
@@ -159,7 +161,7 @@ void Fleet::lose_agent(size_t index, const std::string& why, bool said_bye,
   by_identity_.erase(agent.identity);
   // Who leaves in good order has failed at nothing.
   const auto outcome =
-      said_bye ? wire::Outcome::temporary : wire::Outcome::failed;
+      said_bye ? control::Outcome::temporary : control::Outcome::failed;
   for (int i = 0; i < agent.slot_count; ++i) {
     const size_t slot = agent.first_slot + static_cast<size_t>(i);
     take_parting(slot);  // said already, or about to be

@@ -60,7 +60,7 @@ class Enrolment {
     socket_.connect(endpoint);
   }
 
-  void run(const wire::Enrol& enrol, Duration patience,
+  void run(const control::Enrol& enrol, Duration patience,
            const std::atomic<int>& stop) {
     const MonoTime end = system_clock().now() + patience;
     bool sent = false;
@@ -109,13 +109,13 @@ class Enrolment {
   }
 
   bool is_welcome(const std::string& frame) const {
-    const wire::Message message = decode(frame);
-    if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+    const control::Message message = decode(frame);
+    if (const auto* bye = std::get_if<control::Bye>(&message)) {
       throw Error(
           ErrorKind::config,
           fmt::format("{}: the coordinator refuses: {}", endpoint_, bye->why));
     }
-    return std::holds_alternative<wire::Enrolled>(message);
+    return std::holds_alternative<control::Enrolled>(message);
   }
 
   const std::string endpoint_;

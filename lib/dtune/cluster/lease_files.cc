@@ -52,7 +52,7 @@ LeaseFiles::~LeaseFiles() {
   fs::remove(probe_, ignored);
 }
 
-void LeaseFiles::describe(wire::Welcome& welcome, bool remote) const {
+void LeaseFiles::describe(control::Welcome& welcome, bool remote) const {
   welcome.probe = probe_.string();
   welcome.probe_word = word_;
   welcome.files_endpoint =
@@ -62,7 +62,7 @@ void LeaseFiles::describe(wire::Welcome& welcome, bool remote) const {
   }
 }
 
-void LeaseFiles::open(const wire::Assign& assign) {
+void LeaseFiles::open(const control::Assign& assign) {
   const LeaseFileNames names(assign.trial, assign.attempt);
   const auto ticket = static_cast<uint64_t>(assign.attempt);
   if (!assign.checkpoint.empty()) {

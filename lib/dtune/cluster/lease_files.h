@@ -46,11 +46,11 @@ class LeaseFiles {
   LeaseFiles& operator=(const LeaseFiles&) = delete;
 
   // Tells a node where its files are.
-  void describe(wire::Welcome& welcome, bool remote) const;
+  void describe(control::Welcome& welcome, bool remote) const;
 
   // From now on whoever holds this lease may fetch and replace what `assign`
   // names. Members of a gang have the same lease: once or often.
-  void open(const wire::Assign& assign);
+  void open(const control::Assign& assign);
   // Leases that nobody holds any more may do nothing from now on.
   using Leases = std::set<std::pair<TrialId, Attempt>>;
   void close_all_but(const Leases& held);

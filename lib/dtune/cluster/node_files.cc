@@ -60,7 +60,7 @@ class Turn {
   int descriptor_;
 };
 
-bool reads_word(const wire::Welcome& welcome) {
+bool reads_word(const control::Welcome& welcome) {
   try {
     return read_file(welcome.probe, 1000) == welcome.probe_word;
   } catch (const Error&) {
@@ -108,7 +108,7 @@ NodeFiles::NodeFiles(NodeFilesOptions options)
 
 NodeFiles::~NodeFiles() { close_folder(); }
 
-void NodeFiles::welcome(const wire::Welcome& welcome) {
+void NodeFiles::welcome(const control::Welcome& welcome) {
   const bool moved = welcome.files_endpoint != welcome_.files_endpoint ||
                      welcome.files_key != welcome_.files_key;
   const bool another = welcome.session != welcome_.session;
@@ -190,7 +190,7 @@ void NodeFiles::clear_folder() {
   }
 }
 
-wire::Assign NodeFiles::take_up(wire::Assign lease) {
+control::Assign NodeFiles::take_up(control::Assign lease) {
   if (shared_) return lease;
   open_folder();
   clear_folder();
@@ -204,7 +204,7 @@ wire::Assign NodeFiles::take_up(wire::Assign lease) {
   return lease;
 }
 
-void NodeFiles::fetch_checkpoint(const wire::Assign& lease,
+void NodeFiles::fetch_checkpoint(const control::Assign& lease,
                                  const std::atomic<bool>& stop) {
   if (shared_ || lease.checkpoint.empty()) return;
   const LeaseFileNames names(lease.trial, lease.attempt);
@@ -215,14 +215,14 @@ void NodeFiles::fetch_checkpoint(const wire::Assign& lease,
   client().download(names.reports, sidecar_path(lease.checkpoint), stop);
 }
 
-bool NodeFiles::wrote_checkpoint(const wire::Assign& lease) const {
+bool NodeFiles::wrote_checkpoint(const control::Assign& lease) const {
   const auto mark = mark_of(lease.checkpoint);
   if (!mark) return false;
   const auto known = known_.find(lease.checkpoint);
   return known == known_.end() || !(known->second == *mark);
 }
 
-bool NodeFiles::send_checkpoint(const wire::Assign& lease,
+bool NodeFiles::send_checkpoint(const control::Assign& lease,
                                 const std::atomic<bool>& stop) {
   const auto mark = mark_of(lease.checkpoint);
   if (!mark) return false;
@@ -247,7 +247,7 @@ bool NodeFiles::send_checkpoint(const wire::Assign& lease,
   }
 }
 
-void NodeFiles::send_model(const wire::Assign& lease,
+void NodeFiles::send_model(const control::Assign& lease,
                            const std::atomic<bool>& stop) {
   if (shared_ || lease.model_file.empty() || !fs::exists(lease.model_file)) {
     return;

@@ -35,7 +35,7 @@ class NodeFiles {
   ~NodeFiles();  // removes what was fetched, but for the cache
 
   // Looks whether the coordinator's files are here.
-  void welcome(const wire::Welcome& welcome);
+  void welcome(const control::Welcome& welcome);
   // Nothing has to be fetched or sent.
   bool shared() const { return shared_; }
 
@@ -46,20 +46,20 @@ class NodeFiles {
   // The lease with paths of this node: in a folder of this process, so that
   // members of a gang do not take each other's files for their own.
   // Forgets the files of the lease before.
-  wire::Assign take_up(wire::Assign lease);
+  control::Assign take_up(control::Assign lease);
   // Fetches the checkpoint and the reports kept beside it, if there are any.
   // REQUIRES: `lease` is what take_up() returned, as for all below.
-  void fetch_checkpoint(const wire::Assign& lease,
+  void fetch_checkpoint(const control::Assign& lease,
                         const std::atomic<bool>& stop);
 
   // This process has written a checkpoint that the coordinator has not got.
-  bool wrote_checkpoint(const wire::Assign& lease) const;
+  bool wrote_checkpoint(const control::Assign& lease) const;
   // False where it could not be brought there: the trial can go on all the
   // same. REQUIRES: !shared().
-  bool send_checkpoint(const wire::Assign& lease,
+  bool send_checkpoint(const control::Assign& lease,
                        const std::atomic<bool>& stop);
   // The final model and its recipe, if this process has written them.
-  void send_model(const wire::Assign& lease, const std::atomic<bool>& stop);
+  void send_model(const control::Assign& lease, const std::atomic<bool>& stop);
 
  private:
   // Which content lies in a file: another one, or the same written again, has
@@ -77,7 +77,7 @@ class NodeFiles {
   void close_folder();
 
   const NodeFilesOptions options_;
-  wire::Welcome welcome_;  // of the study that is worked on
+  control::Welcome welcome_;  // of the study that is worked on
   bool shared_ = true;
   std::unique_ptr<FileClient> client_;
   std::filesystem::path folder_;  // of this process; "": none yet

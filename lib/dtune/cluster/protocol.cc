@@ -18,11 +18,11 @@
 namespace dtune {
 namespace {
 
-using namespace wire;  // NOLINT: this file is the namespace's inside
+using namespace control;  // NOLINT: this file is the namespace's inside
 
 using Packer = msgpack::packer<msgpack::sbuffer>;
 
-// In the order of wire::Message.
+// In the order of control::Message.
 constexpr std::array<const char*, std::variant_size_v<Message>> kTypes = {
     "hello",  "welcome",  "heartbeat", "slot_up", "slot_down", "assign",
     "extend", "pause",    "cut",       "kill",    "report",    "ack",

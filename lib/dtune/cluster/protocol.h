@@ -65,7 +65,7 @@ inline constexpr int kProtocolVersion = 1;
 inline constexpr size_t kMaxMessageBytes = kControlMessageBytes;
 inline constexpr int kMaxSlots = 4096;  // of one agent
 
-namespace wire {
+namespace control {
 
 struct Hello {
   std::string study_id;  // "": whichever the coordinator runs
@@ -229,21 +229,21 @@ using Message = std::variant<Hello, Welcome, Heartbeat, SlotUp, SlotDown,
                              Assign, Extend, Pause, Cut, Kill, Report, Ack,
                              Ended, Progress, Stop, Bye, Enrol, Enrolled>;
 
-}  // namespace wire
+}  // namespace control
 
 // The type's word, e.g. "report".
-const char* type_name(const wire::Message& message);
+const char* type_name(const control::Message& message);
 
 // The slot that a message concerns; -1: none (hello, heartbeat, ...).
-int slot_of(const wire::Message& message);
+int slot_of(const control::Message& message);
 
 // Throws Error(comm) where the message is larger than kMaxMessageBytes.
-std::string encode(const wire::Message& message);
+std::string encode(const control::Message& message);
 
 // Throws Error(comm), never anything else, whatever the bytes are: too large,
 // nested too deeply, not MessagePack, another version, unknown type, missing or
 // ill-typed field. Takes memory in proportion to the size of `bytes`, plus 4
 // MiB at most.
-wire::Message decode(std::string_view bytes);
+control::Message decode(std::string_view bytes);
 
 }  // namespace dtune

@@ -18,7 +18,7 @@ namespace dtune {
 // An acknowledgement that may be sent, as its report is committed.
 struct CommittedReport {
   size_t slot = 0;
-  wire::Ack ack;
+  control::Ack ack;
 };
 
 // Events, decisions and reports carry their place in the study's own order

@@ -18,9 +18,9 @@ std::filesystem::path sidecar_path(const std::filesystem::path& checkpoint) {
 
 void write_sidecar(const std::filesystem::path& checkpoint,
                    const std::string& study_id,
-                   std::span<const wire::Report> reports) {
+                   std::span<const control::Report> reports) {
   std::string text = study_id + "\n";
-  for (const wire::Report& report : reports) {
+  for (const control::Report& report : reports) {
     const std::string bytes = encode(report);
     std::string digits(kHeader, '0');
     size_t size = bytes.size();
@@ -32,10 +32,10 @@ void write_sidecar(const std::filesystem::path& checkpoint,
   write_file_atomic(sidecar_path(checkpoint), text, /*durable=*/false);
 }
 
-std::vector<wire::Report> read_sidecar(const std::filesystem::path& checkpoint,
-                                       const std::string& study_id,
-                                       TrialId trial) try {
-  std::vector<wire::Report> reports;
+std::vector<control::Report> read_sidecar(
+    const std::filesystem::path& checkpoint, const std::string& study_id,
+    TrialId trial) try {
+  std::vector<control::Report> reports;
   const std::filesystem::path path = sidecar_path(checkpoint);
   if (!std::filesystem::exists(path)) return reports;
   const std::string text = read_file(path, kMaxMessageBytes * 16);
@@ -45,8 +45,8 @@ std::vector<wire::Report> read_sidecar(const std::filesystem::path& checkpoint,
   while (rest.size() > kHeader) {
     const size_t size =
         std::stoul(std::string(rest.substr(0, kHeader)), nullptr, 16);
-    const wire::Message message = decode(rest.substr(kHeader, size));
-    const auto* report = std::get_if<wire::Report>(&message);
+    const control::Message message = decode(rest.substr(kHeader, size));
+    const auto* report = std::get_if<control::Report>(&message);
     if (report == nullptr || report->trial != trial) return {};
     reports.push_back(*report);
     rest.remove_prefix(kHeader + size);

@@ -23,12 +23,12 @@ std::filesystem::path sidecar_path(const std::filesystem::path& checkpoint);
 // the disk is full.
 void write_sidecar(const std::filesystem::path& checkpoint,
                    const std::string& study_id,
-                   std::span<const wire::Report> reports);
+                   std::span<const control::Report> reports);
 
 // What is there for this trial of this study; empty where there is no such
 // file, it is damaged, or belongs to another trial.
-std::vector<wire::Report> read_sidecar(const std::filesystem::path& checkpoint,
-                                       const std::string& study_id,
-                                       TrialId trial);
+std::vector<control::Report> read_sidecar(
+    const std::filesystem::path& checkpoint, const std::string& study_id,
+    TrialId trial);
 
 }  // namespace dtune

@@ -36,12 +36,12 @@ bool mentions_memory(const std::string& text) {
 SlotProcess::SlotProcess(int slot, const SlotOptions& options, Send send)
     : slot_(slot), options_(options), send_(std::move(send)) {}
 
-wire::Ended SlotProcess::not_taken(const wire::Assign& assign) {
-  wire::Ended ended;
+control::Ended SlotProcess::not_taken(const control::Assign& assign) {
+  control::Ended ended;
   ended.slot = assign.slot;
   ended.trial = assign.trial;
   ended.attempt = assign.attempt;
-  ended.outcome = wire::Outcome::temporary;
+  ended.outcome = control::Outcome::temporary;
   ended.reason = Reason::node_lost;
   ended.detail = "the slot's worker was just being restarted";
   return ended;
@@ -52,18 +52,18 @@ void SlotProcess::on_slot_up() {
   failed_starts_ = 0;
 }
 
-void SlotProcess::on_assign(const wire::Assign& assign) {
+void SlotProcess::on_assign(const control::Assign& assign) {
   trial_ = assign.trial;
   attempt_ = assign.attempt;
 }
 
-void SlotProcess::on_ended(const wire::Ended& ended) {
+void SlotProcess::on_ended(const control::Ended& ended) {
   if (ended.trial == trial_ && ended.attempt == attempt_) trial_ = 0;
 }
 
 void SlotProcess::kill(Reason reason, const std::string& why, MonoTime now) {
   if (!child_ || dying_) return;
-  kill_order_ = wire::Kill{slot_, trial_, attempt_, reason, why};
+  kill_order_ = control::Kill{slot_, trial_, attempt_, reason, why};
   dying_ = true;
   kill_at_ = now + options_.grace;
   child_->signal_group(SIGTERM);
@@ -185,7 +185,7 @@ void SlotProcess::on_exit(const ExitStatus& status, MonoTime now) {
   read_output();
   take_lines(true);
   const bool was_up = up_;
-  const wire::Ended ended = explain(status);
+  const control::Ended ended = explain(status);
   child_.reset();
   up_ = dying_ = false;
   // What its commands have started, however they hid from its group.
@@ -201,16 +201,16 @@ void SlotProcess::on_exit(const ExitStatus& status, MonoTime now) {
     give_up(fmt::format("its worker ended {} times before it was ready: {}",
                         failed_starts_, ended.detail));
   } else {
-    send_(wire::SlotDown{slot_, false, ended.detail});
+    send_(control::SlotDown{slot_, false, ended.detail});
   }
 }
 
-wire::Ended SlotProcess::explain(const ExitStatus& status) const {
-  wire::Ended ended;
+control::Ended SlotProcess::explain(const ExitStatus& status) const {
+  control::Ended ended;
   ended.slot = slot_;
   ended.trial = trial_;
   ended.attempt = attempt_;
-  ended.outcome = wire::Outcome::failed;
+  ended.outcome = control::Outcome::failed;
   ended.exit_code = status.exit_code;
   ended.signal = status.signal;
   const std::string how = describe(status);
@@ -239,7 +239,7 @@ wire::Ended SlotProcess::explain(const ExitStatus& status) const {
 
 void SlotProcess::give_up(const std::string& why) {
   gone_ = true;
-  send_(wire::SlotDown{slot_, true, why});
+  send_(control::SlotDown{slot_, true, why});
 }
 
 }  // namespace dtune

@@ -28,7 +28,7 @@ struct SlotOptions {
 class SlotProcess {
  public:
   // What the coordinator must hear of.
-  using Send = std::function<void(const wire::Message&)>;
+  using Send = std::function<void(const control::Message&)>;
 
   SlotProcess(int slot, const SlotOptions& options, Send send);
 
@@ -50,11 +50,11 @@ class SlotProcess {
 
   // The answer to an assignment that came while the worker was being restarted:
   // nobody's failure.
-  static wire::Ended not_taken(const wire::Assign& assign);
+  static control::Ended not_taken(const control::Assign& assign);
 
   void on_slot_up();
-  void on_assign(const wire::Assign& assign);
-  void on_ended(const wire::Ended& ended);
+  void on_assign(const control::Assign& assign);
+  void on_ended(const control::Ended& ended);
   // The worker hangs: SIGTERM, after `grace` SIGKILL.
   void kill(Reason reason, const std::string& why, MonoTime now);
   // From now on it is not started again.
@@ -73,7 +73,7 @@ class SlotProcess {
   void check_memory(MonoTime now);
   void escalate(MonoTime now);
   void on_exit(const ExitStatus& status, MonoTime now);
-  wire::Ended explain(const ExitStatus& status) const;
+  control::Ended explain(const ExitStatus& status) const;
   void give_up(const std::string& why);
 
   const int slot_;
@@ -91,7 +91,7 @@ class SlotProcess {
   uint64_t oom_kills_before_ = 0;
   std::string partial_line_;
   std::string tail_;  // the last lines that it wrote
-  std::optional<wire::Kill> kill_order_;
+  std::optional<control::Kill> kill_order_;
   TrialId trial_ = 0;  // the lease it holds; 0: none
   Attempt attempt_ = 0;
 };

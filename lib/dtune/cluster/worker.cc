@@ -23,7 +23,7 @@ class Worker {
         compute_(options, make_runner, [this] { wakeup_.notify(); }) {
     socket_.connect(options.endpoint);
     outbox_.push_back(
-        encode(wire::SlotUp{slot_, getpid(), options.keys.public_key}));
+        encode(control::SlotUp{slot_, getpid(), options.keys.public_key}));
   }
 
   void run(const std::atomic<int>& stop) {
@@ -44,7 +44,7 @@ class Worker {
       while (auto frames = socket_.receive()) {
         for (const std::string& frame : *frames) receive(frame);
       }
-      for (const wire::Message& message : compute_.take_messages()) {
+      for (const control::Message& message : compute_.take_messages()) {
         outbox_.push_back(encode(message));
       }
     }
@@ -59,31 +59,31 @@ class Worker {
     }
   }
 
-  void dispatch(wire::Message message) {
-    if (auto* ack = std::get_if<wire::Ack>(&message)) {
+  void dispatch(control::Message message) {
+    if (auto* ack = std::get_if<control::Ack>(&message)) {
       compute_.acknowledged(*ack);
-    } else if (auto* welcome = std::get_if<wire::Welcome>(&message)) {
+    } else if (auto* welcome = std::get_if<control::Welcome>(&message)) {
       heartbeat_ = Duration(welcome->heartbeat_ns);
       // The connection may have been another; what was under way is repeated.
-      for (const wire::Report& report : compute_.unacknowledged()) {
+      for (const control::Report& report : compute_.unacknowledged()) {
         outbox_.push_back(encode(report));
       }
       compute_.post(std::move(*welcome));
-    } else if (auto* assign = std::get_if<wire::Assign>(&message)) {
+    } else if (auto* assign = std::get_if<control::Assign>(&message)) {
       compute_.post(std::move(*assign));
-    } else if (auto* extend = std::get_if<wire::Extend>(&message)) {
+    } else if (auto* extend = std::get_if<control::Extend>(&message)) {
       compute_.post(*extend);
-    } else if (auto* pause = std::get_if<wire::Pause>(&message)) {
+    } else if (auto* pause = std::get_if<control::Pause>(&message)) {
       compute_.post(*pause);
-    } else if (auto* cut = std::get_if<wire::Cut>(&message)) {
+    } else if (auto* cut = std::get_if<control::Cut>(&message)) {
       compute_.post(*cut);
-    } else if (std::holds_alternative<wire::Stop>(message)) {
+    } else if (std::holds_alternative<control::Stop>(message)) {
       stopped_ = true;
     }
   }
 
   void send_progress() {
-    wire::Progress progress = compute_.progress();
+    control::Progress progress = compute_.progress();
     progress.resident_bytes = resident_bytes(getpid());
     outbox_.push_back(encode(progress));
   }
