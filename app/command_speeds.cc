@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/suggest.h"
-#include "dtune/gang/speed_judge.h"
-#include "dtune/gang/speed_trainer.h"
+#include "dtune/speed/speed_judge.h"
+#include "dtune/speed/speed_trainer.h"
 
 namespace dtune {
 namespace {

@@ -20,8 +20,8 @@
 #include <fmt/ranges.h>
 
 #include "dtune/base/file.h"
-#include "dtune/train/pipeline_plan.h"
-#include "dtune/train/pipeline_trainer.h"
+#include "dtune/pipeline/pipeline_plan.h"
+#include "dtune/pipeline/pipeline_trainer.h"
 #include "dtune/train/process.h"
 
 namespace {

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
-#include "dtune/gang/speed_judge.h"
+#include "dtune/speed/speed_judge.h"
 
 namespace {
 

@@ -103,7 +103,7 @@ class ToyGangSession final : public TrialSession {
     if (work.phase == gang::Phase::commit) {
       if (lead_) ready.metrics = commit();
     } else {
-      for (const gang::Span& span : work.spans) {
+      for (const Span& span : work.spans) {
         compute(span.size, stop);
         ready.totals.samples += span.size;
         ready.totals.weight += double(span.size);

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "dtune/base/error.h"
-#include "dtune/comm/ps_protocol.h"
+#include "dtune/parameter_server/ps_protocol.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);

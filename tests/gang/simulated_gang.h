@@ -153,7 +153,7 @@ class Gang {
   std::map<std::string, Meeting> meetings_;
   struct Handed {
     int64_t epoch = 0;
-    std::map<int, std::vector<gang::Span>> spans;
+    std::map<int, std::vector<Span>> spans;
   };
   std::map<int64_t, Handed> handed_;                  // by round
   std::map<int64_t, std::vector<int>> participants_;  // by round

@@ -16,8 +16,8 @@ namespace dtune::toy {
 struct StepSeen {
   std::vector<gang::Go> gos;
   // Of this member, in rounds that it took part in: epoch, span.
-  std::vector<std::pair<int64_t, gang::Span>> trained;
-  std::vector<gang::Span> evaluated;
+  std::vector<std::pair<int64_t, Span>> trained;
+  std::vector<Span> evaluated;
   int regroups = 0;
   int catch_ups = 0;
   std::map<std::string, double> metrics;
@@ -42,7 +42,7 @@ inline StepSeen run_step(GangClient& client, gang::Begin begin,
     gang::Ready ready;
     ready.round = work.round;
     ready.updates = updates;
-    for (const gang::Span& span : work.spans) ready.totals.samples += span.size;
+    for (const Span& span : work.spans) ready.totals.samples += span.size;
     if (work.phase == gang::Phase::train) {
       ready.totals.weight = static_cast<double>(ready.totals.samples);
     }
@@ -68,7 +68,7 @@ inline StepSeen run_step(GangClient& client, gang::Begin begin,
       }
       if (work.phase == gang::Phase::train) {
         ++updates;
-        for (const gang::Span& span : work.spans) {
+        for (const Span& span : work.spans) {
           seen.trained.emplace_back(work.epoch, span);
         }
       } else if (work.phase == gang::Phase::evaluate) {

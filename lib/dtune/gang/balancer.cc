@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "dtune/gang/shares.h"
+#include "dtune/speed/shares.h"
 
 namespace dtune::gang {
 namespace {

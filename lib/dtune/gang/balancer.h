@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "dtune/gang/speed_predictor.h"
+#include "dtune/speed/speed_predictor.h"
 #include "dtune/study/recipe.h"
 
 namespace dtune::gang {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "dtune/gang/batches.h"
+#include "dtune/data/batches.h"
 #include "dtune/gang/messages.h"
 
 namespace dtune::gang {

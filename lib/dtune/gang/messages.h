@@ -45,28 +45,25 @@
 #include <vector>
 
 #include "dtune/base/clock.h"
+#include "dtune/data/batches.h"
 
 namespace dtune::gang {
 
 enum class Phase { train, evaluate, commit };
 
-struct Span {  // of the epoch's order (train) or of evaluation batches
-  int64_t first = 0;
-  int64_t size = 0;
-};
-
 // What one member does in a round.
 struct Work {
   int64_t round = 0;  // 1, 2, ... in the life of the gang
   Phase phase = Phase::train;
-  // train: the batch as a whole (gang/batches.h); number keys dropout masks.
+  // train: the batch as a whole (data/batches.h); number keys dropout masks.
   int64_t epoch = 0;
   int64_t number = 0;
   int64_t position = 0;       // samples accepted before this batch
   int64_t batch_samples = 0;  // of all members
   int64_t first_sample = 0;   // place of this member's first in the batch
-  std::vector<Span> spans;    // this member's; may be empty. Commit: the lead's
-                              // has one, nobody else's
+  // This member's, of the epoch's order (train) or of evaluation batches; may
+  // be empty. Commit: the lead's has one, nobody else's.
+  std::vector<Span> spans;
 };
 
 // Sums over samples; doubles, so that they do not depend on who adds.

@@ -151,7 +151,8 @@ enum class PipelineSchedule { one_f_one_b, gpipe };
 
 struct ParameterServerSpec {
   int servers = 1;
-  // ssp and async: sgd has a momentum for each worker (train/ps_rules.h).
+  // ssp and async: sgd has a momentum for each worker
+  // (parameter_server/ps_rules.h).
   Consistency consistency = Consistency::ssp;
   int bound = 4;    // ssp: clocks that the fastest may be ahead
   int discard = 0;  // gradients this stale are dropped; 0: 2 x ranks

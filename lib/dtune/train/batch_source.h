@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "dtune/data/batches.h"
 #include "dtune/data/prepared.h"
-#include "dtune/gang/batches.h"
 
 namespace dtune {
 
@@ -76,7 +76,7 @@ class BatchSource {
 };
 
 // Which samples come when. An epoch is a permutation of all samples, seeded by
-// the trial's seed and the epoch, and cut into batches (gang/batches.h), which
+// the trial's seed and the epoch, and cut into batches (data/batches.h), which
 // never depend on where steps end.
 // Not thread-safe.
 class BatchOrder {

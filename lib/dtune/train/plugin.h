@@ -30,7 +30,7 @@ struct EvalRequest {
   int threads = 1;
 };
 
-// Implemented in train/engine.cc inside the library. Thread-safe only as said.
+// Implemented in engine/engine.cc inside the library. Thread-safe only as said.
 class Engine {
  public:
   virtual ~Engine() = default;

@@ -10,13 +10,10 @@
 #include "dtune/base/clock.h"
 #include "dtune/train/assignment.h"
 #include "dtune/train/checkpoint.h"
-#include "dtune/train/data_parallel.h"
 #include "dtune/train/device.h"
 #include "dtune/train/evaluate.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/model_file.h"
-#include "dtune/train/parameter_server_session.h"
-#include "dtune/train/pipeline_session.h"
 
 namespace dtune {
 namespace {
@@ -179,27 +176,10 @@ class CnnSession final : public TrialSession {
 
 }  // namespace
 
-std::unique_ptr<TrialSession> start_session(
+std::unique_ptr<TrialSession> make_cnn_session(
     const TrialAssignment& assignment,
     std::shared_ptr<const PreparedData> data) {
-  if (!assignment.seat) {
-    return std::make_unique<CnnSession>(assignment, std::move(data));
-  }
-  const ParallelSpec& parallel = assignment.recipe.parallel;
-  if (parallel.mode == ParallelMode::data &&
-      parallel.sync == SyncKind::allreduce) {
-    return make_data_parallel_session(assignment, std::move(data));
-  }
-  if (parallel.mode == ParallelMode::data && parallel.sync == SyncKind::ps) {
-    return make_parameter_server_session(assignment, std::move(data));
-  }
-  if (parallel.mode == ParallelMode::model ||
-      parallel.mode == ParallelMode::hybrid) {
-    return make_pipeline_session(assignment, std::move(data));
-  }
-  throw Error(ErrorKind::config,
-              fmt::format("parallel.mode: a gang cannot train by '{}'",
-                          to_string(parallel.mode)));
+  return std::make_unique<CnnSession>(assignment, std::move(data));
 }
 
 }  // namespace dtune

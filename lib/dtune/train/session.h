@@ -1,4 +1,4 @@
-// One CNN trial in a worker: steps, checkpoints, the final model.
+// One CNN trial in one process: steps, checkpoints, the final model.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace dtune {
 // Throws Error(data) where the checkpoint cannot be used: the caller may start
 // again with resume_step 0. Throws Error(config) where the model does not fit
 // the data, or the device is not there; TrialFailure where memory is short.
-std::unique_ptr<TrialSession> start_session(
+std::unique_ptr<TrialSession> make_cnn_session(
     const TrialAssignment& assignment,
     std::shared_ptr<const PreparedData> data);
 

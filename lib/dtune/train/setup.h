@@ -8,8 +8,8 @@
 
 #include <ATen/ATen.h>
 
+#include "dtune/data/batches.h"
 #include "dtune/data/prepared.h"
-#include "dtune/gang/batches.h"
 #include "dtune/nn/network.h"
 #include "dtune/study/recipe.h"
 #include "dtune/study/trial_runner.h"

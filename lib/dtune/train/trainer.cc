@@ -83,7 +83,7 @@ LossTotals Trainer::train_to(int64_t end, const std::atomic<bool>& stop,
   while (position_ < end) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     const BatchRange batch = order_.at(position_);
-    const std::array<gang::Span, 1> whole = {{{batch.first, batch.size}}};
+    const std::array<Span, 1> whole = {{{batch.first, batch.size}}};
     gather({.epoch = batch.epoch, .number = batch.number, .spans = whole});
     const LossTotals sums = forward();
     check_loss(sums, batch);
@@ -96,7 +96,7 @@ LossTotals Trainer::train_to(int64_t end, const std::atomic<bool>& stop,
 }
 
 void Trainer::check(const BatchPart& part) const {
-  for (const gang::Span& span : part.spans) {
+  for (const Span& span : part.spans) {
     if (span.first < 0 || span.size < 0 || span.first > count() - span.size) {
       throw Error(ErrorKind::comm,
                   fmt::format("gang: samples {} to {} of an epoch of {} were "
@@ -116,14 +116,14 @@ at::Tensor Trainer::batch_images(int64_t samples) {
 int64_t Trainer::gather(const BatchPart& part) {
   check(part);
   int64_t samples = 0;
-  for (const gang::Span& span : part.spans) samples += span.size;
+  for (const Span& span : part.spans) samples += span.size;
   const std::span<float> images = span_of<float>(batch_images(samples));
   labels_.resize(static_cast<size_t>(samples));
   const AugmentKey key{augment_, seed_for(options_.seed, "augment"),
                        part.epoch};
   const auto elements = static_cast<size_t>(source_.image_shape().elements());
   size_t done = 0;
-  for (const gang::Span& span : part.spans) {
+  for (const Span& span : part.spans) {
     const auto size = static_cast<size_t>(span.size);
     source_.gather(
         order_.samples(

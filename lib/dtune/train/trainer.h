@@ -10,7 +10,7 @@
 
 #include <ATen/ATen.h>
 
-#include "dtune/gang/messages.h"
+#include "dtune/data/batches.h"
 #include "dtune/nn/network.h"
 #include "dtune/study/recipe.h"
 #include "dtune/train/batch_source.h"
@@ -31,9 +31,9 @@ struct TrainerOptions {
 // A part of a batch, as one rank of a gang computes it.
 struct BatchPart {
   int64_t epoch = 0;
-  int64_t number = 0;        // of the batch: keys the dropout masks
-  int64_t first_sample = 0;  // place in the batch of its first
-  std::span<const gang::Span> spans = {};  // of the epoch's order
+  int64_t number = 0;                // of the batch: keys the dropout masks
+  int64_t first_sample = 0;          // place in the batch of its first
+  std::span<const Span> spans = {};  // of the epoch's order
 };
 
 // A network in training. The weights after n samples depend on the recipe, the

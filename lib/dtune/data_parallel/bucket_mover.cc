@@ -1,0 +1,106 @@
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "dtune/data_parallel/reducer.h"
+
+namespace dtune {
+namespace {
+
+std::span<float> floats(const at::Tensor& tensor) {
+  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
+}
+
+at::Tensor part(const at::Tensor& gradient, const Bucket& bucket) {
+  return gradient.narrow(0, bucket.begin, bucket.size());
+}
+
+// In memory of the CPU, where what has been computed is final at once.
+class HostMover final : public BucketMover {
+ public:
+  HostMover(const at::Tensor& gradient, std::vector<Bucket> buckets)
+      : values_(floats(gradient)), buckets_(std::move(buckets)) {}
+
+  void mark_final(size_t /*bucket*/) override {}
+
+  void move(size_t bucket, const Reduction& reduction) override {
+    const Bucket& range = buckets_[bucket];
+    const std::span<float> values = values_.subspan(
+        static_cast<size_t>(range.begin), static_cast<size_t>(range.size()));
+    const auto scale = static_cast<float>(reduction.scale);
+    if (scale != 1) {
+      for (float& value : values) value *= scale;
+    }
+    reduction.group->all_reduce(values, reduction.patience);
+  }
+
+ private:
+  std::span<float> values_;
+  std::vector<Bucket> buckets_;
+};
+
+// On a CUDA device. A stream of its own waits for each bucket's kernels alone,
+// so later layers go on meanwhile. With NCCL the group sums device memory;
+// without, buckets travel through the CPU's.
+class DeviceMover final : public BucketMover {
+ public:
+  DeviceMover(const at::Tensor& gradient, std::vector<Bucket> buckets)
+      : gradient_(gradient),
+        guard_(gradient.device().type()),
+        stream_(guard_.getStreamFromGlobalPool(gradient.device(), false)) {
+    for (const Bucket& bucket : buckets) {
+      buckets_.push_back(part(gradient, bucket));
+      finals_.emplace_back(gradient.device().type());
+    }
+  }
+
+  void mark_final(size_t bucket) override {
+    finals_[bucket].record(guard_.getStream(gradient_.device()));
+  }
+
+  void move(size_t bucket, const Reduction& reduction) override {
+    finals_[bucket].block(stream_);
+    const c10::StreamGuard in_stream(stream_);
+    const at::Tensor& values = buckets_[bucket];
+    if (reduction.scale != 1) values.mul_(reduction.scale);
+    if (has_nccl()) {
+      wait_for_stream();
+      reduction.group->all_reduce(floats(values), reduction.patience);
+      return;
+    }
+    const at::Tensor host = values.to(at::kCPU);
+    reduction.group->all_reduce(floats(host), reduction.patience);
+    values.copy_(host);
+    wait_for_stream();
+  }
+
+ private:
+  // The host waits; LibTorch 1.13's events have no call for it.
+  void wait_for_stream() {
+    c10::Event done(gradient_.device().type());
+    done.record(stream_);
+    while (!done.query()) std::this_thread::yield();
+  }
+
+  at::Tensor gradient_;
+  c10::impl::VirtualGuardImpl guard_;
+  c10::Stream stream_;
+  std::vector<at::Tensor> buckets_;
+  std::vector<c10::Event> finals_;
+};
+
+}  // namespace
+
+std::unique_ptr<BucketMover> make_bucket_mover(const at::Tensor& gradient,
+                                               std::vector<Bucket> buckets) {
+  if (gradient.is_cpu()) {
+    return std::make_unique<HostMover>(gradient, std::move(buckets));
+  }
+  return std::make_unique<DeviceMover>(gradient, std::move(buckets));
+}
+
+}  // namespace dtune

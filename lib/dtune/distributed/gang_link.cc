@@ -1,0 +1,160 @@
+#include "dtune/distributed/gang_link.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace dtune {
+namespace {
+
+constexpr Duration kSlice = std::chrono::milliseconds(200);
+constexpr Duration kLook = std::chrono::milliseconds(20);  // at `stop`
+
+// Wire input: where `member` is among `members`.
+int place_of(int member, const std::vector<int>& members) {
+  const auto found = std::lower_bound(members.begin(), members.end(), member);
+  if (found == members.end() || *found != member) {
+    throw Error(ErrorKind::comm,
+                fmt::format("gang: member {} is not among those that work "
+                            "together now",
+                            member));
+  }
+  return static_cast<int>(found - members.begin());
+}
+
+std::string group_name(int incarnation, const std::vector<int>& who,
+                       int device) {
+  return fmt::format("group.{}.{}{}", incarnation, fmt::join(who, "-"),
+                     device >= 0 ? ".device" : "");
+}
+
+}  // namespace
+
+// The gang's store, but whoever waits in it gives up when an order or `stop`
+// says that the group will not come about.
+class GangLink::Store final : public RendezvousStore {
+ public:
+  Store(GangLink& link, const std::atomic<bool>* stop)
+      : link_(link), stop_(stop) {}
+
+  void set(const std::string& key, const std::string& value) override {
+    link_.client_.store().set(key, value);
+  }
+
+  std::string get(const std::string& key, Duration timeout) override {
+    const MonoTime end = system_clock().now() + timeout;
+    while (true) {
+      const Duration left = end - system_clock().now();
+      try {
+        return link_.client_.store().get(key,
+                                         std::clamp(left, Duration(1), kSlice));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::comm || left <= kSlice) throw;
+      }
+      if (link_.has_order() || (stop_ != nullptr && stop_->load())) {
+        throw Error(ErrorKind::comm,
+                    "gang: the group will not come about any more");
+      }
+    }
+  }
+
+ private:
+  GangLink& link_;
+  const std::atomic<bool>* stop_;
+};
+
+GangLink::GangLink(const GangSeat& seat)
+    : member_(seat.member), client_(seat) {}
+
+GangLink::~GangLink() { leave_groups(); }
+
+gang::Order GangLink::wait(const std::atomic<bool>& stop,
+                           const std::atomic<bool>* given_up) {
+  while (true) {
+    if (stop.load() || (given_up != nullptr && given_up->load())) {
+      throw StepStopped();
+    }
+    if (orders_.empty()) {
+      if (auto order = client_.poll(kLook)) return std::move(*order);
+      continue;
+    }
+    gang::Order order = std::move(orders_.front());
+    orders_.pop_front();
+    return order;
+  }
+}
+
+gang::Order GangLink::wait_for(int64_t round, const std::atomic<bool>& stop,
+                               const std::atomic<bool>* given_up) {
+  while (true) {
+    gang::Order order = wait(stop, given_up);
+    const auto* go = std::get_if<gang::Go>(&order);
+    if (go == nullptr || go->round == round || go->last) return order;
+  }
+}
+
+bool GangLink::has_order() {
+  if (!orders_.empty()) return true;
+  std::optional<gang::Order> order = client_.poll(Duration(0));
+  if (order) orders_.push_back(std::move(*order));
+  return !orders_.empty();
+}
+
+void GangLink::regroup(const gang::Regroup& order,
+                       const std::atomic<bool>& stop) {
+  if (order.incarnation == incarnation_) {
+    everybody();  // throws where it has left since
+    return;
+  }
+  leave_groups();
+  members_ = order.members;
+  std::sort(members_.begin(), members_.end());
+  incarnation_ = order.incarnation;
+  everybody_ = make_group(members_, kDataPatience, -1, &stop);
+}
+
+Collective& GangLink::everybody() {
+  if (everybody_ == nullptr) {
+    throw Error(ErrorKind::comm, "gang: this member has left its groups");
+  }
+  return *everybody_;
+}
+
+int GangLink::rank_of(int member) const { return place_of(member, members_); }
+
+Collective& GangLink::group(const std::vector<int>& participants,
+                            Duration patience, int device) {
+  if (participants == members_ && device < 0) return everybody();
+  std::unique_ptr<Collective>& group = groups_[{participants, device}];
+  if (group == nullptr) {
+    for (const int member : participants) rank_of(member);
+    group = make_group(participants, patience, device, nullptr);
+  }
+  return *group;
+}
+
+void GangLink::leave_groups() {
+  groups_.clear();
+  everybody_ = nullptr;
+}
+
+std::unique_ptr<Collective> GangLink::make_group(
+    const std::vector<int>& who, Duration patience, int device,
+    const std::atomic<bool>* stop) {
+  const int rank = place_of(member_, who);
+  if (who.size() == 1) return std::move(make_local_groups(1).front());
+  const GroupOptions options{.rank = rank,
+                             .size = static_cast<int>(who.size()),
+                             .name = group_name(incarnation_, who, device),
+                             .address = client_.address(),
+                             .connect_timeout = patience};
+  Store store(*this, stop);
+  if (device >= 0) return make_nccl_group(options, device, store);
+  return make_gloo_group(options, store);
+}
+
+}  // namespace dtune

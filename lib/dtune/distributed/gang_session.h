@@ -1,0 +1,170 @@
+// What the sessions of all gangs have in common: a member takes orders from the
+// gang's server (gang/messages.h), does its part of each phase of a step, and
+// comes back with the report that all members return.
+//
+// A mode of training (data-parallel, parameter server, pipeline) is a derived
+// class. It is told when to train; judging the validation split, the metrics,
+// the checkpoint, serving and receiving state, being stopped, and the final
+// test are done here.
+//
+// Peers that do not answer (Error(comm) of the data plane) are the server's
+// business: the groups are left, it is told, and it says how to go on.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtune/data/prepared.h"
+#include "dtune/distributed/gang_answers.h"
+#include "dtune/distributed/gang_link.h"
+#include "dtune/distributed/gang_state.h"
+#include "dtune/study/trial_runner.h"
+#include "dtune/train/assignment.h"
+
+namespace dtune {
+
+class GangSession : public TrialSession {
+ public:
+  int steps_done() const final { return steps_; }
+  // TrialFailure with these reasons concern the gang: lease_lapsed, it is
+  // closed or its server is gone (the trial can go on from its checkpoint);
+  // straggling, this member was evicted and the others go on.
+  StepReport run_step(const std::atomic<bool>& stop) final;
+  StepProgress progress() const final { return {fraction_, rate_}; }
+  uint64_t resident_bytes() const override { return commit_.bytes(); }
+  // Every member tests and writes the same model: none depends on another.
+  std::map<std::string, double> finish_final() final;
+
+ protected:
+  // REQUIRES: assignment.seat.
+  GangSession(TrialAssignment assignment,
+              std::shared_ptr<const PreparedData> data);
+
+  // To be called once, when the mode is ready to give its state(): loads the
+  // checkpoint that the assignment names.
+  void start();
+
+  // --- What a mode brings.
+
+  // What this member trains, as views, with its position and updates.
+  virtual TrainingState state() = 0;
+  virtual void set_progress(int64_t position, int64_t updates) = 0;
+  // Brings state() to the checkpoint's, whose report it returns; throws as
+  // load_checkpoint. By default state() is all that the checkpoint holds.
+  virtual StepReport load();
+  // All that a checkpoint holds, at the lead; others return nothing. All
+  // members are in here together, at the end of a step. By default state().
+  virtual std::optional<TrainingState> gather(int lead);
+
+  // How this member begins a step; by default, training and evaluation are
+  // shared out by the server.
+  virtual gang::Begin begin_of(int step);
+  // A new data plane is there: link().everybody(). State that somebody lacked
+  // has been sent.
+  virtual void joined(const gang::Regroup& order);
+  // One round of training. To do: the work; client().ready(...) with the sums
+  // over its samples and `times` of the round before; link().wait_for(round).
+  // If that is a go that is not `last`, what it says (reduce, update); then the
+  // order is returned. A go that is returned counts: its totals are added to
+  // the step's. Throws Error(comm) where a peer failed: nothing of the round
+  // may count then.
+  virtual gang::Order train(const gang::Work& work,
+                            const std::atomic<bool>& stop) = 0;
+  // The step's training is over; `who` are in here together, after the last
+  // update and before anybody judges or receives the result. For what members
+  // hold each for themselves (running statistics).
+  virtual void settle(const std::vector<int>& who);
+  // The whole network as it is now, to answer evaluation batches and the test
+  // split; null where this member holds a part of it or nothing.
+  virtual Network* whole_network() = 0;
+  // Of the validation split, at the lead, when the step's evaluation is done.
+  // By default those of the answers that were gathered.
+  virtual std::map<std::string, double> judge();
+  // What was under way is void (a stop, another order): forget it. The state is
+  // brought back by the caller where it must be.
+  virtual void abandon() {}
+
+  // --- What modes use.
+
+  GangLink& link() { return link_; }
+  GangClient& client() { return link_.client(); }
+  const TrialAssignment& assignment() const { return assignment_; }
+  const std::shared_ptr<const PreparedData>& data() const { return data_; }
+  const Normalization& normalization() const { return normalization_; }
+  at::Device device() const { return device_; }
+  int member() const { return link_.member(); }
+  const StepPlan& plan() const { return plan_; }
+  // Of the training; the step that is being trained.
+  int step() const { return steps_ + 1; }
+  // The validation split's batches; null where it is not judged.
+  GangAnswers* answers() { return answers_ ? &*answers_ : nullptr; }
+  const gang::Totals& totals() const { return totals_; }
+  // For modes that train without the server's go: sums of this member, or of
+  // all, at the step's end.
+  void set_totals(const gang::Totals& totals) { totals_ = totals; }
+  // Samples that the gang has accepted since the start of the training: for
+  // progress().
+  void note_position(int64_t position);
+
+  // The state is that of the end of the last step: what a step that is broken
+  // off comes back to. For modes whose state() grows when the data plane is
+  // there; steps keep theirs by themselves.
+  void take_commit() { commit_.take(state()); }
+  void put_commit();
+
+  gang::RoundTimes times;  // of the last round; told with the next ready
+
+ private:
+  StepReport run_until_done(const std::atomic<bool>& stop);
+  StepReport train_step(const std::atomic<bool>& stop);
+  void resume();
+  void restore();
+  gang::Order take(const gang::Order& order, const std::atomic<bool>& stop);
+  const gang::Work* accept(const gang::Order& order,
+                           const std::atomic<bool>& stop);
+  void accept_regroup(const gang::Regroup& order,
+                      const std::atomic<bool>& stop);
+  gang::Order perform(const gang::Work& work, const std::atomic<bool>& stop);
+  gang::Order evaluate(const gang::Work& work, const std::atomic<bool>& stop);
+  gang::Order commit(const gang::Work& work, const std::atomic<bool>& stop);
+  void after_go(const gang::Work& work, const gang::Go& go);
+  void serve(const std::vector<int>& targets, Duration patience);
+  void receive(int source, Duration patience);
+  gang::Order fail(const Error& error, const std::atomic<bool>& stop);
+  std::map<std::string, double> lead_metrics();
+  void write(const TrainingState& whole, StepReport report);
+  StepReport finish(const gang::Go& go);
+  std::map<std::string, double> write_final(Network& network);
+  std::map<std::string, double> test();
+
+  TrialAssignment assignment_;
+  std::shared_ptr<const PreparedData> data_;
+  std::string where_;
+  Normalization normalization_;
+  at::Device device_;
+  StepPlan plan_;
+  int64_t epoch_samples_ = 1;
+  std::optional<GangAnswers> answers_;
+  StateCopy commit_;  // the state at the end of the last step
+  GangLink link_;
+
+  int steps_ = 0;
+  bool broken_off_ = false;  // inside a step
+  bool current_ = true;      // its state is that of the last commit
+  int64_t round_ = 0;        // of the work that was taken last
+  int lead_ = 0;             // member; all agree at the end of a round
+  gang::Totals totals_;      // of the step so far
+  MonoTime began_{};         // the step
+  int64_t first_ = 0;        // position at its begin
+  std::atomic<double> fraction_ = 0;
+  std::atomic<double> rate_ = 0;
+  std::optional<StepReport> unheard_;  // of a step that is done already
+  std::map<std::string, double> last_;
+  std::optional<std::map<std::string, double>> final_metrics_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,69 @@
+// What libdtune_train.so shows of itself: one C function.
+#include <algorithm>
+#include <chrono>
+
+#include <ATen/ATen.h>
+#include <torch/version.h>
+
+#include "dtune/base/clock.h"
+#include "dtune/engine/runner.h"
+#include "dtune/train/device.h"
+#include "dtune/train/evaluate.h"
+#include "dtune/train/failure.h"
+#include "dtune/train/plugin_entry.h"
+#include "dtune/train/process.h"
+
+namespace dtune {
+namespace {
+
+constexpr int64_t kSize = 768;
+constexpr double kOperations = 2.0 * kSize * kSize * kSize;
+
+// Rate of one thread at multiplying matrices: the best of three, so that other
+// processes disturb it little.
+double measure_gflops() {
+  const SingleThread one;
+  const at::Tensor a = at::ones({kSize, kSize}, at::kFloat);
+  at::Tensor product = at::mm(a, a);  // starts the BLAS
+  double best = 0;
+  for (int i = 0; i < 3; ++i) {
+    const MonoTime begin = system_clock().now();
+    at::mm_out(product, a, a);
+    const double seconds = to_seconds(system_clock().now() - begin);
+    if (seconds > 0) best = std::max(best, kOperations / seconds / 1e9);
+  }
+  return best;
+}
+
+class TorchEngine final : public Engine {
+ public:
+  std::unique_ptr<TrialRunner> make_runner(int threads) override {
+    return make_cnn_runner(threads);
+  }
+
+  std::map<std::string, double> evaluate(const EvalRequest& request) override {
+    return evaluate_model(request);
+  }
+
+  EngineInfo info() override {
+    prepare_process();
+    EngineInfo info;
+    info.torch_version = TORCH_VERSION;
+    info.blas = blas_name();
+    info.gflops_per_core = measure_gflops();
+    info.mkldnn = at::globalContext().hasMKLDNN();
+    info.cuda_compiled = at::hasCUDA();
+    info.cuda_devices = cuda_device_names();
+    return info;
+  }
+};
+
+}  // namespace
+}  // namespace dtune
+
+extern "C" __attribute__((visibility("default"))) dtune::Engine*
+dtune_train_engine(uint64_t fingerprint) {
+  if (fingerprint != dtune::plugin_fingerprint()) return nullptr;
+  static dtune::TorchEngine engine;
+  return &engine;
+}

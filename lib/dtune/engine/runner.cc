@@ -1,0 +1,69 @@
+#include "dtune/engine/runner.h"
+
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/data_parallel/data_parallel.h"
+#include "dtune/parameter_server/parameter_server_session.h"
+#include "dtune/pipeline/pipeline_session.h"
+#include "dtune/train/process.h"
+#include "dtune/train/session.h"
+
+namespace dtune {
+namespace {
+
+// By one process, or by the kind of gang that the recipe asks for. Throws as
+// make_cnn_session.
+std::unique_ptr<TrialSession> start_session(
+    const TrialAssignment& assignment,
+    std::shared_ptr<const PreparedData> data) {
+  if (!assignment.seat) return make_cnn_session(assignment, std::move(data));
+  const ParallelSpec& parallel = assignment.recipe.parallel;
+  if (parallel.mode == ParallelMode::data &&
+      parallel.sync == SyncKind::allreduce) {
+    return make_data_parallel_session(assignment, std::move(data));
+  }
+  if (parallel.mode == ParallelMode::data && parallel.sync == SyncKind::ps) {
+    return make_parameter_server_session(assignment, std::move(data));
+  }
+  if (parallel.mode == ParallelMode::model ||
+      parallel.mode == ParallelMode::hybrid) {
+    return make_pipeline_session(assignment, std::move(data));
+  }
+  throw Error(ErrorKind::config,
+              fmt::format("parallel.mode: a gang cannot train by '{}'",
+                          to_string(parallel.mode)));
+}
+
+class CnnRunner final : public TrialRunner {
+ public:
+  explicit CnnRunner(int threads) { use({.threads = threads}); }
+
+  std::unique_ptr<TrialSession> start(
+      const TrialAssignment& assignment) override {
+    return start_session(assignment, data_at(assignment.prepared_data));
+  }
+
+ private:
+  // Stays mapped while this lives: the pages are the page cache's, and the
+  // next trial wants the same file.
+  std::shared_ptr<const PreparedData> data_at(
+      const std::filesystem::path& path) {
+    std::shared_ptr<const PreparedData>& data = data_[path.string()];
+    if (data == nullptr) data = std::make_shared<const PreparedData>(path);
+    return data;
+  }
+
+  std::map<std::string, std::shared_ptr<const PreparedData>> data_;
+};
+
+}  // namespace
+
+std::unique_ptr<TrialRunner> make_cnn_runner(int threads) {
+  return std::make_unique<CnnRunner>(threads);
+}
+
+}  // namespace dtune
