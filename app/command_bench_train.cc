@@ -9,7 +9,7 @@
 namespace dtune {
 namespace {
 
-constexpr uint64_t kMostRanks = 64;
+constexpr uint64_t kMostTrainRanks = 64;
 
 int number(const char* option, std::optional<uint64_t> value, int otherwise,
            uint64_t most) {
@@ -47,7 +47,7 @@ void check_rank(const char* option, const std::string& text, int member,
                           option, text, member, there));
 }
 
-TrainBenchOptions read_options(const BenchOptions& options) {
+TrainBenchOptions read_train_options(const BenchOptions& options) {
   TrainBenchOptions read;
   if (!options.model.empty()) read.model = options.model;
   read.image = number("--image", options.image, read.image, 1024);
@@ -55,7 +55,7 @@ TrainBenchOptions read_options(const BenchOptions& options) {
   read.batches = number("--batches", options.batches, read.batches, 100'000);
   read.steps = number("--steps", options.steps, read.steps, 1000);
   read.gangs =
-      gang_sizes(options, number("--ranks", options.ranks, 2, kMostRanks));
+      gang_sizes(options, number("--ranks", options.ranks, 2, kMostTrainRanks));
   read.strategies = options.strategies;
   if (read.strategies.empty()) {
     read.strategies = {"allreduce", "ps", "pipeline"};
@@ -79,7 +79,7 @@ TrainBenchOptions read_options(const BenchOptions& options) {
 }  // namespace
 
 int bench_train(const Console& console, const BenchOptions& options) {
-  const TrainBenchOptions read = read_options(options);
+  const TrainBenchOptions read = read_train_options(options);
   std::vector<TrainBenchRow> rows;
   double alone = 0;
   if (!options.exact) {

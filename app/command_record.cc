@@ -105,7 +105,7 @@ RecipeFile grid_recipe(const fs::path& path, const RecordOptions& options,
   const RecipeFile file = RecipeFile::load(path, overrides);
   const Recipe& recipe = file.recipe();
   const CubeNames names = cube_names(recipe.space);
-  const CubeAxes axes =
+  const GridAxes axes =
       axes_of_space(recipe.space, names, parse_points(options.points));
   std::string space;
   const auto add = [&](const std::string& name,

@@ -45,7 +45,7 @@ struct SimulateOptions {
 
 constexpr const char* kDefault = "default";
 
-[[noreturn]] void fail(const std::string& text) {
+[[noreturn]] void fail_simulate(const std::string& text) {
   throw Error(ErrorKind::config, "dtune simulate: " + text);
 }
 
@@ -75,7 +75,7 @@ double deviation(const std::string& option, const std::string& text) {
   if (text.empty()) return 0;
   const auto number = parse<double>(text);
   if (!number || !(*number >= 0 && *number <= 100)) {
-    fail(
+    fail_simulate(
         fmt::format("{}: '{}' is no standard deviation (a number from 0 to "
                     "100)",
                     option, text));
@@ -87,7 +87,8 @@ int count(const char* option, const std::optional<uint64_t>& number,
           uint64_t otherwise, uint64_t most) {
   const uint64_t value = number.value_or(otherwise);
   if (value < 1 || value > most) {
-    fail(fmt::format("{}: {} is out of range (1 to {})", option, value, most));
+    fail_simulate(
+        fmt::format("{}: {} is out of range (1 to {})", option, value, most));
   }
   return static_cast<int>(value);
 }
@@ -97,7 +98,7 @@ std::vector<int64_t> parse_budgets(const std::vector<std::string>& texts) {
   for (const std::string& text : split_list(texts)) {
     const auto steps = parse<int64_t>(text);
     if (!steps || *steps < 1 || *steps > 100'000'000) {
-      fail(
+      fail_simulate(
           fmt::format("--budget: '{}' is no number of steps (1, 2, ... "
                       "100000000)",
                       text));
@@ -116,8 +117,9 @@ std::vector<std::string> names_of(const std::vector<NamedKind>& kinds) {
 void check_name(const std::string& what, const std::string& name,
                 const std::vector<std::string>& names) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
-  fail(fmt::format("--{0}: unknown {0} '{1}'{2} (one of {3})", what, name,
-                   did_you_mean(name, names), fmt::join(names, ", ")));
+  fail_simulate(fmt::format("--{0}: unknown {0} '{1}'{2} (one of {3})", what,
+                            name, did_you_mean(name, names),
+                            fmt::join(names, ", ")));
 }
 
 // Every sampler with every scheduler, each pair once.
@@ -169,7 +171,8 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
   if (!options.epsilon.empty()) {
     epsilon = parse<double>(options.epsilon);
     if (!epsilon) {
-      fail(fmt::format("--epsilon: '{}' is no number", options.epsilon));
+      fail_simulate(
+          fmt::format("--epsilon: '{}' is no number", options.epsilon));
     }
   }
   out.make_tuner = tuners_with_networks(split_list(options.networks), epsilon);

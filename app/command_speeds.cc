@@ -30,7 +30,7 @@ struct SpeedsOptions {
   bool json = false;
 };
 
-[[noreturn]] void fail(const std::string& text) {
+[[noreturn]] void fail_speeds(const std::string& text) {
   throw Error(ErrorKind::config,
               "dtune speeds " + text + " (see dtune speeds --help)");
 }
@@ -39,7 +39,7 @@ uint64_t within(const std::string& name, std::optional<uint64_t> value,
                 uint64_t otherwise, uint64_t least, uint64_t most) {
   const uint64_t number = value.value_or(otherwise);
   if (number < least || number > most) {
-    fail(fmt::format("{} must be from {} to {}", name, least, most));
+    fail_speeds(fmt::format("{} must be from {} to {}", name, least, most));
   }
   return number;
 }
@@ -63,7 +63,7 @@ std::string provenance(const SpeedsOptions& options,
 }
 
 int train_speeds(const Console& console, const SpeedsOptions& options) {
-  if (options.output.empty()) fail("train: needs --output FILE");
+  if (options.output.empty()) fail_speeds("train: needs --output FILE");
   SpeedTrainOptions train;
   train.samples = static_cast<int64_t>(
       within("train: --samples", options.samples,
@@ -183,8 +183,8 @@ int run_speeds(const Console& console, const SpeedsOptions& options) {
   static const std::vector<std::string> kActions = {"train", "eval"};
   if (options.action == "train") return train_speeds(console, options);
   if (options.action == "eval") return eval_speeds(console, options);
-  fail(fmt::format("cannot '{}'{}", options.action,
-                   did_you_mean(options.action, kActions)));
+  fail_speeds(fmt::format("cannot '{}'{}", options.action,
+                          did_you_mean(options.action, kActions)));
 }
 
 }  // namespace

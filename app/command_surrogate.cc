@@ -25,33 +25,35 @@ constexpr size_t kValidationEvery = 16;
 constexpr size_t kValidationDraws = 8;
 constexpr uint64_t kDefaultMinutes = 30;
 
-struct Split {
+struct CubeSplit {
   std::vector<RecordedCube> training;
   std::vector<RecordedCube> validation;
 };
 
-[[noreturn]] void fail(const std::string& text) {
+[[noreturn]] void fail_surrogate(const std::string& text) {
   throw Error(ErrorKind::config,
               "dtune surrogate " + text + " (see dtune surrogate --help)");
 }
 
 void check_train(const SurrogateOptions& options) {
-  if (options.output_prior.empty()) fail("train: needs --output-prior FILE");
+  if (options.output_prior.empty())
+    fail_surrogate("train: needs --output-prior FILE");
   if (options.prior_only) return;
   if (options.output_network.empty()) {
-    fail("train: needs --output-network FILE, or --prior-only");
+    fail_surrogate("train: needs --output-network FILE, or --prior-only");
   }
   if (options.minutes && options.samples) {
-    fail("train: --minutes and --samples exclude each other");
+    fail_surrogate("train: --minutes and --samples exclude each other");
   }
   if (options.minutes.value_or(1) == 0 || options.samples.value_or(1) == 0) {
-    fail("train: --minutes and --samples must be 1 or more");
+    fail_surrogate("train: --minutes and --samples must be 1 or more");
   }
 }
 
-Split split_of(const std::vector<RecordedCurves>& curves, const CubeAxes& axes,
-               const std::vector<std::string>& left_out) {
-  Split split;
+CubeSplit split_of(const std::vector<RecordedCurves>& curves,
+                   const CubeAxes& axes,
+                   const std::vector<std::string>& left_out) {
+  CubeSplit split;
   size_t number = 0;
   for (const RecordedCurves& one : curves) {
     const bool out =
@@ -102,7 +104,7 @@ void show(const Console& console, const TrainProgress& p) {
 }
 
 void train_weights(const Console& console, const SurrogateOptions& options,
-                   std::shared_ptr<const LearntPrior> prior, Split split) {
+                   std::shared_ptr<const LearntPrior> prior, CubeSplit split) {
   const unsigned threads = thread_count(options);
   const StudySampler judged(prior, std::move(split.validation),
                             {.augmented = 0});
@@ -122,7 +124,8 @@ void train_weights(const Console& console, const SurrogateOptions& options,
   train.threads = threads;
   train.seed = options.seed.value_or(1);
   if (options.hidden) {
-    if (*options.hidden > 128) fail("train: --hidden must be 128 or less");
+    if (*options.hidden > 128)
+      fail_surrogate("train: --hidden must be 128 or less");
     train.shape.hidden = static_cast<int>(*options.hidden);
   }
   train.progress = [&](const TrainProgress& p) { show(console, p); };
@@ -143,7 +146,7 @@ int train_surrogate(const Console& console, const SurrogateOptions& options) {
   const std::vector<std::string> left_out = task_list(options.leave_out);
   const std::vector<RecordedCurves> curves = read_all_curves(options);
   const CubeAxes axes = prior_axes(curves);
-  Split split = split_of(curves, axes, left_out);
+  CubeSplit split = split_of(curves, axes, left_out);
   std::vector<RecordedCube> learnt = split.training;
   if (left_out.empty()) {
     learnt.insert(learnt.end(), split.validation.begin(),
@@ -160,8 +163,8 @@ int run_surrogate(const Console& console, const SurrogateOptions& options) {
   static const std::vector<std::string> kActions = {"train", "eval"};
   if (options.action == "train") return train_surrogate(console, options);
   if (options.action == "eval") return eval_surrogate(console, options);
-  fail(fmt::format("cannot '{}'{}", options.action,
-                   did_you_mean(options.action, kActions)));
+  fail_surrogate(fmt::format("cannot '{}'{}", options.action,
+                             did_you_mean(options.action, kActions)));
 }
 
 }  // namespace
@@ -189,8 +192,9 @@ std::vector<RecordedCurves> read_all_curves(const SurrogateOptions& options) {
   const std::vector<std::string> names(known.begin(), known.end());
   for (const std::string& task : task_list(options.leave_out)) {
     if (!known.contains(task)) {
-      fail(fmt::format("{}: --leave-out: there is no task '{}'{}",
-                       options.action, task, did_you_mean(task, names)));
+      fail_surrogate(fmt::format("{}: --leave-out: there is no task '{}'{}",
+                                 options.action, task,
+                                 did_you_mean(task, names)));
     }
   }
   return all;
@@ -200,7 +204,8 @@ unsigned thread_count(const SurrogateOptions& options) {
   const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
   const uint64_t threads = options.threads.value_or(cores);
   if (threads < 1 || threads > 1024) {
-    fail(fmt::format("{}: --threads must be from 1 to 1024", options.action));
+    fail_surrogate(
+        fmt::format("{}: --threads must be from 1 to 1024", options.action));
   }
   return static_cast<unsigned>(threads);
 }

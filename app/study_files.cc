@@ -37,15 +37,16 @@ bool folder_is_writable(const fs::path& folder) {
   return ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0;
 }
 
-[[noreturn]] void fail(const std::string& text) {
+[[noreturn]] void fail_study(const std::string& text) {
   throw Error(ErrorKind::config, text);
 }
 
 void refuse_folder(const std::string& name) {
   std::error_code error;
   if (!fs::is_directory(name, error)) return;
-  fail(fmt::format("{}: is a folder ('dtune ls {}' lists the studies in it)",
-                   name, shell_quoted(name)));
+  fail_study(
+      fmt::format("{}: is a folder ('dtune ls {}' lists the studies in it)",
+                  name, shell_quoted(name)));
 }
 
 // What SQLite and the store keep beside a database.
@@ -110,12 +111,12 @@ fs::path find_database(const std::string& name) {
   for (const char* ending : {"", ".yaml", ".yml"}) {
     const std::string recipe = name + ending;
     if (!is_recipe_name(recipe) || !is_file(recipe)) continue;
-    fail(fmt::format(
+    fail_study(fmt::format(
         "{}: has not been run yet: there is no {} (start with "
         "'dtune run {}', or name the database)",
         recipe, with_extension(recipe, ".db").string(), shell_quoted(recipe)));
   }
-  fail(
+  fail_study(
       fmt::format("{}: there is no such file (name a study's .db or its "
                   "recipe; 'dtune ls' lists the studies below this folder)",
                   name));
@@ -133,12 +134,12 @@ fs::path find_recipe(const std::string& name) {
     if (is_file(beside)) return beside;
   }
   if (database) {
-    fail(
+    fail_study(
         fmt::format("{}: is a study's database, and no recipe lies beside it "
                     "('dtune resume {}' continues the study)",
                     name, shell_quoted(name)));
   }
-  fail(
+  fail_study(
       fmt::format("{}: there is no such recipe (check the path; 'dtune init' "
                   "writes one)",
                   name));

@@ -19,11 +19,14 @@ if [ -n "$base" ]; then
 else
   sources=$(git ls-files 'app/*.cc' 'lib/*.cc')
 fi
-# The compiler's precompiled header is of no use to clang-tidy.
+# The compiler's precompiled header and batches of sources are of no use to
+# clang-tidy: a configuration of its own, which nothing builds.
 database=$(mktemp -d)
 trap 'rm -rf "$database"' EXIT
-sed -E 's/-Winvalid-pch//; s/-include [^ ]*cmake_pch\.hxx//; s/-fuse-ld=mold//' \
-  "$build/compile_commands.json" >"$database/compile_commands.json"
+cmake -G Ninja -S . -B "$database" -DDTUNE_UNITY=OFF -DCMAKE_BUILD_TYPE=Release \
+  "-DCMAKE_PREFIX_PATH=$(sed -n 's/^CMAKE_PREFIX_PATH:[A-Z]*=//p' "$build/CMakeCache.txt")" >"$database/log"
+sed -i -E 's/-Winvalid-pch//; s/-include [^ ]*cmake_pch\.hxx//; s/-fuse-ld=mold//' \
+  "$database/compile_commands.json"
 # shellcheck disable=SC2086
 printf '%s\n' $sources | xargs -P "$(nproc)" -n 4 clang-tidy -p "$database" --quiet
 echo "clang-tidy: clean"

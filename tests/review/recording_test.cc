@@ -28,7 +28,7 @@ SearchSpace cube() {
                       real("decay", "train.l2", 1e-5, 1e-3, true)});
 }
 
-Study grid_study(const CubeAxes& axes, int steps) {
+Study grid_study(const GridAxes& axes, int steps) {
   Study study;
   study.recipe.study = "grid";
   study.recipe.space = cube();
@@ -60,7 +60,7 @@ TEST_CASE("a space of lr, l2 and dropout spans a cube, even in the logarithm") {
   const CubeNames names = cube_names(space);
   CHECK(names.lr == "rate");
   CHECK(names.l2 == "decay");
-  const CubeAxes axes = axes_of_space(space, names, {3, 2, 1});
+  const GridAxes axes = axes_of_space(space, names, {3, 2, 1});
   CHECK(axes.lr == std::vector<double>{1e-3, 1e-2, 1e-1});
   CHECK(axes.l2 == std::vector<double>{1e-5, 1e-3});
   CHECK(axes.dropout == std::vector<double>{0.25});
@@ -79,11 +79,11 @@ TEST_CASE("other spaces are refused, with what to write") {
 }
 
 TEST_CASE("the curves of a grid become a cube, what is missing is at chance") {
-  const CubeAxes axes = axes_of_space(cube(), cube_names(cube()), {3, 2, 2});
+  const GridAxes axes = axes_of_space(cube(), cube_names(cube()), {3, 2, 2});
   Study study = grid_study(axes, 4);
   study.trials[0].curve.resize(2);  // lr 1e-3, dropout 0, l2 1e-5
   study.trials[1].curve.clear();    // lr 1e-3, dropout 0, l2 1e-3
-  const CubeAxes found = axes_of_trials(study);
+  const GridAxes found = axes_of_trials(study);
   CHECK(found.lr == axes.lr);
   CHECK(found.l2 == axes.l2);
   CHECK(found.dropout == axes.dropout);
@@ -104,7 +104,7 @@ TEST_CASE("the curves of a grid become a cube, what is missing is at chance") {
 }
 
 TEST_CASE("what is no accuracy, and no grid, is not recorded") {
-  const CubeAxes axes = axes_of_space(cube(), cube_names(cube()), {2, 2, 2});
+  const GridAxes axes = axes_of_space(cube(), cube_names(cube()), {2, 2, 2});
   Study study = grid_study(axes, 2);
   RecordingOptions options;
   options.epochs = {1, 2};

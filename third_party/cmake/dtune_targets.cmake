@@ -1,5 +1,11 @@
 # How every target of dtune is made: one place for warnings, linker and tests.
 
+# Several sources of a module are compiled as one: a third of the time of a
+# clean build. Eight: a touched source rebuilds in less than 20 s.
+option(DTUNE_UNITY "Compile the sources of a module in batches" ON)
+set(CMAKE_UNITY_BUILD ${DTUNE_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8 CACHE STRING "")
+
 add_library(dtune_warnings INTERFACE)
 target_compile_options(dtune_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
@@ -7,6 +13,8 @@ target_compile_options(dtune_warnings INTERFACE
   -Wno-missing-field-initializers
   # GCC 12 sees overlaps in std::string that are not there (its bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  # In a unity build GCC takes a source's anonymous namespace for a header's.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${DTUNE_UNITY}>>:-Wno-subobject-linkage>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 
 # Of files that are compiled for one instruction set; lib/dtune/base/cpu.h says
@@ -39,6 +47,11 @@ function(dtune_module name)
                         PRIVATE ${ARG_PRIVATE_DEPENDS} dtune_warnings)
 endfunction()
 
+# For code whose own speed does not matter: half the time to compile.
+function(dtune_fast_compile target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 # dtune_test(<module> SOURCES ... DEPENDS ... [PER_FILE] [LABELS ...])
 # One program of doctest cases; every case is an entry of ctest of its own,
 # with PER_FILE every file (where starting the program is dear).
@@ -50,6 +63,7 @@ function(dtune_test module)
   set(target ${module}_test)
   add_executable(${target} ${CMAKE_SOURCE_DIR}/tests/main.cc ${ARG_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  dtune_fast_compile(${target})
   target_compile_definitions(${target} PRIVATE
     DTUNE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" DTUNE_BINARY="$<TARGET_FILE:dtune>")
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} doctest::doctest dtune_warnings)

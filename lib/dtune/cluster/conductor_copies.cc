@@ -25,11 +25,11 @@ double median(std::vector<double> values) {
 }
 
 double usual_step(const Trial& trial) {
-  std::vector<double> seconds;
+  std::vector<double> step_times;
   for (const StepReport& report : trial.curve) {
-    if (report.seconds > 0) seconds.push_back(report.seconds);
+    if (report.seconds > 0) step_times.push_back(report.seconds);
   }
-  return median(std::move(seconds));
+  return median(std::move(step_times));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 constexpr const char* kTokenKind = "dtune1";
 constexpr size_t kSecretDigits = 32;
 // A coordinator that is being restarted breaks a handshake or two.
-constexpr int kMaxMismatches = 5;
+constexpr int kMaxJoinMismatches = 5;
 
 [[noreturn]] void no_token() {
   throw Error(
@@ -98,7 +98,7 @@ class Enrolment {
     } else if (event == ConnectionEvent::broken) {
       last_ = "the connection broke";
     } else if (event == ConnectionEvent::mismatched &&
-               ++mismatches_ >= kMaxMismatches) {
+               ++mismatches_ >= kMaxJoinMismatches) {
       throw Error(ErrorKind::config,
                   fmt::format("{}: whoever listens there is not the "
                               "coordinator that made the token (ask for a "

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kMaxFailedStarts = 5;
-constexpr size_t kTailBytes = 2000;
+constexpr size_t kErrorTailBytes = 2000;
 constexpr size_t kMaxLine = 4000;
 constexpr Duration kMemoryInterval = milliseconds(200);
 constexpr Duration kIdleTick = milliseconds(500);
@@ -160,7 +160,8 @@ void SlotProcess::take_lines(bool all) {
     begin = end + 1;
   }
   partial_line_.erase(0, std::min(begin, partial_line_.size()));
-  if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+  if (tail_.size() > kErrorTailBytes)
+    tail_.erase(0, tail_.size() - kErrorTailBytes);
 }
 
 // RLIMIT_DATA bounds what a process asks for; what it touches through shared

@@ -9,7 +9,8 @@
 namespace dtune::files {
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(50);  // for `stop`
+constexpr Duration kConnectionLook =
+    std::chrono::milliseconds(50);  // for `stop`
 
 }  // namespace
 
@@ -87,7 +88,7 @@ std::optional<Message> FileConnection::next() {
 void FileConnection::wait() {
   PollSet polls;
   polls.add(*socket_);
-  polls.wait(outbox_.empty() ? kLook : kLook / 10);
+  polls.wait(outbox_.empty() ? kConnectionLook : kConnectionLook / 10);
 }
 
 void FileConnection::failed(const std::string& what) {

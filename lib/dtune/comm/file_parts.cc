@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kHashAtOnce = size_t{1} << 20;
 
-[[noreturn]] void fail(const std::string& what, int code) {
+[[noreturn]] void fail_file(const std::string& what, int code) {
   const bool full = code == ENOSPC || code == EDQUOT;
   const bool missing = code == ENOENT;
   throw Problem{full      ? Why::full
@@ -32,7 +32,7 @@ constexpr size_t kHashAtOnce = size_t{1} << 20;
 
 OpenFile::OpenFile(const fs::path& path, int flags)
     : descriptor_(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644)) {
-  if (descriptor_ < 0) fail(path.string(), errno);
+  if (descriptor_ < 0) fail_file(path.string(), errno);
   struct stat info {};
   if (::fstat(descriptor_, &info) == 0 && S_ISREG(info.st_mode)) return;
   ::close(std::exchange(descriptor_, -1));
@@ -58,7 +58,7 @@ std::string OpenFile::read(uint64_t offset, size_t size) const {
     const ssize_t n = ::pread(descriptor_, bytes.data() + done, size - done,
                               static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("cannot be read", errno);
+    if (n < 0) fail_file("cannot be read", errno);
     if (n == 0) break;
     done += static_cast<size_t>(n);
   }
@@ -71,7 +71,7 @@ void OpenFile::write(uint64_t offset, std::string_view bytes) const {
     const ssize_t n = ::pwrite(descriptor_, bytes.data(), bytes.size(),
                                static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("cannot be written", errno);
+    if (n < 0) fail_file("cannot be written", errno);
     offset += static_cast<uint64_t>(n);
     bytes.remove_prefix(static_cast<size_t>(n));
   }
@@ -79,7 +79,7 @@ void OpenFile::write(uint64_t offset, std::string_view bytes) const {
 
 uint64_t OpenFile::size() const {
   struct stat info {};
-  if (::fstat(descriptor_, &info) != 0) fail("cannot be read", errno);
+  if (::fstat(descriptor_, &info) != 0) fail_file("cannot be read", errno);
   return static_cast<uint64_t>(info.st_size);
 }
 
@@ -106,7 +106,7 @@ const Contents::Content& Contents::look(const std::string& name,
   if (::stat(path.c_str(), &info) != 0) {
     const int code = errno;
     forget(name);
-    fail(name, code);
+    fail_file(name, code);
   }
   const int64_t changed_ns =
       info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kMagic = "dtf\1";
 constexpr size_t kMaxText = 2000;  // of a refusal
 
-[[noreturn]] void fail(const std::string& text) {
+[[noreturn]] void fail_file(const std::string& text) {
   throw Error(ErrorKind::comm, "file message: " + text);
 }
 
@@ -59,7 +59,7 @@ struct Reader {
   std::string_view rest;
 
   std::string_view take(size_t size) {
-    if (rest.size() < size) fail("too short");
+    if (rest.size() < size) fail_file("too short");
     const std::string_view out = rest.substr(0, size);
     rest.remove_prefix(size);
     return out;
@@ -77,13 +77,13 @@ struct Reader {
   void operator()(Why& why) {
     uint8_t number = 0;
     (*this)(number);
-    if (number > static_cast<uint8_t>(Why::failed)) fail("unknown reason");
+    if (number > static_cast<uint8_t>(Why::failed)) fail_file("unknown reason");
     why = static_cast<Why>(number);
   }
   void operator()(std::string& text) {
     uint16_t size = 0;
     (*this)(size);
-    if (size > kMaxText) fail("a text that is too long");
+    if (size > kMaxText) fail_file("a text that is too long");
     text = take(size);
   }
 };
@@ -92,17 +92,17 @@ struct Reader {
 template <class T>
 void check(const T& message) {
   if constexpr (requires { message.name; }) {
-    if (!is_name(message.name)) fail("a name that is none");
+    if (!is_name(message.name)) fail_file("a name that is none");
   }
   if constexpr (requires { message.size; }) {
-    if (message.size > kMaxFileBytes) fail("a file that is too large");
+    if (message.size > kMaxFileBytes) fail_file("a file that is too large");
   }
   if constexpr (requires { message.offset; }) {
-    if (message.offset > kMaxFileBytes) fail("a place beyond all files");
+    if (message.offset > kMaxFileBytes) fail_file("a place beyond all files");
   }
   if constexpr (std::same_as<T, Read>) {
     if (message.size == 0 || message.size > kChunkBytes) {
-      fail("asks for too much at once");
+      fail_file("asks for too much at once");
     }
   }
 }
@@ -111,15 +111,15 @@ template <class T>
 Message read_as(std::span<const std::string> frames, Reader reader) {
   T message;
   fields(reader, message);
-  if (!reader.rest.empty()) fail("too long");
+  if (!reader.rest.empty()) fail_file("too long");
   check(message);
   if constexpr (requires { message.data; }) {
-    if (frames.size() != 2) fail("lacks its data");
-    if (frames[1].size() > kChunkBytes) fail("too much data at once");
-    if (file_hash(frames[1]) != message.hash) fail("damaged on its way");
+    if (frames.size() != 2) fail_file("lacks its data");
+    if (frames[1].size() > kChunkBytes) fail_file("too much data at once");
+    if (file_hash(frames[1]) != message.hash) fail_file("damaged on its way");
     message.data = frames[1];
   } else if (frames.size() != 1) {
-    fail("followed by what belongs to nothing");
+    fail_file("followed by what belongs to nothing");
   }
   return message;
 }
@@ -128,7 +128,7 @@ template <size_t I = 0>
 Message read_type(size_t type, std::span<const std::string> frames,
                   Reader reader) {
   if constexpr (I == std::variant_size_v<Message>) {
-    fail(fmt::format("unknown type {}", type));
+    fail_file(fmt::format("unknown type {}", type));
   } else {
     if (type != I) return read_type<I + 1>(type, frames, reader);
     return read_as<std::variant_alternative_t<I, Message>>(frames, reader);
@@ -175,11 +175,11 @@ Frames encode(Message message) {
 }
 
 Message decode(std::span<const std::string> frames) {
-  if (frames.empty()) fail("empty");
+  if (frames.empty()) fail_file("empty");
   Reader reader{frames.front()};
-  if (reader.take(3) != kMagic.substr(0, 3)) fail("is none");
+  if (reader.take(3) != kMagic.substr(0, 3)) fail_file("is none");
   if (reader.take(1) != kMagic.substr(3)) {
-    fail("of another version (run the same dtune on all machines)");
+    fail_file("of another version (run the same dtune on all machines)");
   }
   uint8_t type = 0;
   reader(type);

@@ -17,7 +17,7 @@ namespace {
 
 using namespace files;  // NOLINT: this file is one end of the protocol
 
-constexpr Duration kTurn = std::chrono::seconds(1);
+constexpr Duration kFileTurn = std::chrono::seconds(1);
 constexpr int kServerQueue = 4 * kWindow;  // messages for one client
 
 ListenOptions with_limit(ListenOptions listen) {
@@ -70,7 +70,7 @@ void FileServer::Impl::run() {
     polls.clear();
     const size_t woken = polls.add(wakeup.descriptor());
     listener.add_to(polls);
-    polls.wait(kTurn);
+    polls.wait(kFileTurn);
     if (polls.ready(woken)) wakeup.drain();
     clear_withdrawn();
     try {

@@ -10,7 +10,7 @@
 namespace dtune {
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(2);
+constexpr Duration kFolderLook = std::chrono::milliseconds(2);
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::string FolderStore::get(const std::string& key, Duration timeout) {
                   fmt::format("{}: nobody has set it within {:g} s", key,
                               to_seconds(timeout)));
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kFolderLook);
   }
   return read_file(path);
 }

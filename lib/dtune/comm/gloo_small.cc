@@ -11,8 +11,9 @@ namespace dtune {
 namespace {
 
 // Gloo's own operations have the prefixes 1 to 8, transfers 0x20.
-constexpr uint64_t kSlot = uint64_t{0x21} << 56;
-constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
+constexpr uint64_t kSmallSlot = uint64_t{0x21} << 56;
+constexpr std::chrono::milliseconds kSmallForever =
+    std::chrono::hours(24 * 365);
 
 }  // namespace
 
@@ -40,7 +41,8 @@ bool GlooSmallSums::takes(size_t count) const {
 }
 
 void GlooSmallSums::post(size_t rank) {
-  inbox_[rank]->recv(static_cast<int>(rank), kSlot, 0, kMost * sizeof(float));
+  inbox_[rank]->recv(static_cast<int>(rank), kSmallSlot, 0,
+                     kMost * sizeof(float));
 }
 
 void GlooSmallSums::sum(std::span<float> data) {
@@ -48,17 +50,18 @@ void GlooSmallSums::sum(std::span<float> data) {
   std::copy(data.begin(), data.end(), arrays_[mine].begin());
   for (size_t rank = 0; rank < arrays_.size(); ++rank) {
     if (rank == mine) continue;
-    outbox_[rank]->send(static_cast<int>(rank), kSlot, 0, data.size_bytes());
+    outbox_[rank]->send(static_cast<int>(rank), kSmallSlot, 0,
+                        data.size_bytes());
   }
   std::fill(data.begin(), data.end(), 0.0F);
   for (size_t rank = 0; rank < arrays_.size(); ++rank) {
-    if (rank != mine) inbox_[rank]->waitRecv(nullptr, kForever);
+    if (rank != mine) inbox_[rank]->waitRecv(nullptr, kSmallForever);
     const std::vector<float>& array = arrays_[rank];
     for (size_t i = 0; i < data.size(); ++i) data[i] += array[i];
     if (rank != mine) post(rank);
   }
   for (size_t rank = 0; rank < arrays_.size(); ++rank) {
-    if (rank != mine) outbox_[rank]->waitSend(nullptr, kForever);
+    if (rank != mine) outbox_[rank]->waitSend(nullptr, kSmallForever);
   }
 }
 

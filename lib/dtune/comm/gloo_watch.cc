@@ -19,11 +19,11 @@ using std::chrono::milliseconds;
 using Lock = std::unique_lock<std::mutex>;
 using Buffer = gloo::transport::UnboundBuffer;
 
-constexpr uint64_t kSlot = 1;  // of the messages
-constexpr milliseconds kForever = std::chrono::hours(24 * 365);
+constexpr uint64_t kWatchSlot = 1;  // of the messages
+constexpr milliseconds kWatchForever = std::chrono::hours(24 * 365);
 
 // How often one looks who has closed.
-constexpr milliseconds kLook(10);
+constexpr milliseconds kWatchLook(10);
 
 // All ranks run the same program, so the bytes are sent as they are.
 struct Farewell {
@@ -120,8 +120,8 @@ struct GlooWatch::Impl {
     try {
       for (;;) {
         int from = 0;
-        inbox->recv(others(), kSlot, 0, sizeof(incoming));
-        if (!inbox->waitRecv(&from, kForever)) return;
+        inbox->recv(others(), kWatchSlot, 0, sizeof(incoming));
+        if (!inbox->waitRecv(&from, kWatchForever)) return;
         const Lock lock(mutex);
         peer_of(from).farewell = incoming;
         timer_wakes.notify_all();
@@ -169,13 +169,13 @@ struct GlooWatch::Impl {
       auto& buffer = outbox[static_cast<size_t>(rank)];
       buffer = control->createUnboundBuffer(&mine, sizeof(mine));
       try {
-        buffer->send(rank, kSlot, 0, sizeof(mine));
+        buffer->send(rank, kWatchSlot, 0, sizeof(mine));
       } catch (const std::exception&) {
         peer_of(rank).closed = true;
       }
     }
     while (!stopping && !all_known() && system_clock().now() < end) {
-      changed.wait_for(lock, kLook);
+      changed.wait_for(lock, kWatchLook);
       find_closed(outbox);
     }
     if (!stopping) verdict = judge();
@@ -194,7 +194,7 @@ struct GlooWatch::Impl {
       Buffer& buffer = *outbox[static_cast<size_t>(rank)];
       try {
         buffer.abortWaitSend();  // does not wait, then
-        buffer.waitSend(nullptr, kForever);
+        buffer.waitSend(nullptr, kWatchForever);
       } catch (const std::exception&) {
         peer_of(rank).closed = true;
       }

@@ -18,7 +18,7 @@ namespace dtune {
 namespace {
 
 // A look at the device costs about a microsecond; kernels take at least ten.
-constexpr Duration kLook = std::chrono::microseconds(5);
+constexpr Duration kNcclLook = std::chrono::microseconds(5);
 // A non-blocking communicator is set up by a thread of NCCL's.
 constexpr Duration kSlowLook = std::chrono::milliseconds(1);
 
@@ -112,7 +112,8 @@ class NcclGroup {
     check_started(ncclGroupEnd(), peers);
     pending_.clear();
     // Nothing else may be called before NCCL has taken them.
-    while (state(peers) == ncclInProgress) std::this_thread::sleep_for(kLook);
+    while (state(peers) == ncclInProgress)
+      std::this_thread::sleep_for(kNcclLook);
   }
 
   // Of a call that put something on the stream.
@@ -133,7 +134,7 @@ class NcclGroup {
         fail(peers,
              fmt::format("did not come within {:g} s", to_seconds(timeout)));
       }
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kNcclLook);
     }
     check_cuda(cudaStreamSynchronize(stream()), "operation");
   }

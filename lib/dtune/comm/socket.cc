@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kIpc = "ipc://";
 constexpr size_t kMaxFrames = 100'000;  // of one message
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void fail_socket(const std::string& what) {
   throw Error(ErrorKind::comm,
               fmt::format("{}: {}", what, zmq_strerror(zmq_errno())));
 }
@@ -29,12 +29,12 @@ void set_option(void* socket, int option, int64_t value) {
   const int narrow = static_cast<int>(value);
   const int rc = wide ? zmq_setsockopt(socket, option, &value, sizeof value)
                       : zmq_setsockopt(socket, option, &narrow, sizeof narrow);
-  if (rc != 0) fail("ZeroMQ socket option");
+  if (rc != 0) fail_socket("ZeroMQ socket option");
 }
 
 void set_text(void* socket, int option, const std::string& text) {
   if (zmq_setsockopt(socket, option, text.c_str(), text.size()) == 0) return;
-  fail("ZeroMQ security option (is a key 40 characters of Z85?)");
+  fail_socket("ZeroMQ security option (is a key 40 characters of Z85?)");
 }
 
 std::vector<std::filesystem::path> socket_roots() {
@@ -63,7 +63,7 @@ bool is_six(const std::string& endpoint) {
 }  // namespace
 
 SocketContext::SocketContext() : handle_(zmq_ctx_new()) {
-  if (handle_ == nullptr) fail("ZeroMQ");
+  if (handle_ == nullptr) fail_socket("ZeroMQ");
 }
 
 SocketContext::~SocketContext() {
@@ -86,7 +86,7 @@ Socket::Socket(const SocketContext& context, Kind kind,
                const SocketOptions& options)
     : handle_(zmq_socket(context.handle(),
                          kind == Kind::router ? ZMQ_ROUTER : ZMQ_DEALER)) {
-  if (handle_ == nullptr) fail("ZeroMQ socket");
+  if (handle_ == nullptr) fail_socket("ZeroMQ socket");
   try {
     set_option(handle_, ZMQ_LINGER, kLingerMs);
     set_option(handle_, ZMQ_SNDHWM, options.queue);
@@ -138,14 +138,14 @@ void Socket::bind(const std::string& endpoint) {
                             "address)",
                             endpoint));
   }
-  fail(fmt::format("cannot listen on '{}'", endpoint));
+  fail_socket(fmt::format("cannot listen on '{}'", endpoint));
 }
 
 void Socket::connect(const std::string& endpoint) {
   check_endpoint(endpoint);
   if (is_six(endpoint)) set_option(handle_, ZMQ_IPV6, 1);
   if (zmq_connect(handle_, endpoint.c_str()) != 0) {
-    fail(fmt::format("cannot connect to '{}'", endpoint));
+    fail_socket(fmt::format("cannot connect to '{}'", endpoint));
   }
 }
 
@@ -153,7 +153,7 @@ std::string Socket::bound_endpoint() const {
   std::string text(512, '\0');
   size_t size = text.size();
   if (zmq_getsockopt(handle_, ZMQ_LAST_ENDPOINT, text.data(), &size) != 0) {
-    fail("ZeroMQ endpoint");
+    fail_socket("ZeroMQ endpoint");
   }
   text.resize(size > 0 ? size - 1 : 0);
   return text;
@@ -171,7 +171,7 @@ bool Socket::send(std::span<const std::string> frames) {
     // A message is refused at its first frame or not at all.
     const int code = zmq_errno();
     if (code == EAGAIN || code == EHOSTUNREACH) return false;
-    fail("cannot send");
+    fail_socket("cannot send");
   }
   return true;
 }
@@ -189,7 +189,7 @@ std::optional<Frames> Socket::receive() {
       const int code = zmq_errno();
       zmq_msg_close(&part);
       if (code == EAGAIN && frames.empty()) return std::nullopt;
-      fail("cannot receive");
+      fail_socket("cannot receive");
     }
     if (frames.size() < kMaxFrames) {
       frames.emplace_back(static_cast<const char*>(zmq_msg_data(&part)),
@@ -225,7 +225,7 @@ void PollSet::wait(Duration timeout) {
       (std::max<int64_t>(timeout.count(), 0) + 999'999) / 1'000'000;
   const int rc = zmq_poll(items.data(), static_cast<int>(items.size()),
                           static_cast<long>(ms));
-  if (rc < 0 && zmq_errno() != EINTR) fail("poll");
+  if (rc < 0 && zmq_errno() != EINTR) fail_socket("poll");
   for (size_t i = 0; i < items.size(); ++i) {
     entries_[i].ready = rc > 0 && items[i].revents != 0;
   }

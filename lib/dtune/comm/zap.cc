@@ -14,7 +14,7 @@ namespace dtune {
 namespace {
 
 constexpr const char* kEndpoint = "inproc://zeromq.zap.01";
-constexpr size_t kKeyBytes = 32;
+constexpr size_t kCurveKeyBytes = 32;
 // Where in a request: version, id, domain, address, routing id, mechanism,
 // credentials.
 constexpr size_t kVersion = 0;
@@ -46,14 +46,14 @@ std::vector<std::string> receive(void* socket) {
 // The client's public key in Z85; "" where it has none.
 std::string key_of(const std::vector<std::string>& request) {
   if (request.size() <= kCredentials || request[kMechanism] != "CURVE" ||
-      request[kCredentials].size() != kKeyBytes) {
+      request[kCredentials].size() != kCurveKeyBytes) {
     return "";
   }
   std::array<char, 41> text{};
   zmq_z85_encode(
       text.data(),
       reinterpret_cast<const unsigned char*>(request[kCredentials].data()),
-      kKeyBytes);
+      kCurveKeyBytes);
   return text.data();
 }
 

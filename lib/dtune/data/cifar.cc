@@ -12,9 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSide = 32;
+constexpr int kCifarSide = 32;
 constexpr int kChannels = 3;
-constexpr size_t kPlane = size_t{kSide} * kSide;
+constexpr size_t kPlane = size_t{kCifarSide} * kCifarSide;
 constexpr size_t kPixels = kPlane * kChannels;
 
 struct Layout {
@@ -102,7 +102,7 @@ void parse_cifar(std::span<const uint8_t> bytes, CifarKind kind,
   }
   const size_t count = bytes.size() / record;
   const size_t before = out.labels.size();
-  out.height = out.width = kSide;
+  out.height = out.width = kCifarSide;
   out.channels = kChannels;
   out.images.resize((before + count) * kPixels);
   out.labels.resize(before + count);

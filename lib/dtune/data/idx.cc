@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSide = 28;  // known_shape promises it
+constexpr int kMnistSide = 28;  // known_shape promises it
 constexpr uint8_t kUint8 = 8;
 
 uint32_t big_endian_32(const uint8_t* at) {
@@ -98,11 +98,11 @@ ImageSet read_pair(const fs::path& images_path, const fs::path& labels_path,
                    int classes) {
   IdxArray images = read_idx(images_path, 3);
   const IdxArray labels = read_idx(labels_path, 1);
-  if (images.shape[1] != kSide || images.shape[2] != kSide) {
-    fail_data(images_path,
-              fmt::format("holds images of {}x{} pixels, expected "
-                          "{}x{} (use kind: npz for other sizes)",
-                          images.shape[1], images.shape[2], kSide, kSide));
+  if (images.shape[1] != kMnistSide || images.shape[2] != kMnistSide) {
+    fail_data(images_path, fmt::format("holds images of {}x{} pixels, expected "
+                                       "{}x{} (use kind: npz for other sizes)",
+                                       images.shape[1], images.shape[2],
+                                       kMnistSide, kMnistSide));
   }
   if (images.shape[0] != labels.shape[0]) {
     fail_data(
@@ -111,8 +111,8 @@ ImageSet read_pair(const fs::path& images_path, const fs::path& labels_path,
                     images_path.filename().string(), images.shape[0]));
   }
   if (images.shape[0] == 0) fail_data(images_path, "holds no images");
-  ImageSet set{.height = kSide,
-               .width = kSide,
+  ImageSet set{.height = kMnistSide,
+               .width = kMnistSide,
                .channels = 1,
                .images = std::move(images.values),
                .labels = {labels.values.begin(), labels.values.end()}};

@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxChannels = 64;
+constexpr int kMaxNpzChannels = 64;
 
 void set_image_shape(const NpzArray& array, ImageSet& set) {
   const std::vector<int64_t>& shape = array.header.shape;
   const bool fits = shape.size() == 3 || shape.size() == 4;
   const int64_t channels = shape.size() == 4 ? shape[3] : 1;
   if (!fits || shape[1] < 1 || shape[2] < 1 || shape[1] > kMaxImageSide ||
-      shape[2] > kMaxImageSide || channels < 1 || channels > kMaxChannels) {
+      shape[2] > kMaxImageSide || channels < 1 || channels > kMaxNpzChannels) {
     fail_data(array.where,
               fmt::format("has the shape [{}], expected [N, height, width] or "
                           "[N, height, width, channels]",

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Bytes = std::span<const std::byte>;
 
-constexpr int kMaxChannels = 4096;
+constexpr int kMaxPreparedChannels = 4096;
 
 [[noreturn]] void fail_damaged(const fs::path& where, const char* what) {
   fail_data(where,
@@ -62,7 +62,7 @@ void check_shape(const PreparedHeader& header, const fs::path& where) {
   const auto within = [](int32_t value, int64_t most) {
     return value >= 1 && value <= most;
   };
-  if (!within(header.channels, kMaxChannels) ||
+  if (!within(header.channels, kMaxPreparedChannels) ||
       !within(header.height, kMaxImageSide) ||
       !within(header.width, kMaxImageSide) ||
       !within(header.classes, kMaxClasses)) {

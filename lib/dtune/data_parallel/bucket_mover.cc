@@ -7,13 +7,10 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "dtune/data_parallel/reducer.h"
+#include "dtune/nn/host_span.h"
 
 namespace dtune {
 namespace {
-
-std::span<float> floats(const at::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
-}
 
 at::Tensor part(const at::Tensor& gradient, const Bucket& bucket) {
   return gradient.narrow(0, bucket.begin, bucket.size());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "dtune/distributed/gang_link.h"
+#include "dtune/nn/host_span.h"
 
 namespace dtune {
 namespace {
@@ -20,10 +21,6 @@ int64_t elements_of(const TrainingState& state) {
     elements += tensor.values.numel();
   }
   return elements;
-}
-
-std::span<float> floats(const at::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
 }
 
 void check(const Header& header, const TrainingState& state) {

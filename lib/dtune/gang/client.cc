@@ -19,8 +19,6 @@ using namespace gang;  // NOLINT: its messages
 
 constexpr Duration kLook = std::chrono::milliseconds(20);  // at `stop`
 
-MonoTime now() { return system_clock().now(); }
-
 SocketOptions socket_options(const GangSeat& seat) {
   SocketOptions options;
   options.max_message_bytes = kMaxMessageBytes;
@@ -34,7 +32,7 @@ SocketOptions socket_options(const GangSeat& seat) {
 // Tells this process from every other that may ever claim the same place.
 std::string process_name() {
   return fmt::format("{}:{}:{}", getpid(), system_clock().wall_ms(),
-                     now().time_since_epoch().count());
+                     gang_now().time_since_epoch().count());
 }
 
 }  // namespace
@@ -45,7 +43,7 @@ GangClient::Impl::Impl(const GangSeat& seat_in)
       process(process_name()),
       socket(context, Socket::Kind::dealer, socket_options(seat)) {
   socket.connect(seat.endpoint);
-  heard = now();
+  heard = gang_now();
   join();
   thread = start_quiet_thread([this] { run(); });
 }
@@ -136,23 +134,23 @@ std::optional<Order> GangClient::Impl::next_order() {
 }
 
 void GangClient::Impl::check_server() const {
-  const Duration silent = now() - heard;
+  const Duration silent = gang_now() - heard;
   if (silent <= lease) return;
   // All of this process was suspended, and the thread has not noticed yet.
-  if (now() - looped > kStarved) return;
+  if (gang_now() - looped > kStarved) return;
   throw GangLost(fmt::format("gang {}: its server at {} has been silent for {}",
                              seat.gang, seat.endpoint,
                              format_duration(silent)));
 }
 
 void GangClient::Impl::send(Message message) {
-  outbox.push_back(link.send(std::move(message), begun, now()));
+  outbox.push_back(link.send(std::move(message), begun, gang_now()));
 }
 
 void GangClient::Impl::join() {
   outbox.push_back(
       link.send_unnumbered(Join{seat.gang, seat.member, process, session}));
-  joined_at = now();
+  joined_at = gang_now();
 }
 
 void GangClient::Impl::flush_trace() {
@@ -205,7 +203,7 @@ std::optional<Order> GangClient::poll(Duration patience) {
 void GangClient::set_phase(const char* text, int64_t number) {
   impl_->phase_text = text;
   impl_->phase_number = number;
-  impl_->phase_since = now().time_since_epoch().count();
+  impl_->phase_since = gang_now().time_since_epoch().count();
 }
 
 void GangClient::gauge(const std::string& name, double value) {

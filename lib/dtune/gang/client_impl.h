@@ -21,6 +21,8 @@ namespace dtune {
 // Of a thread that should run every few hundred milliseconds.
 constexpr Duration kStarved = std::chrono::seconds(1);
 
+inline MonoTime gang_now() { return system_clock().now(); }
+
 struct GangClient::Impl final : RendezvousStore {
   explicit Impl(const GangSeat& seat_in);
   ~Impl() override;

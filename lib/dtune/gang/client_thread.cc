@@ -14,8 +14,6 @@ using namespace gang;  // NOLINT: its messages
 constexpr Duration kJoinAgain = std::chrono::milliseconds(150);
 constexpr Duration kLeast = std::chrono::milliseconds(20);  // between words
 
-MonoTime now() { return system_clock().now(); }
-
 bool is_end(const Order& order) {
   return std::holds_alternative<Closed>(order) ||
          std::holds_alternative<Evicted>(order);
@@ -29,7 +27,7 @@ void GangClient::Impl::run() {
   polls.add(wakeup.descriptor());
   MonoTime beat{};
   while (true) {
-    const MonoTime t = now();
+    const MonoTime t = gang_now();
     bool last = false;
     {
       const std::lock_guard lock(mutex);
@@ -88,7 +86,7 @@ void GangClient::Impl::receive_all() {
 }
 
 void GangClient::Impl::receive(Packet packet) {
-  heard = now();
+  heard = gang_now();
   if (!link.receive(packet)) return;
   std::visit(
       [&](auto& message) {
@@ -123,7 +121,7 @@ void GangClient::Impl::on(const Welcome& welcome) {
   if (anew) {
     start_anew();
   } else {
-    for (std::string& bytes : link.all_pending(now())) {
+    for (std::string& bytes : link.all_pending(gang_now())) {
       outbox.push_back(std::move(bytes));
     }
   }
@@ -141,12 +139,13 @@ void GangClient::Impl::start_anew() {
 }
 
 void GangClient::Impl::on(const Again&) {
-  if (now() - joined_at < kLeast) return;  // answered already
+  if (gang_now() - joined_at < kLeast) return;  // answered already
   join();
 }
 
 void GangClient::Impl::on(const Pong& pong) {
-  clock.exchange(pong.echo_ns, pong.clock_ns, now().time_since_epoch().count());
+  clock.exchange(pong.echo_ns, pong.clock_ns,
+                 gang_now().time_since_epoch().count());
 }
 
 void GangClient::Impl::on(const StoreValue& value) {

@@ -10,7 +10,7 @@
 namespace dtune {
 namespace {
 
-constexpr Duration kSlice = std::chrono::milliseconds(200);
+constexpr Duration kStoreSlice = std::chrono::milliseconds(200);
 constexpr Duration kAddressPatience = std::chrono::seconds(60);
 
 }  // namespace
@@ -79,7 +79,7 @@ std::string PsSession::value_of(const std::string& key) {
   const MonoTime end = system_clock().now() + kAddressPatience;
   while (true) {
     try {
-      return client().store().get(key, kSlice);
+      return client().store().get(key, kStoreSlice);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::comm || system_clock().now() > end) throw;
     }

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::string_view kMark = "dps1";
 constexpr int64_t kSliceUnit = 16;  // floats: a cache line
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void fail_ps(const std::string& what) {
   throw Error(ErrorKind::comm, "parameter server: message " + what);
 }
 
@@ -98,7 +98,7 @@ struct Reader {
   std::string_view bytes;
 
   std::string_view take(size_t size) {
-    if (size > bytes.size()) fail("ends too early");
+    if (size > bytes.size()) fail_ps("ends too early");
     const std::string_view taken = bytes.substr(0, size);
     bytes.remove_prefix(size);
     return taken;
@@ -111,27 +111,27 @@ struct Reader {
   void operator()(bool& value) {
     uint8_t byte = 0;
     (*this)(byte);
-    if (byte > 1) fail("has a flag that is neither 0 nor 1");
+    if (byte > 1) fail_ps("has a flag that is neither 0 nor 1");
     value = byte == 1;
   }
   void operator()(Content& value) {
     uint8_t byte = 0;
     (*this)(byte);
-    if (byte > static_cast<uint8_t>(Content::buffers)) fail("of no content");
+    if (byte > static_cast<uint8_t>(Content::buffers)) fail_ps("of no content");
     value = static_cast<Content>(byte);
   }
   void operator()(std::string& text) {
     uint32_t size = 0;
     (*this)(size);
-    if (size > kMaxTextBytes) fail("with too long a text");
+    if (size > kMaxTextBytes) fail_ps("with too long a text");
     text = take(size);
   }
   void operator()(std::vector<Term>& terms) {
     uint32_t count = 0;
     (*this)(count);
-    if (count > kMaxMembers) fail("with too many terms");
+    if (count > kMaxMembers) fail_ps("with too many terms");
     constexpr size_t kTermBytes = 20;
-    if (bytes.size() < count * kTermBytes) fail("ends too early");
+    if (bytes.size() < count * kTermBytes) fail_ps("ends too early");
     terms.resize(count);
     for (Term& term : terms) each(*this, term.member, term.ticket, term.factor);
   }
@@ -139,7 +139,7 @@ struct Reader {
 
 void check_range(int64_t value, int64_t least, int64_t most) {
   if (value < least || value > most) {
-    fail(
+    fail_ps(
         fmt::format("with {} where {} to {} are possible", value, least, most));
   }
 }
@@ -178,7 +178,7 @@ std::string_view floats_of(std::span<const std::string> frames) {
   const std::string& floats = frames[1];
   if (floats.empty() || floats.size() % sizeof(float) != 0 ||
       floats.size() > kPieceFloats * sizeof(float)) {
-    fail(fmt::format("with a piece of {} bytes", floats.size()));
+    fail_ps(fmt::format("with a piece of {} bytes", floats.size()));
   }
   return floats;
 }
@@ -189,7 +189,7 @@ Message make_type(size_t type) {
     if (type == I) return Message(std::in_place_index<I>);
     return make_type<I + 1>(type);
   } else {
-    fail(fmt::format("of unknown type {}", type));
+    fail_ps(fmt::format("of unknown type {}", type));
   }
 }
 
@@ -231,19 +231,19 @@ Frames encode(const Message& message, Frames prefix) {
 }
 
 Message decode(std::span<const std::string> frames) {
-  if (frames.empty()) fail("without a frame");
+  if (frames.empty()) fail_ps("without a frame");
   Reader reader{frames[0]};
   if (reader.take(kMark.size()) != kMark) {
-    fail("is none of this version's (run the same dtune on all machines)");
+    fail_ps("is none of this version's (run the same dtune on all machines)");
   }
   uint8_t type = 0;
   reader(type);
   Message message = make_type(type);
   std::visit([&](auto& m) { fields(reader, m); }, message);
-  if (!reader.bytes.empty()) fail("is followed by bytes of nothing");
+  if (!reader.bytes.empty()) fail_ps("is followed by bytes of nothing");
   auto* piece = std::get_if<Piece>(&message);
   if (frames.size() != (piece != nullptr ? 2U : 1U)) {
-    fail(fmt::format("of {} frames", frames.size()));
+    fail_ps(fmt::format("of {} frames", frames.size()));
   }
   if (piece != nullptr) piece->floats = floats_of(frames);
   std::visit([](const auto& m) { check_fields(m); }, message);

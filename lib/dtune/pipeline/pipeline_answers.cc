@@ -2,6 +2,7 @@
 #include <span>
 #include <vector>
 
+#include "dtune/nn/host_span.h"
 #include "dtune/pipeline/pipeline_trainer.h"
 
 namespace dtune {
@@ -12,10 +13,6 @@ constexpr size_t kMostAnswersUnderWay = 4;
 
 PipelineMessage logits_of(int64_t batch) {
   return {PipelineMessage::Kind::logits, 0, batch};
-}
-
-std::span<const float> floats(const at::Tensor& tensor) {
-  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr double kSpeedSeconds = 1;
 constexpr double kFlopsPerSecond = 10e9;
 constexpr double kBytesPerSecond = 2e9;
 
-double bytes_of(const Shape& shape) {
+double shape_bytes(const Shape& shape) {
   return static_cast<double>(shape.elements()) * sizeof(float);
 }
 
@@ -65,7 +65,7 @@ double count(const StageLayers& unit) {
   double bytes = 0;
   for (const LayerInfo& info : infer_shapes(unit.layers, unit.input)) {
     flops += static_cast<double>(info.flops);
-    bytes += bytes_of(info.output);
+    bytes += shape_bytes(info.output);
   }
   return 3 * flops / kFlopsPerSecond + 4 * bytes / kBytesPerSecond;
 }
@@ -97,7 +97,7 @@ std::vector<PipelineUnit> measure_units(const std::vector<LayerSpec>& layers,
       const double took = measure(unit, options, samples, i > 0);
       units[i].seconds =
           std::min(units[i].seconds, took / static_cast<double>(samples));
-      units[i].input_bytes = bytes_of(unit.input);
+      units[i].input_bytes = shape_bytes(unit.input);
     }
     if (to_seconds(system_clock().now() - begin) > seconds) break;
   }
@@ -110,7 +110,7 @@ std::vector<PipelineUnit> count_units(const std::vector<LayerSpec>& layers,
   std::vector<PipelineUnit> units;
   for (int i = 0; i < static_cast<int>(first.size()); ++i) {
     const StageLayers unit = layers_of_stage(layers, input, first, i);
-    units.push_back({count(unit), bytes_of(unit.input)});
+    units.push_back({count(unit), shape_bytes(unit.input)});
   }
   return units;
 }

@@ -22,7 +22,7 @@ namespace {
 
 // Until everybody has measured: the lead takes some seconds for large layers.
 constexpr Duration kPlanPatience = std::chrono::seconds(120);
-constexpr Duration kSlice = std::chrono::milliseconds(200);
+constexpr Duration kPipelineSlice = std::chrono::milliseconds(200);
 // A peer that leaves since the trial is paused is noticed before one's own
 // pause has come.
 constexpr Duration kPausePatience = std::chrono::seconds(1);
@@ -241,7 +241,7 @@ std::string PipelineSession::value_of(const std::string& key) {
   const MonoTime end = system_clock().now() + kPlanPatience;
   while (true) {
     try {
-      return client().store().get(key, kSlice);
+      return client().store().get(key, kPipelineSlice);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::comm || system_clock().now() > end) throw;
     }

@@ -12,7 +12,7 @@ namespace {
 // stage computes: the next forward's and the next backward's.
 constexpr size_t kAhead = 3;
 // Answers under way to the next stage: more would only fill its memory.
-constexpr size_t kMostAnswersUnderWay = 4;
+constexpr size_t kMostPassedOn = 4;
 
 std::vector<int64_t> sizes_of(int64_t samples, const Shape& shape) {
   if (shape.flat) return {samples, shape.elements()};
@@ -177,7 +177,7 @@ at::Tensor PipelineStage::answer(int64_t batch, int64_t samples,
   times_.forward += finish_span("evaluate", batch, begin);
   if (y.is_alias_of(input)) y = y.clone();  // the input is used again
   if (place_.last()) return y;
-  if (sent_.size() >= kMostAnswersUnderWay) {
+  if (sent_.size() >= kMostPassedOn) {
     links.wait(sent_.front());
     sent_.erase(sent_.begin());
   }

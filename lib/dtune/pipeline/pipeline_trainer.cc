@@ -27,7 +27,7 @@ PipelineStageOptions stage_options(const Recipe& recipe,
 }
 
 template <typename T>
-std::span<T> span_of(const at::Tensor& tensor) {
+std::span<T> pipeline_span_of(const at::Tensor& tensor) {
   return {tensor.data_ptr<std::remove_const_t<T>>(),
           static_cast<size_t>(tensor.numel())};
 }
@@ -174,7 +174,7 @@ at::Tensor PipelineTrainer::gather_images(const BatchRange& batch,
       order_.samples(batch).subspan(static_cast<size_t>(micro.first),
                                     static_cast<size_t>(micro.size)),
       AugmentKey{augment_, seed_for(options_.seed, "augment"), batch.epoch},
-      span_of<float>(images), labels);
+      pipeline_span_of<float>(images), labels);
   times_.data += to_seconds(system_clock().now() - begin);
   return images.to(options_.device);
 }
@@ -187,10 +187,10 @@ at::Tensor PipelineTrainer::loss_gradient(const MicroBatch& micro,
   const at::Tensor answers = logits.to(at::kCPU).contiguous();
   at::Tensor gradient = at::empty_like(answers);
   const LossTotals part =
-      loss_(span_of<const float>(answers),
+      loss_(pipeline_span_of<const float>(answers),
             std::span(labels_).subspan(static_cast<size_t>(micro.first),
                                        static_cast<size_t>(micro.size)),
-            span_of<float>(gradient));
+            pipeline_span_of<float>(gradient));
   if (weight_ > 0) gradient.mul_(part.weight / weight_);
   totals += part;
   return gradient.to(options_.device);
@@ -246,7 +246,8 @@ void PipelineTrainer::sum_over_replicas(at::Tensor& values) {
   if (place_.replicas == 1 || values.numel() == 0) return;
   const MonoTime begin = system_clock().now();
   at::Tensor host = values.to(at::kCPU);  // itself where it is there
-  groups_.same_stage->all_reduce(span_of<float>(host), groups_.patience);
+  groups_.same_stage->all_reduce(pipeline_span_of<float>(host),
+                                 groups_.patience);
   if (!values.is_cpu()) values.copy_(host);
   times_.exposed += to_seconds(system_clock().now() - begin);
 }

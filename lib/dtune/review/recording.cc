@@ -128,7 +128,7 @@ void check_objective(const ObjectiveSpec& objective) {
 // Puts curves into their places of the cube.
 class Recorder {
  public:
-  Recorder(const Study& study, const CubeAxes& axes,
+  Recorder(const Study& study, const GridAxes& axes,
            const RecordingOptions& options)
       : objective_(study.recipe.objective),
         names_(cube_names(study.recipe.space)),
@@ -194,7 +194,7 @@ class Recorder {
 
   const ObjectiveSpec& objective_;
   const CubeNames names_;
-  const CubeAxes& axes_;
+  const GridAxes& axes_;
   const std::vector<int>& epochs_;
   std::vector<size_t> lengths_;  // of each cell's curve, in epochs
   RecordedCurves curves_;
@@ -220,7 +220,7 @@ CubeNames cube_names(const SearchSpace& space) {
       found.empty() ? "nothing" : found));
 }
 
-CubeAxes axes_of_space(const SearchSpace& space, const CubeNames& names,
+GridAxes axes_of_space(const SearchSpace& space, const CubeNames& names,
                        const std::array<int, 3>& points) {
   const auto axis = [&](const std::string& name, int count, bool log) {
     const Parameter& parameter = space.parameters()[*space.find(name)];
@@ -232,9 +232,9 @@ CubeAxes axes_of_space(const SearchSpace& space, const CubeNames& names,
           axis(names.dropout, points[2], false)};
 }
 
-CubeAxes axes_of_trials(const Study& study) {
+GridAxes axes_of_trials(const Study& study) {
   const CubeNames names = cube_names(study.recipe.space);
-  CubeAxes axes;
+  GridAxes axes;
   size_t trials = 0;
   for (const Trial& trial : study.trials) {
     if (trial.kind != TrialKind::search || trial.point.size() != 3) continue;
@@ -256,7 +256,7 @@ CubeAxes axes_of_trials(const Study& study) {
   return axes;
 }
 
-Recording record_curves(const Study& study, const CubeAxes& axes,
+Recording record_curves(const Study& study, const GridAxes& axes,
                         const RecordingOptions& options) {
   check_objective(study.recipe.objective);
   Recorder recorder(study, axes, options);

@@ -27,20 +27,20 @@ CubeNames cube_names(const SearchSpace& space);
 // logarithm for lr and l2, ends included; a parameter with few values of its
 // own (choice) has those. Throws Error(config): a range that is none, or an lr
 // or L2 that touches 0 (the cube's axes are their logarithms).
-struct CubeAxes {
+struct GridAxes {
   std::vector<double> lr;
   std::vector<double> l2;
   std::vector<double> dropout;
 
   size_t size() const { return lr.size() * l2.size() * dropout.size(); }
 };
-CubeAxes axes_of_space(const SearchSpace& space, const CubeNames& names,
+GridAxes axes_of_space(const SearchSpace& space, const CubeNames& names,
                        const std::array<int, 3>& points);
 
 // The values that the study's search trials have. Throws Error(config) as
 // cube_names does, and where they are no grid: fewer than half of the
 // combinations were tried.
-CubeAxes axes_of_trials(const Study& study);
+GridAxes axes_of_trials(const Study& study);
 
 struct RecordingOptions {
   std::string task;
@@ -60,7 +60,7 @@ struct Recording {
 // The objective of the trials at these steps. Throws Error(config): the
 // objective is to be minimized, or a value is outside [0, 1]; Error(study): no
 // trial has a value.
-Recording record_curves(const Study& study, const CubeAxes& axes,
+Recording record_curves(const Study& study, const GridAxes& axes,
                         const RecordingOptions& options);
 
 // 1, 2, ... up to `horizon`, thinned evenly in the logarithm to `most`.

@@ -168,7 +168,7 @@ std::vector<SpeedJudgement> judge_speeds(const SpeedLstm& network,
   DTUNE_CHECK(options.gangs >= 1 && options.ranks >= 1 && options.rounds >= 2);
   std::vector<SpeedJudgement> rows;
   Scores all;
-  const double blocks = kSlownesses.size() + (recorded.empty() ? 0 : 1);
+  const double blocks = double(kSlownesses.size()) + (recorded.empty() ? 0 : 1);
   const auto add = [&](const std::string& name, const Scores& scores) {
     for (size_t i = 0; i < scores.size(); ++i) {
       rows.push_back(

@@ -12,13 +12,14 @@
 namespace dtune {
 namespace {
 
-constexpr const char* kFormat = "conv_lstm.format";
+constexpr const char* kFormatKey = "conv_lstm.format";
 // Changes whenever features, grid or the meaning of a tensor do.
 constexpr const char* kFormatNow = "dtune conv_lstm 1";
 constexpr const char* kHidden = "conv_lstm.hidden";
 constexpr const char* kHead = "conv_lstm.head";
 
-[[noreturn]] void fail(const std::string& name, const std::string& what) {
+[[noreturn]] void fail_network(const std::string& name,
+                               const std::string& what) {
   throw Error(ErrorKind::data, fmt::format("{}: {}", name, what));
 }
 
@@ -26,9 +27,10 @@ const std::string& text(const TextMap& metadata, const char* key,
                         const std::string& name) {
   const auto found = metadata.find(key);
   if (found == metadata.end()) {
-    fail(name, fmt::format("has no '{}' in its metadata (it holds no weights "
-                           "of dtune's ConvLSTM)",
-                           key));
+    fail_network(name,
+                 fmt::format("has no '{}' in its metadata (it holds no weights "
+                             "of dtune's ConvLSTM)",
+                             key));
   }
   return found->second;
 }
@@ -39,17 +41,19 @@ int number(const TextMap& metadata, const char* key, const std::string& name) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (error != std::errc() || stop != end) {
-    fail(name, fmt::format("its '{}' is '{}', not a number", key, digits));
+    fail_network(name,
+                 fmt::format("its '{}' is '{}', not a number", key, digits));
   }
   return value;
 }
 
 ConvLstmShape read_shape(const TextMap& metadata, const std::string& name) {
-  const std::string& format = text(metadata, kFormat, name);
+  const std::string& format = text(metadata, kFormatKey, name);
   if (format != kFormatNow) {
-    fail(name, fmt::format("its format is '{}', but '{}' is needed (train it "
-                           "again with this version)",
-                           format, kFormatNow));
+    fail_network(name,
+                 fmt::format("its format is '{}', but '{}' is needed (train it "
+                             "again with this version)",
+                             format, kFormatNow));
   }
   return {.hidden = number(metadata, kHidden, name),
           .head = number(metadata, kHead, name)};
@@ -61,19 +65,20 @@ void check_tensors(const SafetensorsHeader& header,
   for (const TensorSpec& spec : specs) {
     const auto found = header.tensors.find(spec.name);
     if (found == header.tensors.end()) {
-      fail(name, fmt::format("holds no tensor '{}'", spec.name));
+      fail_network(name, fmt::format("holds no tensor '{}'", spec.name));
     }
     const TensorEntry& entry = found->second;
     if (entry.dtype != "F32" || entry.shape != spec.shape) {
-      fail(name,
-           fmt::format("tensor '{}' is {} [{}], but F32 [{}] is needed",
-                       spec.name, entry.dtype, fmt::join(entry.shape, ", "),
-                       fmt::join(spec.shape, ", ")));
+      fail_network(
+          name,
+          fmt::format("tensor '{}' is {} [{}], but F32 [{}] is needed",
+                      spec.name, entry.dtype, fmt::join(entry.shape, ", "),
+                      fmt::join(spec.shape, ", ")));
     }
   }
   if (header.tensors.size() != specs.size()) {
-    fail(name, fmt::format("holds {} tensors, but {} are needed",
-                           header.tensors.size(), specs.size()));
+    fail_network(name, fmt::format("holds {} tensors, but {} are needed",
+                                   header.tensors.size(), specs.size()));
   }
 }
 
@@ -91,7 +96,7 @@ ConvLstm ConvLstm::from_bytes(std::span<const std::byte> bytes,
   try {
     check_shape(shape);
   } catch (const Error& error) {
-    fail(name, error.what());
+    fail_network(name, error.what());
   }
   const std::vector<TensorSpec> specs = tensor_specs(shape);
   check_tensors(header, specs, name);
@@ -103,9 +108,10 @@ ConvLstm ConvLstm::from_bytes(std::span<const std::byte> bytes,
                 spec.size * sizeof(float));
     for (size_t i = 0; i < spec.size; ++i) {
       if (!std::isfinite(to[i])) {
-        fail(name, fmt::format("tensor '{}' holds numbers that are not finite "
-                               "(its training diverged, or it is damaged)",
-                               spec.name));
+        fail_network(
+            name, fmt::format("tensor '{}' holds numbers that are not finite "
+                              "(its training diverged, or it is damaged)",
+                              spec.name));
       }
     }
   }
@@ -116,7 +122,7 @@ ConvLstm ConvLstm::from_bytes(std::span<const std::byte> bytes,
 void ConvLstm::save(const std::filesystem::path& path,
                     const TextMap& metadata) const {
   TextMap all = metadata;
-  all[kFormat] = kFormatNow;
+  all[kFormatKey] = kFormatNow;
   all[kHidden] = std::to_string(shape_.hidden);
   all[kHead] = std::to_string(shape_.head);
   std::vector<FloatTensor> tensors;

@@ -25,12 +25,12 @@
 namespace dtune {
 namespace {
 
-constexpr const char* kFormat = "dtune learnt prior";
+constexpr const char* kPriorFormat = "dtune learnt prior";
 constexpr const char* kVersion = "1";
 
 std::string warp_text() { return fmt::format("{}", kWarpStrength); }
 
-[[noreturn]] void fail(const std::string& name, const std::string& what) {
+[[noreturn]] void fail_prior(const std::string& name, const std::string& what) {
   throw Error(
       ErrorKind::data,
       fmt::format("{}: {} (make it again: dtune surrogate train)", name, what));
@@ -38,23 +38,25 @@ std::string warp_text() { return fmt::format("{}", kWarpStrength); }
 
 void check_head(const SafetensorsFile& file) {
   const TextMap& head = file.metadata();
-  if (!head.contains("format") || head.at("format") != kFormat) {
-    fail(file.name(), "is not a learnt prior of dtune");
+  if (!head.contains("format") || head.at("format") != kPriorFormat) {
+    fail_prior(file.name(), "is not a learnt prior of dtune");
   }
   if (file.text("version") != kVersion) {
-    fail(file.name(), fmt::format("is of version '{}', but this dtune reads {}",
-                                  file.text("version"), kVersion));
+    fail_prior(file.name(),
+               fmt::format("is of version '{}', but this dtune reads {}",
+                           file.text("version"), kVersion));
   }
   if (file.text("warp") != warp_text()) {
-    fail(file.name(), fmt::format("was learnt through another map: warp {}, "
-                                  "but this dtune has {}",
-                                  file.text("warp"), warp_text()));
+    fail_prior(file.name(),
+               fmt::format("was learnt through another map: warp {}, "
+                           "but this dtune has {}",
+                           file.text("warp"), warp_text()));
   }
   const std::span<const std::byte> data = file.data();
   const uint64_t sum =
       hash_text({reinterpret_cast<const char*>(data.data()), data.size()});
   if (file.text("checksum") != fmt::format("{:016x}", sum)) {
-    fail(file.name(), "its checksum is wrong: the file is damaged");
+    fail_prior(file.name(), "its checksum is wrong: the file is damaged");
   }
 }
 
@@ -72,9 +74,10 @@ std::vector<double> read_axis(const SafetensorsFile& file,
   const bool ascends = std::adjacent_find(axis.begin(), axis.end(),
                                           std::greater_equal<>()) == axis.end();
   if (axis.size() < 2 || !all_finite(axis) || !ascends) {
-    fail(file.name(),
-         fmt::format("its axis '{}' is not two numbers or more that ascend",
-                     name));
+    fail_prior(
+        file.name(),
+        fmt::format("its axis '{}' is not two numbers or more that ascend",
+                    name));
   }
   return axis;
 }
@@ -84,8 +87,9 @@ CubeAxes read_axes(const SafetensorsFile& file) {
                    read_axis(file, "dropout"), read_axis(file, "time")};
   const bool shares = axes.time.front() > 0 && axes.time.back() == 1;
   if (!shares || axes.time.size() != size_t{kGridFrames}) {
-    fail(file.name(),
-         fmt::format("its times are not {} shares of a training", kGridFrames));
+    fail_prior(
+        file.name(),
+        fmt::format("its times are not {} shares of a training", kGridFrames));
   }
   return axes;
 }
@@ -96,7 +100,8 @@ std::vector<float> read_floats(const SafetensorsFile& file,
   const std::span<const float> values = file.floats(name, shape);
   std::vector<float> result(values.begin(), values.end());
   if (!all_finite(result)) {
-    fail(file.name(), fmt::format("'{}' holds a number that is none", name));
+    fail_prior(file.name(),
+               fmt::format("'{}' holds a number that is none", name));
   }
   return result;
 }
@@ -120,7 +125,7 @@ std::vector<std::string> read_tasks(const SafetensorsFile& file,
   std::vector<std::string> tasks;
   for (const float index : file.floats("task", shape)) {
     if (!(index >= 0 && index < static_cast<float>(names.size()))) {
-      fail(file.name(), "a sample is of a task without a name");
+      fail_prior(file.name(), "a sample is of a task without a name");
     }
     tasks.push_back(names[static_cast<size_t>(index)]);
   }
@@ -178,7 +183,7 @@ LearntPrior LearntPrior::read(const SafetensorsFile& file) {
   const int64_t samples = shape[0];
   const int64_t components = shape[1];
   if (samples < 1 || components < 1) {
-    fail(file.name(), "it holds no sample");
+    fail_prior(file.name(), "it holds no sample");
   }
   const auto size = static_cast<int64_t>(prior.axes_.size());
   const int64_t mean_shape[] = {size};
@@ -193,7 +198,7 @@ LearntPrior LearntPrior::read(const SafetensorsFile& file) {
     prior.basis_.push_back(float_from_half(half));
   }
   if (!all_finite(prior.basis_)) {
-    fail(file.name(), "'basis' holds a number that is none");
+    fail_prior(file.name(), "'basis' holds a number that is none");
   }
   return prior;
 }
@@ -230,7 +235,7 @@ void LearntPrior::save(const std::filesystem::path& path,
       tensor("task", "F32", {samples}, table.index),
       tensor("basis", "F16", {components, size}, halves)};
   const TextMap metadata = {
-      {"format", kFormat},        {"version", kVersion},
+      {"format", kPriorFormat},   {"version", kVersion},
       {"provenance", provenance}, {"tasks", table.names},
       {"warp", warp_text()},      {"checksum", checksum_of(tensors)}};
   write_raw_safetensors(path, tensors, metadata, false);

@@ -17,12 +17,12 @@ constexpr Eigen::Index kOutputs = kCurveNumbers;
 constexpr int kTableNetworks = 50;
 constexpr int kTablePoints = 24;
 
-using Matrix = Eigen::MatrixXf;
+using FloatMatrix = Eigen::MatrixXf;
 
-Matrix random_matrix(Eigen::Index rows, Eigen::Index columns, double deviation,
-                     double kept, Rng& rng) {
+FloatMatrix random_matrix(Eigen::Index rows, Eigen::Index columns,
+                          double deviation, double kept, Rng& rng) {
   const double scale = deviation / std::sqrt(kept);
-  Matrix result(rows, columns);
+  FloatMatrix result(rows, columns);
   for (Eigen::Index i = 0; i < result.size(); ++i) {
     const bool keep = kept >= 1 || rng.uniform() < kept;
     result.data()[i] = keep ? static_cast<float>(scale * rng.normal()) : 0.0F;
@@ -31,21 +31,21 @@ Matrix random_matrix(Eigen::Index rows, Eigen::Index columns, double deviation,
 }
 
 // x: [3][points] in [0, 1]; returns [23][points].
-Matrix network_outputs(const Matrix& x, Rng& rng) {
+FloatMatrix network_outputs(const FloatMatrix& x, Rng& rng) {
   const auto layers = static_cast<int>(8 + rng.below(8));
   const auto width = static_cast<Eigen::Index>(36 + rng.below(114));
   const double s = rng.uniform(0.089, 0.193);
   constexpr double kKept = 1 - 0.145;
-  Matrix h = (x.array() - 0.5F) * std::sqrt(12.0F);
+  FloatMatrix h = (x.array() - 0.5F) * std::sqrt(12.0F);
   for (int layer = 0; layer < layers; ++layer) {
     const bool last = layer + 1 == layers;
     const bool hidden = layer > 0 && !last;
-    const Matrix w = random_matrix(last ? kOutputs : width, h.rows(), s,
-                                   hidden ? kKept : 1, rng);
+    const FloatMatrix w = random_matrix(last ? kOutputs : width, h.rows(), s,
+                                        hidden ? kKept : 1, rng);
     const Eigen::VectorXf b = random_matrix(w.rows(), 1, s, 1, rng);
-    Matrix next = w * h;
+    FloatMatrix next = w * h;
     next.colwise() += b;
-    h = last ? next : Matrix(next.array().tanh());
+    h = last ? next : FloatMatrix(next.array().tanh());
   }
   return h;
 }
@@ -78,8 +78,8 @@ double share_of(const std::vector<double>& axis, size_t i) {
 }
 
 // [3][points] in [0, 1], dropout fastest.
-Matrix points_of(const CubeAxes& axes) {
-  Matrix points(kInputs, static_cast<Eigen::Index>(axes.voxels()));
+FloatMatrix points_of(const CubeAxes& axes) {
+  FloatMatrix points(kInputs, static_cast<Eigen::Index>(axes.voxels()));
   Eigen::Index at = 0;
   for (size_t i = 0; i < axes.log10_lr.size(); ++i) {
     for (size_t j = 0; j < axes.log10_l2.size(); ++j) {
@@ -110,9 +110,9 @@ Bounds draw_bounds(Rng& rng) {
 SyntheticPrior::SyntheticPrior() {
   for (int i = 0; i < kTableNetworks; ++i) {
     Rng rng(mix_seed({hash_text("synthetic ranks"), static_cast<uint64_t>(i)}));
-    Matrix x(kInputs, kTablePoints);
+    FloatMatrix x(kInputs, kTablePoints);
     for (float& value : x.reshaped()) value = static_cast<float>(rng.uniform());
-    const Matrix y = network_outputs(x, rng);
+    const FloatMatrix y = network_outputs(x, rng);
     ranks_.insert(ranks_.end(), y.data(), y.data() + y.size());
   }
   std::sort(ranks_.begin(), ranks_.end());
@@ -122,11 +122,11 @@ RecordedCurves SyntheticPrior::draw(const CubeAxes& axes, uint64_t seed) const {
   Rng rng(mix_seed({hash_text("synthetic curves"), seed}));
   const Bounds bounds = draw_bounds(rng);
   const Habits habits = draw_habits(rng);
-  const Matrix points = points_of(axes);
-  Matrix bent = points;
+  const FloatMatrix points = points_of(axes);
+  FloatMatrix bent = points;
   bent.row(0).array() +=
       static_cast<float>(habits.ridge) * (points.row(1).array() - 0.5F);
-  const Matrix outputs = network_outputs(bent, rng);
+  const FloatMatrix outputs = network_outputs(bent, rng);
 
   RecordedCurves curves;
   curves.task = fmt::format("synthetic-{}", seed);

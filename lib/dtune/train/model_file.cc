@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kFormat = "model-1";
+constexpr const char* kModelFormat = "model-1";
 
 template <typename Slice>
 size_t elements(const Slice& slice) {
@@ -38,7 +38,7 @@ TextMap metadata_of(const ModelCard& card) {
   const bool both =
       assignment.recipe.final_training.data == FinalData::train_and_validation;
   return {{"format", "pt"},
-          {"dtune_format", kFormat},
+          {"dtune_format", kModelFormat},
           {"dtune_version", DTUNE_VERSION},
           {"study", assignment.study_id},
           {"trial", std::to_string(assignment.trial)},
@@ -130,12 +130,13 @@ void write_model(const fs::path& path, const ModelCard& card,
 Normalization load_model(const fs::path& path, const PreparedData& data,
                          Network& network) {
   const SafetensorsFile file(path);
-  if (file.text("dtune_format") != kFormat) {
-    throw Error(ErrorKind::data,
-                fmt::format("{}: is of format '{}', but this dtune reads '{}' "
-                            "(name the model file of a study, or use the "
-                            "version of dtune that wrote it)",
-                            path.string(), file.text("dtune_format"), kFormat));
+  if (file.text("dtune_format") != kModelFormat) {
+    throw Error(
+        ErrorKind::data,
+        fmt::format("{}: is of format '{}', but this dtune reads '{}' "
+                    "(name the model file of a study, or use the "
+                    "version of dtune that wrote it)",
+                    path.string(), file.text("dtune_format"), kModelFormat));
   }
   check_fits(file, data, path);
   const size_t known =

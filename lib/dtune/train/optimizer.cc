@@ -5,17 +5,14 @@
 #include <functional>
 #include <numeric>
 
+#include "dtune/nn/host_span.h"
+
 namespace dtune {
 namespace {
 
 int64_t elements(const ParameterSlice& slice) {
   return std::accumulate(slice.shape.begin(), slice.shape.end(), int64_t{1},
                          std::multiplies<>());
-}
-
-std::span<float> floats(const at::Tensor& tensor) {
-  if (!tensor.defined()) return {};
-  return {tensor.data_ptr<float>(), static_cast<size_t>(tensor.numel())};
 }
 
 at::Tensor l2_tensor(std::span<const DecayRun> runs, const at::Tensor& like) {

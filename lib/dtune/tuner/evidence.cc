@@ -6,11 +6,6 @@
 namespace dtune {
 namespace {
 
-bool is_pending(const Trial& trial) {
-  return trial.state == TrialState::waiting ||
-         trial.state == TrialState::running;
-}
-
 // The trial itself is to blame: its point is a bad one.
 bool is_broken(const Trial& trial) {
   return trial.state == TrialState::failed ||
@@ -46,6 +41,11 @@ void value_broken(std::vector<Outcome>& outcomes) {
 }
 
 }  // namespace
+
+bool is_pending(const Trial& trial) {
+  return trial.state == TrialState::waiting ||
+         trial.state == TrialState::running;
+}
 
 Evidence gather_evidence(const Study& study) {
   constexpr double kLargest = 1e100;

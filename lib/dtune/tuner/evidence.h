@@ -7,6 +7,9 @@
 
 namespace dtune {
 
+// Waiting or running: a trial whose next report is still to come.
+bool is_pending(const Trial& trial);
+
 // One trial's outcome; larger values are better, finite, at most 1e100 in size.
 struct Outcome {
   const Trial* trial = nullptr;

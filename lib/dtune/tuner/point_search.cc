@@ -11,7 +11,7 @@
 namespace dtune {
 namespace {
 
-constexpr uint64_t kSpread = 512;  // Sobol points
+constexpr uint64_t kSobolPoints = 512;
 constexpr size_t kCentres = 8;
 constexpr int kAround = 24;  // points around each centre
 constexpr size_t kRefined = 8;
@@ -58,7 +58,7 @@ void Search::consider(std::span<const double> unit) {
 void Search::spread() {
   const auto sequence = make_sobol_sequence(space_.dimensions(), seed_);
   std::vector<double> unit(space_.dimensions());
-  for (uint64_t i = 0; i < kSpread; ++i) {
+  for (uint64_t i = 0; i < kSobolPoints; ++i) {
     sequence->point(i, unit);
     consider(unit);
   }

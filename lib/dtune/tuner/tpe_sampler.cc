@@ -16,7 +16,7 @@
 namespace dtune {
 namespace {
 
-constexpr int kStartup = 10;
+constexpr int kTpeStartup = 10;
 constexpr int kCandidates = 24;
 constexpr double kGamma = 0.1;
 constexpr size_t kMostGood = 25;
@@ -24,18 +24,13 @@ constexpr size_t kMostGood = 25;
 // some of the older are looked at.
 constexpr size_t kRecent = 25;
 constexpr size_t kMostOthers = 1000;
-constexpr double kPriorStrength = 10;  // piBO's beta, as in gp_sampler.cc
+constexpr double kTpePriorStrength = 10;  // piBO's beta, as in gp_sampler.cc
 
 // Trials of a study, told apart; each in the order of the trials.
 struct Split {
   std::vector<const Trial*> good;
   std::vector<const Trial*> others;
 };
-
-bool is_pending(const Trial& trial) {
-  return trial.state == TrialState::waiting ||
-         trial.state == TrialState::running;
-}
 
 bool ranks_before(const Outcome& a, const Outcome& b) {
   if (a.broken != b.broken) return b.broken;
@@ -92,8 +87,9 @@ std::vector<double> weights_by_age(size_t n) {
 class TpeSampler final : public ModelSampler {
  public:
   TpeSampler(const Recipe& recipe, const OptionReader& options)
-      : ModelSampler(recipe,
-                     options.integer("startup", 1, 10'000).value_or(kStartup)),
+      : ModelSampler(
+            recipe,
+            options.integer("startup", 1, 10'000).value_or(kTpeStartup)),
         prior_(recipe.space),
         candidates_(
             options.integer("candidates", 1, 10'000).value_or(kCandidates)),
@@ -118,7 +114,7 @@ class TpeSampler final : public ModelSampler {
     if (parts.good.empty()) return std::nullopt;
     const ParzenEstimator good = estimate(space, parts.good);
     const ParzenEstimator others = estimate(space, thinned(parts.others));
-    const double weight = kPriorStrength / double(evidence.outcomes.size());
+    const double weight = kTpePriorStrength / double(evidence.outcomes.size());
     Rng rng(mix_seed({study.recipe.seed, hash_text("tpe"), proposals}));
     std::optional<Place> best;
     double best_score = -INFINITY;
