@@ -68,6 +68,7 @@ function(dtune_test module)
     DTUNE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" DTUNE_BINARY="$<TARGET_FILE:dtune>")
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} doctest::doctest dtune_warnings)
   set_target_properties(${target} PROPERTIES
+    UNITY_BUILD OFF
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(ARG_PER_FILE)
     foreach(source IN LISTS ARG_SOURCES)
