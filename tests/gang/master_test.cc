@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include "dtune/base/turn_clock.h"
+
 namespace dtune {
 namespace {
 
@@ -287,8 +289,12 @@ TEST_CASE("a pipeline that loses a stage is closed and says who is gone") {
 TEST_CASE("the server's own pauses are not held against members") {
   Desk desk(spec(ParallelMode::data, 2));
   desk.all_begin(gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
-  desk.now += seconds(60);
-  desk.master.tick(desk.now);
+  ManualClock machine;
+  machine.advance(desk.now - machine.now());
+  TurnClock turns(milliseconds(500), machine);
+  machine.advance(seconds(60));
+  turns.turn();
+  desk.master.tick(turns.now());
   CHECK(desk.event(Kind::lost) == "");
   CHECK(desk.event(Kind::hanging) == "");
 }

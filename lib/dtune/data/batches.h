@@ -5,12 +5,6 @@
 
 namespace dtune {
 
-// Consecutive items: of an epoch's order or of evaluation batches.
-struct Span {
-  int64_t first = 0;
-  int64_t size = 0;
-};
-
 // One batch of an epoch.
 struct BatchRange {
   int64_t epoch = 0;   // 0, 1, ...

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "dtune/base/parallel.h"
 #include "dtune/data/image.h"
-#include "dtune/data/parallel.h"
 #include "dtune/data/source_error.h"
 
 namespace dtune {

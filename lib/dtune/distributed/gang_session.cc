@@ -21,14 +21,6 @@ int64_t samples_of(const TrialAssignment& assignment,
   return data.count(Split::train) + more;
 }
 
-gang::Totals& operator+=(gang::Totals& sum, const gang::Totals& more) {
-  sum.loss += more.loss;
-  sum.weight += more.weight;
-  sum.right += more.right;
-  sum.samples += more.samples;
-  return sum;
-}
-
 // Who leads after a regroup, until the next go: the first that lags not.
 int lead_of(const gang::Regroup& order) {
   for (const int member : order.members) {

@@ -32,7 +32,7 @@ SocketOptions socket_options(const GangSeat& seat) {
 // Tells this process from every other that may ever claim the same place.
 std::string process_name() {
   return fmt::format("{}:{}:{}", getpid(), system_clock().wall_ms(),
-                     gang_now().time_since_epoch().count());
+                     machine_ns());
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ GangClient::Impl::Impl(const GangSeat& seat_in)
       process(process_name()),
       socket(context, Socket::Kind::dealer, socket_options(seat)) {
   socket.connect(seat.endpoint);
-  heard = gang_now();
+  heard = turns.now();
   join();
   thread = start_quiet_thread([this] { run(); });
 }
@@ -134,23 +134,21 @@ std::optional<Order> GangClient::Impl::next_order() {
 }
 
 void GangClient::Impl::check_server() const {
-  const Duration silent = gang_now() - heard;
+  const Duration silent = turns.now() - heard;
   if (silent <= lease) return;
-  // All of this process was suspended, and the thread has not noticed yet.
-  if (gang_now() - looped > kStarved) return;
   throw GangLost(fmt::format("gang {}: its server at {} has been silent for {}",
                              seat.gang, seat.endpoint,
                              format_duration(silent)));
 }
 
 void GangClient::Impl::send(Message message) {
-  outbox.push_back(link.send(std::move(message), begun, gang_now()));
+  outbox.push_back(link.send(std::move(message), begun, turns.now()));
 }
 
 void GangClient::Impl::join() {
   outbox.push_back(
       link.send_unnumbered(Join{seat.gang, seat.member, process, session}));
-  joined_at = gang_now();
+  joined_at = turns.now();
 }
 
 void GangClient::Impl::flush_trace() {
@@ -203,7 +201,7 @@ std::optional<Order> GangClient::poll(Duration patience) {
 void GangClient::set_phase(const char* text, int64_t number) {
   impl_->phase_text = text;
   impl_->phase_number = number;
-  impl_->phase_since = gang_now().time_since_epoch().count();
+  impl_->phase_since = machine_ns();
 }
 
 void GangClient::gauge(const std::string& name, double value) {

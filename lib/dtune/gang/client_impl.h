@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "dtune/base/turn_clock.h"
 #include "dtune/comm/socket.h"
 #include "dtune/gang/client.h"
 #include "dtune/gang/clock_offset.h"
@@ -18,10 +19,13 @@
 
 namespace dtune {
 
-// Of a thread that should run every few hundred milliseconds.
-constexpr Duration kStarved = std::chrono::seconds(1);
+// Of the thread: it looks around at least that often, unless it is held up.
+constexpr Duration kLongestTurn = std::chrono::seconds(1);
 
-inline MonoTime gang_now() { return system_clock().now(); }
+// The machine's clock, in nanoseconds.
+inline int64_t machine_ns() {
+  return system_clock().now().time_since_epoch().count();
+}
 
 struct GangClient::Impl final : RendezvousStore {
   explicit Impl(const GangSeat& seat_in);
@@ -48,7 +52,7 @@ struct GangClient::Impl final : RendezvousStore {
 
   void run();
   void send_outbox();
-  void send_heartbeat(MonoTime t);
+  void send_heartbeat();
   void receive_all();
   void receive(gang::Packet packet);
   void take(gang::Order order, int64_t of_begin);
@@ -71,8 +75,7 @@ struct GangClient::Impl final : RendezvousStore {
 
   std::atomic<const char*> phase_text{"starting"};
   std::atomic<int64_t> phase_number{-1};
-  std::atomic<int64_t> phase_since{
-      system_clock().now().time_since_epoch().count()};
+  std::atomic<int64_t> phase_since{machine_ns()};
 
   std::mutex mutex;  // guards all below
   std::condition_variable changed;
@@ -85,7 +88,7 @@ struct GangClient::Impl final : RendezvousStore {
   int64_t session = 0;  // 0: not welcomed yet
   MonoTime joined_at{};
   MonoTime heard{};
-  MonoTime looped = system_clock().now();  // by the thread
+  TurnClock turns{kLongestTurn};  // of the thread: the server's silence
   Duration heartbeat{std::chrono::milliseconds(200)};
   Duration lease{std::chrono::seconds(15)};
   std::map<std::string, std::string> own_values;

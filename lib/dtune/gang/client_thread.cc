@@ -27,16 +27,15 @@ void GangClient::Impl::run() {
   polls.add(wakeup.descriptor());
   MonoTime beat{};
   while (true) {
-    const MonoTime t = gang_now();
+    MonoTime t;
     bool last = false;
     {
       const std::lock_guard lock(mutex);
-      // Suspended, or starved of time: the silence was on this side.
-      if (t - looped > kStarved) heard += t - looped;
-      looped = t;
+      turns.turn();
+      t = turns.now();
       if (t >= beat) {
         beat = t + heartbeat;
-        send_heartbeat(t);
+        send_heartbeat();
       }
       for (std::string& bytes : link.repeats(t)) {
         outbox.push_back(std::move(bytes));
@@ -46,7 +45,7 @@ void GangClient::Impl::run() {
       send_outbox();
     }
     if (last) return;
-    polls.wait(beat - t);
+    polls.wait(std::min(beat - t, kLongestTurn / 2));
     wakeup.drain();
     receive_all();
   }
@@ -61,13 +60,14 @@ void GangClient::Impl::send_outbox() {
   outbox.clear();
 }
 
-void GangClient::Impl::send_heartbeat(MonoTime t) {
+void GangClient::Impl::send_heartbeat() {
+  const int64_t now = machine_ns();
   Heartbeat beat;
   const char* text = phase_text.load();
   beat.phase = text != nullptr ? text : "";
   beat.number = phase_number.load();
-  beat.phase_ns = t.time_since_epoch().count() - phase_since.load();
-  beat.clock_ns = t.time_since_epoch().count();
+  beat.phase_ns = now - phase_since.load();
+  beat.clock_ns = now;
   beat.gauges.swap(gauges);
   outbox.push_back(link.send_unnumbered(std::move(beat)));
 }
@@ -86,7 +86,7 @@ void GangClient::Impl::receive_all() {
 }
 
 void GangClient::Impl::receive(Packet packet) {
-  heard = gang_now();
+  heard = turns.now();
   if (!link.receive(packet)) return;
   std::visit(
       [&](auto& message) {
@@ -121,7 +121,7 @@ void GangClient::Impl::on(const Welcome& welcome) {
   if (anew) {
     start_anew();
   } else {
-    for (std::string& bytes : link.all_pending(gang_now())) {
+    for (std::string& bytes : link.all_pending(turns.now())) {
       outbox.push_back(std::move(bytes));
     }
   }
@@ -139,13 +139,12 @@ void GangClient::Impl::start_anew() {
 }
 
 void GangClient::Impl::on(const Again&) {
-  if (gang_now() - joined_at < kLeast) return;  // answered already
+  if (turns.now() - joined_at < kLeast) return;  // answered already
   join();
 }
 
 void GangClient::Impl::on(const Pong& pong) {
-  clock.exchange(pong.echo_ns, pong.clock_ns,
-                 gang_now().time_since_epoch().count());
+  clock.exchange(pong.echo_ns, pong.clock_ns, machine_ns());
 }
 
 void GangClient::Impl::on(const StoreValue& value) {

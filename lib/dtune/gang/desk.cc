@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/turn_clock.h"
 #include "dtune/gang/master.h"
 #include "dtune/gang/reliable_link.h"
 #include "dtune/gang/store.h"
@@ -19,8 +20,6 @@ namespace {
 
 constexpr size_t kMostPending = 10'000;  // messages that a member has not taken
 constexpr size_t kClosedKept = 1000;
-
-MonoTime now() { return system_clock().now(); }
 
 // A member's process, as long as it is not given up.
 struct Session {
@@ -36,8 +35,8 @@ struct Seat {
 };
 
 struct OpenGang {
-  OpenGang(const GangOptions& options, int first_pid)
-      : master(options, now()),
+  OpenGang(const GangOptions& options, int first_pid, MonoTime now)
+      : master(options, now),
         seats(static_cast<size_t>(master.members())),
         pid(first_pid) {}
 
@@ -56,6 +55,12 @@ struct Peer {
 }  // namespace
 
 struct GangDesk::Impl {
+  explicit Impl(const Clock& clock)
+      : machine(clock), turns(GangMaster::kSilent / 2, clock) {}
+
+  // What members are measured by. The trace has the machine's own.
+  MonoTime now() const { return turns.now(); }
+
   void receive(const std::string& peer, Packet packet) {
     if (const auto* join = std::get_if<Join>(&packet.message)) {
       return on_join(peer, *join);
@@ -164,15 +169,17 @@ struct GangDesk::Impl {
 
   void on(OpenGang& gang, int member, const Heartbeat& beat) {
     Session& session = *seat(gang, member).session;
-    post(session.peer, session.link.send_unnumbered(Pong{
-                           beat.clock_ns, now().time_since_epoch().count()}));
+    post(session.peer,
+         session.link.send_unnumbered(
+             Pong{beat.clock_ns, machine.now().time_since_epoch().count()}));
     const Duration age = std::clamp(Duration(beat.phase_ns), Duration{0},
                                     Duration(std::chrono::hours(1000)));
     gang.master.phase(member, beat.phase.substr(0, 64), age, now());
     for (const auto& [name, value] : beat.gauges) {
       gang.master.gauge(member, name.substr(0, 64), value);
       if (trace) {
-        trace->counters(pid(gang, member), name, {{"value", value}}, now());
+        trace->counters(pid(gang, member), name, {{"value", value}},
+                        machine.now());
       }
     }
   }
@@ -233,9 +240,9 @@ struct GangDesk::Impl {
     for (const GangMark& mark : gang.master.take_marks()) {
       if (!trace) continue;
       if (mark.counters.empty()) {
-        trace->instant(gang.pid, mark.name, now());
+        trace->instant(gang.pid, mark.name, machine.now());
       } else {
-        trace->counters(gang.pid, mark.name, mark.counters, now());
+        trace->counters(gang.pid, mark.name, mark.counters, machine.now());
       }
     }
   }
@@ -322,6 +329,8 @@ struct GangDesk::Impl {
     }
   }
 
+  const Clock& machine;
+  TurnClock turns;
   std::map<std::string, std::unique_ptr<OpenGang>> gangs;
   std::deque<std::pair<std::string, std::string>> closed_gangs;  // name, why
   std::map<std::string, Peer> peers;
@@ -332,7 +341,7 @@ struct GangDesk::Impl {
   int next_pid = 0;
 };
 
-GangDesk::GangDesk() : impl_(std::make_unique<Impl>()) {}
+GangDesk::GangDesk(const Clock& clock) : impl_(std::make_unique<Impl>(clock)) {}
 GangDesk::~GangDesk() = default;
 
 void GangDesk::receive(const std::string& peer, std::string_view bytes) {
@@ -348,9 +357,10 @@ void GangDesk::receive(const std::string& peer, std::string_view bytes) {
 }
 
 void GangDesk::tick() {
+  impl_->turns.turn();
   for (auto& [name, gang] : impl_->gangs) {
     impl_->attempt(*gang, [&] {
-      gang->master.tick(now());
+      gang->master.tick(impl_->now());
       impl_->repeat(*gang);
     });
   }
@@ -370,7 +380,8 @@ std::vector<GangEvent> GangDesk::take_events() {
 }
 
 void GangDesk::open(const GangOptions& options) {
-  auto gang = std::make_unique<OpenGang>(options, impl_->next_pid);
+  auto gang =
+      std::make_unique<OpenGang>(options, impl_->next_pid, impl_->now());
   impl_->next_pid += 1 + gang->master.members();
   if (impl_->trace) impl_->name_in_trace(*gang);
   std::erase_if(impl_->closed_gangs,
@@ -403,16 +414,16 @@ void GangDesk::member_lost(const std::string& gang, int member,
                            const std::string& why) {
   OpenGang* open = impl_->find(gang);
   if (open == nullptr || member < 0 || member >= open->master.members()) return;
-  impl_->attempt(*open, [&] { open->master.lost(member, why, now()); });
+  impl_->attempt(*open, [&] { open->master.lost(member, why, impl_->now()); });
 }
 
 GangStatus GangDesk::status(const std::string& gang) const {
   const OpenGang* open = impl_->find(gang);
-  return open == nullptr ? GangStatus() : open->master.status(now());
+  return open == nullptr ? GangStatus() : open->master.status(impl_->now());
 }
 
 void GangDesk::trace_to(const std::filesystem::path& file) {
-  impl_->trace = std::make_unique<TraceFile>(file, now());
+  impl_->trace = std::make_unique<TraceFile>(file, impl_->machine.now());
   for (auto& [name, gang] : impl_->gangs) impl_->name_in_trace(*gang);
   impl_->record(true);
 }

@@ -1,6 +1,6 @@
 // All gangs of a server and the sessions of their members: who is behind which
-// connection, what came twice or is missing, what goes to whom. Reads the
-// clock, but has no threads and no sockets.
+// connection, what came twice or is missing, what goes to whom. Has no threads
+// and no sockets; where tick() is late, members are not charged for it.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dtune/base/clock.h"
 #include "dtune/gang/server.h"
 
 namespace dtune::gang {
@@ -23,7 +24,8 @@ class GangDesk {
     std::string bytes;
   };
 
-  GangDesk();
+  // `clock` is the machine's, and outlives this.
+  explicit GangDesk(const Clock& clock = system_clock());
   ~GangDesk();
   GangDesk(const GangDesk&) = delete;
   GangDesk& operator=(const GangDesk&) = delete;

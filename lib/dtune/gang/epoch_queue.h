@@ -1,12 +1,10 @@
-// The samples of a fidelity step, handed out batch by batch, each exactly once.
+// The samples of a fidelity step, handed out batch by batch.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "dtune/data/batches.h"
-#include "dtune/gang/messages.h"
+#include "dtune/data/sample_queue.h"
 
 namespace dtune::gang {
 
@@ -18,21 +16,6 @@ struct QueuedBatch {
   int64_t size = 0;
   std::vector<Span> spans;  // of the epoch's order
 };
-
-// How many samples they stand for.
-int64_t samples_of(std::span<const Span> spans);
-
-// The part [first, first + size) of the samples that `spans` stand for, in
-// their order.
-std::vector<Span> slice(std::span<const Span> spans, int64_t first,
-                        int64_t size);
-
-// Spans in ascending order; neighbours become one.
-std::vector<Span> merged(std::vector<Span> spans);
-
-// `from` without `what`. REQUIRES: both ascending, the second within the first.
-std::vector<Span> without(const std::vector<Span>& from,
-                          const std::vector<Span>& what);
 
 // While nothing is dropped, batches are BatchCutter's. What is dropped goes
 // back and comes out again first, within the same epoch and step; so whenever
@@ -48,7 +31,7 @@ class EpochQueue {
   EpochQueue(const BatchCutter& cutter, int64_t batch_size, int64_t position,
              int64_t end);
 
-  bool done() const { return position_ >= end_; }
+  bool done() const { return position_ >= queue_.end(); }
   int64_t position() const { return position_; }
   // Batches that count.
   int64_t accepted_batches() const { return static_cast<int64_t>(log_.size()); }
@@ -71,10 +54,8 @@ class EpochQueue {
   BatchCutter cutter_;
   int64_t batch_size_;
   int64_t start_;
-  int64_t end_;                 // rounded up to a whole batch
-  int64_t position_;            // samples accepted
-  int64_t cursor_;              // first sample that was never handed out
-  std::vector<Span> returned_;  // of this epoch, ascending
+  int64_t position_;  // samples accepted
+  SampleQueue queue_;
   std::vector<std::vector<Span>> log_;  // accepted, batch by batch
 };
 

@@ -45,7 +45,7 @@
 #include <vector>
 
 #include "dtune/base/clock.h"
-#include "dtune/data/batches.h"
+#include "dtune/data/spans.h"
 
 namespace dtune::gang {
 
@@ -72,6 +72,13 @@ struct Totals {
   double weight = 0;
   int64_t right = 0;
   int64_t samples = 0;
+  Totals& operator+=(const Totals& more) {
+    loss += more.loss;
+    weight += more.weight;
+    right += more.right;
+    samples += more.samples;
+    return *this;
+  }
 };
 
 // Seconds of one round as a member saw it; told with the next round's ready.
@@ -86,6 +93,17 @@ struct RoundTimes {
   double other = 0;
   double until_ready = 0;  // of compute: before `ready`; 0: all
   double compute() const { return data + forward + backward; }
+  RoundTimes& operator+=(const RoundTimes& more) {
+    samples += more.samples;
+    data += more.data;
+    forward += more.forward;
+    backward += more.backward;
+    exposed += more.exposed;
+    waiting += more.waiting;
+    update += more.update;
+    other += more.other;
+    return *this;
+  }
 };
 
 struct Regroup {

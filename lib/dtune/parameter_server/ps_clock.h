@@ -34,9 +34,9 @@
 #include <variant>
 #include <vector>
 
+#include "dtune/data/sample_queue.h"
 #include "dtune/gang/messages.h"
 #include "dtune/parameter_server/ps_protocol.h"
-#include "dtune/parameter_server/ps_queue.h"
 #include "dtune/speed/speed_predictor.h"
 #include "dtune/study/recipe.h"
 
@@ -145,7 +145,7 @@ class PsClock {
 
   struct Ticket {
     int64_t id = 0;
-    PsPart part;
+    SamplePart part;
   };
 
   struct Member {
@@ -177,13 +177,13 @@ class PsClock {
   int64_t min_clock() const;
   int depth() const;
   bool may_start(const Member& member) const;
-  PsPortion portion_for(int id, const Member& member) const;
+  Portion portion_for(int id, const Member& member) const;
   std::map<int, int64_t> shares(int64_t samples) const;
   double rate(int64_t samples) const;
 
   void pump();
   bool grant_one();
-  void grant(int id, Member& member, const PsPart& part);
+  void grant(int id, Member& member, const SamplePart& part);
   void serve(int id, Member& member);
   void open_batch();
   void share_batch();
@@ -202,7 +202,7 @@ class PsClock {
   void check_done();
 
   PsPlan plan_;
-  PsQueue queue_;
+  SampleQueue queue_;
   int64_t batch_size_;
   Stage stage_ = Stage::gathering;
   std::map<int, Member> members_;

@@ -194,7 +194,7 @@ std::map<int, int64_t> PsClock::shares(int64_t samples) const {
   return shares;
 }
 
-PsPortion PsClock::portion_for(int id, const Member& member) const {
+Portion PsClock::portion_for(int id, const Member& member) const {
   if (is_sync()) {
     const int64_t usual =
         member.share < 0 ? batch_size_ : std::max(member.share, kLeastSamples);
@@ -241,7 +241,7 @@ bool PsClock::grant_one() {
   return true;
 }
 
-void PsClock::grant(int id, Member& member, const PsPart& part) {
+void PsClock::grant(int id, Member& member, const SamplePart& part) {
   const bool fresh = member.served == version_ &&
                      (is_sync() || member.served_ticket == member.decided);
   if (!fresh && member.tickets.empty()) serve(id, member);

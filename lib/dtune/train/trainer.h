@@ -11,6 +11,7 @@
 #include <ATen/ATen.h>
 
 #include "dtune/data/batches.h"
+#include "dtune/data/spans.h"
 #include "dtune/nn/network.h"
 #include "dtune/study/recipe.h"
 #include "dtune/train/batch_source.h"

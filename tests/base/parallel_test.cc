@@ -1,4 +1,4 @@
-#include "dtune/data/parallel.h"
+#include "dtune/base/parallel.h"
 
 #include <atomic>
 #include <stdexcept>

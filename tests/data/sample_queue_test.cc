@@ -1,4 +1,4 @@
-#include "dtune/parameter_server/ps_queue.h"
+#include "dtune/data/sample_queue.h"
 
 #include <set>
 
@@ -7,7 +7,7 @@
 using namespace dtune;
 
 TEST_CASE("parts stay within a batch and leave no crumbs") {
-  PsQueue queue(BatchCutter(20, 8), 0, 20);
+  SampleQueue queue(BatchCutter(20, 8), 0, 20);
   CHECK(queue.left() == 20);
   const auto first = queue.take({5, 7});
   CHECK(first->size == 5);
@@ -23,10 +23,10 @@ TEST_CASE("parts stay within a batch and leave no crumbs") {
 }
 
 TEST_CASE("what was given back comes first, the oldest before") {
-  PsQueue queue(BatchCutter(16, 8), 0, 16);
-  const PsPart a = *queue.take({4, 4});
-  const PsPart b = *queue.take({4, 4});
-  const PsPart c = *queue.take({4, 4});
+  SampleQueue queue(BatchCutter(16, 8), 0, 16);
+  const SamplePart a = *queue.take({4, 4});
+  const SamplePart b = *queue.take({4, 4});
+  const SamplePart c = *queue.take({4, 4});
   queue.give_back(c);
   queue.give_back(b);
   queue.give_back(a);
@@ -39,7 +39,7 @@ TEST_CASE("what was given back comes first, the oldest before") {
 }
 
 TEST_CASE("a queue goes over the end of an epoch") {
-  PsQueue queue(BatchCutter(10, 4), 8, 14);
+  SampleQueue queue(BatchCutter(10, 4), 8, 14);
   std::set<std::pair<int64_t, int64_t>> seen;
   int64_t samples = 0;
   while (const auto part = queue.take({3, 3})) {

@@ -1,4 +1,4 @@
-#include "dtune/data/parallel.h"
+#include "dtune/base/parallel.h"
 
 #include <algorithm>
 #include <atomic>
@@ -57,16 +57,20 @@ class Loop {
 
 }  // namespace
 
-void parallel_for(size_t count, const std::function<void(size_t)>& body) {
+size_t count_cores() {
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+void parallel_for(size_t count, const std::function<void(size_t)>& body,
+                  size_t threads) {
   constexpr size_t kMostThreads = 64;
-  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const size_t helpers = std::min({cores, count, kMostThreads});
+  const size_t useful = std::min({threads, count, kMostThreads});
   Loop loop(count, body);
   {
-    std::vector<std::jthread> threads;
+    std::vector<std::jthread> helpers;
     try {
-      for (size_t i = 1; i < helpers; ++i) {
-        threads.emplace_back([&loop] { loop.work(); });
+      for (size_t i = 1; i < useful; ++i) {
+        helpers.emplace_back([&loop] { loop.work(); });
       }
     } catch (const std::system_error&) {
       // No more threads to be had: those that run do it all.

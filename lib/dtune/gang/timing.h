@@ -1,0 +1,86 @@
+// How long a gang's rounds take: shares of batches, deadlines, and whether a
+// member costs more than it brings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtune/base/clock.h"
+#include "dtune/gang/balancer.h"
+#include "dtune/gang/decisions.h"
+#include "dtune/gang/messages.h"
+#include "dtune/gang/pace.h"
+#include "dtune/gang/round.h"
+
+namespace dtune::gang {
+
+// Not thread-safe. REQUIRES everywhere: 0 <= member < members.
+class Timing {
+ public:
+  Timing(const ParallelSpec& parallel, size_t members);
+
+  // --- What was measured.
+
+  // A new process: what was known of its speed is void.
+  void forget(int member) { balancer_.forget(member); }
+  // Told once a round, of the round before; `trained`: that was training.
+  void observe(int member, const RoundTimes& times, bool trained);
+  // From handing out to `ready`, in a round that all have the same to do in.
+  void add_pace(Duration taken) { pace_.add(taken); }
+  // What it needed for the work that went on without it is the best that is
+  // known of its speed until its own figures come.
+  void suspect(int member, int64_t samples, Duration taken);
+  void end_round(int64_t samples, MonoTime now);
+
+  // --- What follows.
+
+  // Of the data plane: long against a round, so that a spike breaks nothing.
+  Duration patience() const;
+  Duration round_time(double quantile) const {
+    return pace_.quantile(quantile);
+  }
+  // From when a round of training has taken too long, since it was handed out.
+  std::optional<Duration> deadline(const Round& round) const;
+  // The one that the others are least likely to wait for.
+  int fastest(const std::vector<int>& members) const;
+  // Sizes for `members` by predicted speeds; tells of those that differ much
+  // from what was told last.
+  std::vector<int64_t> split(int64_t batch, const std::vector<int>& members,
+                             Decisions& decisions);
+  std::vector<int64_t> split_once(int64_t batch,
+                                  const std::vector<int>& members) const {
+    return balancer_.split_once(batch, members);
+  }
+  struct Verdict {
+    int member = 0;
+    std::string costs;  // "costs more than it brings: ..."
+  };
+  std::optional<Verdict> judge(int64_t batch,
+                               const std::vector<int>& participants);
+
+  double samples_per_second() const;  // accepted, of all members
+  void describe(int member, MemberStatus& status) const;
+
+ private:
+  struct Sums {
+    RoundTimes times;
+    double wait_share = 0;
+    double overhead = -1;  // seconds of a round: reduction and update
+  };
+  struct Accepted {
+    MonoTime when;
+    int64_t samples;
+  };
+
+  bool automatic_;
+  Balancer balancer_;
+  Pace pace_;
+  double ready_share_ = 1;  // of a round's compute time, before `ready`
+  std::vector<Sums> sums_;
+  std::vector<double> shares_;       // of the batch, by member
+  std::vector<double> shares_told_;  // likewise, by the last event
+  std::vector<Accepted> accepted_;   // recently
+};
+
+}  // namespace dtune::gang
