@@ -1,12 +1,10 @@
 #include "dtune/simulate/benchmark.h"
 
-#include <atomic>
 #include <chrono>
-#include <exception>
 #include <mutex>
-#include <thread>
 
 #include "dtune/base/error.h"
+#include "dtune/base/parallel.h"
 #include "dtune/base/random.h"
 
 namespace dtune {
@@ -38,40 +36,6 @@ void run_one(const Worlds& worlds, const std::vector<Contender>& contenders,
           .count();
 }
 
-// What the threads share.
-struct Work {
-  std::atomic<size_t> next = 0;
-  std::atomic<bool> failed = false;
-  std::mutex mutex;
-  size_t done = 0;               // guarded by mutex
-  size_t failed_run = SIZE_MAX;  // guarded by mutex
-  std::exception_ptr failure;    // guarded by mutex
-};
-
-void work_off(Work& work, std::vector<BenchmarkRun>& runs,
-              const BenchmarkOptions& options,
-              const std::function<void(BenchmarkRun&)>& run) {
-  for (size_t i = work.next++; i < runs.size() && !work.failed;
-       i = work.next++) {
-    std::exception_ptr failure;
-    try {
-      run(runs[i]);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    const std::lock_guard lock(work.mutex);
-    if (failure) {
-      work.failed = true;
-      if (i < work.failed_run) {
-        work.failed_run = i;
-        work.failure = failure;
-      }
-    } else if (options.progress) {
-      options.progress(++work.done, runs.size());
-    }
-  }
-}
-
 }  // namespace
 
 std::vector<BenchmarkRun> run_benchmark(
@@ -86,18 +50,14 @@ std::vector<BenchmarkRun> run_benchmark(
       }
     }
   }
-  Work work;
-  const auto one = [&](BenchmarkRun& run) {
-    run_one(worlds, contenders, options, run);
+  std::mutex mutex;
+  size_t done = 0;
+  const auto one = [&](size_t i) {
+    run_one(worlds, contenders, options, runs[i]);
+    const std::lock_guard lock(mutex);
+    if (options.progress) options.progress(++done, runs.size());
   };
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 1; i < options.threads; ++i) {
-      threads.emplace_back([&] { work_off(work, runs, options, one); });
-    }
-    work_off(work, runs, options, one);
-  }
-  if (work.failure) std::rethrow_exception(work.failure);
+  parallel_for(runs.size(), one, static_cast<size_t>(options.threads));
   return runs;
 }
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "dtune/base/error.h"
+#include "dtune/base/parallel.h"
 #include "dtune/surrogate/study_sampler.h"
-#include "dtune/surrogate/threads.h"
 
 namespace dtune {
 namespace {
@@ -214,8 +214,9 @@ JudgeRow row_of(size_t predictor, size_t bucket,
 
 std::vector<JudgeRow> Judge::run() const {
   std::vector<std::vector<Moment>> studies(options_.studies);
-  on_threads(options_.threads, studies.size(),
-             [&](size_t i) { studies[i] = judge_study(i); });
+  parallel_for(
+      studies.size(), [&](size_t i) { studies[i] = judge_study(i); },
+      options_.threads);
   std::vector<Moment> moments;
   for (const std::vector<Moment>& study : studies) {
     moments.insert(moments.end(), study.begin(), study.end());

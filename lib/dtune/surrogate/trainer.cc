@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "dtune/base/error.h"
+#include "dtune/base/parallel.h"
 #include "dtune/surrogate/adam.h"
-#include "dtune/surrogate/threads.h"
 
 namespace dtune {
 namespace {
@@ -119,12 +119,15 @@ double Training::gradient_of(std::span<const TrainingSample> batch) {
   const double share = 1.0 / static_cast<double>(batch.size());
   std::vector<double> losses(batch.size());
   gradients_.resize(options_.batch);
-  on_threads(options_.threads, batch.size(), [&](size_t i) {
-    gradients_[i].assign(network_.parameter_count(), 0.0F);
-    const TrainingSample& s = batch[i];
-    losses[i] = network_.loss_and_gradient(s.study, s.target, s.weight,
-                                           gradients_[i], share);
-  });
+  parallel_for(
+      batch.size(),
+      [&](size_t i) {
+        gradients_[i].assign(network_.parameter_count(), 0.0F);
+        const TrainingSample& s = batch[i];
+        losses[i] = network_.loss_and_gradient(s.study, s.target, s.weight,
+                                               gradients_[i], share);
+      },
+      options_.threads);
   double sum = losses[0];
   for (size_t i = 1; i < batch.size(); ++i) {
     sum += losses[i];
@@ -216,9 +219,12 @@ std::vector<TrainingSample> draw_samples(const StudySampler& sampler,
                                          uint64_t first_seed, size_t draws,
                                          unsigned threads) {
   std::vector<std::vector<TrainingSample>> parts(draws);
-  on_threads(threads, draws, [&](size_t i) {
-    parts[i] = sampler.draw(mix_seed({first_seed, i}));
-  });
+  parallel_for(
+      draws,
+      [&](size_t i) {
+        parts[i] = sampler.draw(mix_seed({first_seed, i}));
+      },
+      threads);
   std::vector<TrainingSample> samples;
   for (std::vector<TrainingSample>& part : parts) {
     std::move(part.begin(), part.end(), std::back_inserter(samples));
@@ -230,8 +236,9 @@ LogScores log_scores(const ConvLstm& network,
                      const std::vector<TrainingSample>& samples,
                      unsigned threads) {
   std::vector<LogScores> each(samples.size());
-  on_threads(threads, samples.size(),
-             [&](size_t i) { each[i] = scores_of(network, samples[i]); });
+  parallel_for(
+      samples.size(),
+      [&](size_t i) { each[i] = scores_of(network, samples[i]); }, threads);
   LogScores sum;
   for (const LogScores& one : each) {
     sum.network_final += one.network_final / double(samples.size());

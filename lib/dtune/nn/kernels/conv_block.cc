@@ -58,13 +58,8 @@ void copy_row_back(const float* from, float* to, const BlockShape& shape) {
 }  // namespace
 
 std::vector<const ConvKernels*> runnable_conv_kernels() {
-  std::vector<const ConvKernels*> runnable;
-#if defined(__x86_64__)
-  if (cpu_has_avx512()) runnable.push_back(&kAvx512ConvKernels);
-  if (cpu_has_avx2()) runnable.push_back(&kAvx2ConvKernels);
-#endif
-  runnable.push_back(&kPortableConvKernels);
-  return runnable;
+  return runnable_tables(&kAvx512ConvKernels, &kAvx2ConvKernels,
+                         &kPortableConvKernels);
 }
 
 const ConvKernels& conv_kernels() {

@@ -1,6 +1,5 @@
 #include "dtune/nn/kernels/conv_block_isa.h"
 
-#if defined(__x86_64__)
 #define DTUNE_VECTOR_BYTES 64
 #define DTUNE_TILES 7
 #define DTUNE_COLUMNS 4
@@ -13,5 +12,3 @@ const ConvKernels kAvx512ConvKernels = {
     wide_forward, wide_backward_weights, wide_backward_input};
 
 }  // namespace dtune
-
-#endif

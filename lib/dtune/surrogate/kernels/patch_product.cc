@@ -4,14 +4,10 @@
 #include "dtune/surrogate/kernels/patch_product_isa.h"
 
 namespace dtune {
+
 std::vector<const PatchKernels*> runnable_patch_kernels() {
-  std::vector<const PatchKernels*> runnable;
-#if defined(__x86_64__)
-  if (cpu_has_avx512()) runnable.push_back(&kAvx512PatchKernels);
-  if (cpu_has_avx2()) runnable.push_back(&kAvx2PatchKernels);
-#endif
-  runnable.push_back(&kPortablePatchKernels);
-  return runnable;
+  return runnable_tables(&kAvx512PatchKernels, &kAvx2PatchKernels,
+                         &kPortablePatchKernels);
 }
 
 const PatchKernels& patch_kernels() {

@@ -1,6 +1,5 @@
 #include "dtune/surrogate/kernels/patch_product_isa.h"
 
-#if defined(__x86_64__)
 #define DTUNE_VECTOR_BYTES 32
 #define DTUNE_COLUMNS 2
 #define DTUNE_CHANNELS 4
@@ -12,5 +11,3 @@ const PatchKernels kAvx2PatchKernels = {"avx2", multiply, multiply_transposed,
                                         squash};
 
 }  // namespace dtune
-
-#endif

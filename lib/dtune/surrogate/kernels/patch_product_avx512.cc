@@ -1,6 +1,5 @@
 #include "dtune/surrogate/kernels/patch_product_isa.h"
 
-#if defined(__x86_64__)
 #define DTUNE_VECTOR_BYTES 64
 #define DTUNE_COLUMNS 4
 #define DTUNE_CHANNELS 7
@@ -12,5 +11,3 @@ const PatchKernels kAvx512PatchKernels = {"avx512", multiply,
                                           multiply_transposed, squash};
 
 }  // namespace dtune
-
-#endif
