@@ -22,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RecordOptions {
-  std::string source;
+  std::vector<std::string> sources;  // a recipe, or databases of its grid
+  std::optional<uint64_t> repeats;
   std::string output;
   std::string points = "7,6,4";
   std::string epochs;
@@ -32,6 +33,8 @@ struct RecordOptions {
   bool quiet = false;
   RunView view;
 };
+
+constexpr uint64_t kMostRepeats = 100;
 
 std::vector<int> parse_numbers(const std::string& option,
                                const std::string& text) {
@@ -129,16 +132,20 @@ RecipeFile grid_recipe(const fs::path& path, const RecordOptions& options,
   return RecipeFile::load(path, overrides);
 }
 
-// The database that keeps what was trained, so that an interrupted recording
-// goes on.
-fs::path database_of(const fs::path& output) {
-  return fs::path(output).replace_extension(".db");
+// The database that keeps what a repeat trained, so that an interrupted
+// recording goes on.
+fs::path database_of(const fs::path& output, uint64_t repeat) {
+  fs::path database = output;
+  database.replace_extension();
+  if (repeat > 1) database += fmt::format("-{}", repeat);
+  database += ".db";
+  return database;
 }
 
 // False: it was interrupted, or failed.
 bool train_grid(const Console& console, const RecordOptions& options,
-                const RecipeFile& file, const fs::path& path) {
-  const fs::path database = database_of(options.output);
+                const RecipeFile& file, const fs::path& path,
+                const fs::path& database) {
   if (!holds_study(database)) create_study(console, database, path, file);
   {
     const LoadedStudy seen = load_study(database, StoreMode::read_only);
@@ -174,6 +181,13 @@ void describe_training(const Console& console, const Recipe& recipe,
   CubeContext& context = recording.context;
   const PreparedData data(prepare_recipe_data(console, recipe));
   recording.chance = 1.0 / data.classes();
+  context.images = double(data.count(Split::train));
+  if (!is_tuned(recipe, "train.optimizer")) {
+    context.optimizer = to_string(recipe.train.optimizer);
+  }
+  if (!is_tuned(recipe, "train.schedule.kind")) {
+    context.schedule = to_string(recipe.train.schedule.kind);
+  }
   if (!is_tuned(recipe, "train.batch_size")) {
     context.batch_size = recipe.train.batch_size;
   }
@@ -205,26 +219,31 @@ void tell(const Console& console, const RecordOptions& options,
   const RecordedCurves& curves = recording.curves;
   const size_t points = curves.values.size() / curves.epochs.size();
   if (console.json) {
-    console.line(
-        nlohmann::ordered_json{{"output", options.output},
-                               {"task", curves.task},
-                               {"points",
-                                {curves.log10_lr.size(), curves.log10_l2.size(),
-                                 curves.dropout.size()}},
-                               {"epochs", curves.epochs},
-                               {"missing", recording.missing},
-                               {"incomplete", recording.incomplete},
-                               {"best", curves.best()},
-                               {"median_final", curves.median_final()}}
-            .dump(2));
+    console.line(nlohmann::ordered_json{
+        {"output", options.output},
+        {"task", curves.task},
+        {"points",
+         {curves.log10_lr.size(), curves.log10_l2.size(),
+          curves.dropout.size()}},
+        {"epochs", curves.epochs},
+        {"repeats", std::max<size_t>(1, curves.repeats.size())},
+        {"missing", recording.missing},
+        {"incomplete", recording.incomplete},
+        {"best", curves.best()},
+        {"median_final", curves.median_final()}}
+                     .dump(2));
     return;
   }
+  const std::string repeats =
+      curves.repeats.empty()
+          ? ""
+          : fmt::format(" (means of {} trainings each)", curves.repeats.size());
   console.line(fmt::format(
-      "wrote {}: {} x {} x {} = {} curves of {} epochs, best {:.4f}, median at "
-      "the end {:.4f}",
+      "wrote {}: {} x {} x {} = {} curves of {} epochs{}, best {:.4f}, median "
+      "at the end {:.4f}",
       options.output, curves.log10_lr.size(), curves.log10_l2.size(),
-      curves.dropout.size(), points, curves.epochs.size(), curves.best(),
-      curves.median_final()));
+      curves.dropout.size(), points, curves.epochs.size(), repeats,
+      curves.best(), curves.median_final()));
   if (recording.missing + recording.incomplete > 0) {
     console.line(fmt::format(
         "  {} have no value at all and {} end early (they diverged or failed): "
@@ -233,8 +252,8 @@ void tell(const Console& console, const RecordOptions& options,
   }
 }
 
-int write_recording(const Console& console, const RecordOptions& options,
-                    const fs::path& database) {
+Recording read_recording(const Console& console, const RecordOptions& options,
+                         const fs::path& database) {
   const LoadedStudy loaded = load_study(database, StoreMode::read_only);
   const Study& study = loaded.study;
   if (study.horizon >= kOpenHorizon) {
@@ -246,10 +265,28 @@ int write_recording(const Console& console, const RecordOptions& options,
   recording.task = study.recipe.study;
   recording.epochs = parse_epochs(options.epochs, study.horizon);
   describe_training(console, study.recipe, recording);
-  const Recording made = record_curves(study, axes_of_trials(study), recording);
+  return record_curves(study, axes_of_trials(study), recording);
+}
+
+int write_recording(const Console& console, const RecordOptions& options,
+                    const std::vector<fs::path>& databases) {
+  std::vector<Recording> repeats;
+  for (const fs::path& database : databases) {
+    repeats.push_back(read_recording(console, options, database));
+  }
+  const Recording made = merge_repeats(std::move(repeats));
   write_curves(options.output, {made.curves});
   tell(console, options, made);
   return kExitOk;
+}
+
+// Trains the grid once more with another seed.
+std::vector<Override> with_repeat(std::vector<Override> overrides,
+                                  const Recipe& recipe, uint64_t repeat) {
+  if (repeat > 1) {
+    overrides.push_back({"seed", std::to_string(recipe.seed + repeat - 1)});
+  }
+  return overrides;
 }
 
 int record(const Console& standard, const RecordOptions& options) {
@@ -260,15 +297,25 @@ int record(const Console& standard, const RecordOptions& options) {
                 "dtune record: needs --output (write e.g. --output "
                 "curves.npz)");
   }
-  if (is_database(options.source)) {
-    return write_recording(console, options, options.source);
+  if (is_database(options.sources.front())) {
+    return write_recording(console, options,
+                           {options.sources.begin(), options.sources.end()});
   }
-  const fs::path path = find_recipe(options.source);
+  if (options.sources.size() > 1) {
+    throw Error(ErrorKind::config,
+                "dtune record: takes one recipe, or databases of one grid");
+  }
+  const uint64_t repeats = options.repeats.value_or(1);
+  if (repeats < 1 || repeats > kMostRepeats) {
+    throw Error(ErrorKind::config,
+                fmt::format("--repeats must be from 1 to {}", kMostRepeats));
+  }
+  const fs::path path = find_recipe(options.sources.front());
   std::vector<Override> overrides = parse_overrides(options.set);
   if (options.slots) {
     overrides.push_back({"resources.slots", std::to_string(*options.slots)});
   }
-  const RecipeFile file = grid_recipe(path, options, std::move(overrides));
+  const RecipeFile file = grid_recipe(path, options, overrides);
   const Recipe& recipe = file.recipe();
   if (recipe.command && recipe.command->steps == 0) {
     throw Error(ErrorKind::config,
@@ -279,11 +326,17 @@ int record(const Console& standard, const RecordOptions& options) {
   }
   // Before anything is trained.
   if (recipe.command) parse_epochs(options.epochs, recipe.command->steps);
-  if (!train_grid(console, options, file, path)) {
-    console.notice("the same command goes on with it");
-    return kExitInterrupted;
+  std::vector<fs::path> databases;
+  for (uint64_t repeat = 1; repeat <= repeats; ++repeat) {
+    databases.push_back(database_of(options.output, repeat));
+    const RecipeFile repeated = grid_recipe(
+        path, options, with_repeat(overrides, file.recipe(), repeat));
+    if (!train_grid(console, options, repeated, path, databases.back())) {
+      console.notice("the same command goes on with it");
+      return kExitInterrupted;
+    }
   }
-  return write_recording(console, options, database_of(options.output));
+  return write_recording(console, options, databases);
 }
 
 }  // namespace
@@ -299,10 +352,9 @@ Action declare_record(Arguments& arguments) {
       "output (its name with .db): after an interruption the same command goes "
       "on.\n\nFrom a finished study that was a grid, only writes. A curve that "
       "diverged stands at chance from there on: one over the number of "
-      "classes, 0 for a command.");
-  arguments.positional("RECIPE", options->source,
-                       "The recipe, or the database of a grid study.",
-                       Complete::recipe, true);
+      "classes, 0 for a command. With --repeats the file has each training and "
+      "their mean: 'dtune simulate' lets a study see single trainings and "
+      "measures regret on the mean.");
   arguments.option("--output", options->output, "FILE",
                    "Where the curves go (.npz).", Complete::file);
   arguments.option("--points", options->points, "N,N,N",
@@ -313,6 +365,9 @@ Action declare_record(Arguments& arguments) {
   arguments.option("--set", options->set, "KEY=VALUE",
                    "Override a key of the recipe.");
   arguments.option("--slots", options->slots, "N", "Trials at the same time.");
+  arguments.option("--repeats", options->repeats, "N",
+                   "Trainings of each point, with seeds that follow the "
+                   "recipe's (default: 1).");
   arguments.flag("--plain", options->view.plain,
                  "Lines instead of the live table.");
   arguments.flag("--quiet", options->quiet, "No progress, only the result.");
@@ -323,6 +378,11 @@ Action declare_record(Arguments& arguments) {
       "dtune record recipe.yaml --output curves.npz --points 13,11,7 --epochs "
       "1,2,4,8,16",
       "a finer grid, five points in time");
+  arguments.example("dtune record a.db b.db --output curves.npz",
+                    "grids that were trained apart, as repeats");
+  arguments.positionals("RECIPE", options->sources,
+                        "The recipe, or databases of its grid: repeats.",
+                        Complete::recipe);
   return
       [options](const Console& console) { return record(console, *options); };
 }

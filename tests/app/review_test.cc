@@ -269,6 +269,18 @@ TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
       {"record", "cube.db", "--output", "b.npz", "--epochs", "1,3", "--json"});
   REQUIRE_MESSAGE(again.code == 0, again.err);
   CHECK(nlohmann::json::parse(again.out)["epochs"].size() == 2);
+  // Another training of each point, beside the first.
+  std::vector<std::string> twice = words;
+  twice.insert(twice.end(), {"--repeats", "2"});
+  const Outcome repeated = place.run(twice);
+  REQUIRE_MESSAGE(repeated.code == 0, repeated.err);
+  CHECK(contains(repeated.out, "(means of 2 trainings each)"));
+  CHECK(place.has("cube-2.db"));
+  CHECK(contains(place
+                     .run({"record", "cube.db", "cube-2.db", "--output",
+                           "c.npz", "--json"})
+                     .out,
+                 "\"repeats\": 2"));
   CHECK(replay_is_same(place, "cube.db"));
   // Other grids, other spaces.
   std::vector<std::string> finer = words;

@@ -94,6 +94,18 @@ TEST_CASE("arrays must have the shape that the axes say") {
         "not known)");
 }
 
+TEST_CASE("repeats must each have the shape of their mean") {
+  CHECK(
+      error_with("repeats_a", doubles({2, 2, 1, 3}, std::vector<double>(12))) ==
+      "data: c.npz: repeats_a: has the shape [2, 2, 1, 3], expected a number "
+      "of repeats before [2, 2, 1, 3]");
+  CHECK(error_with("training_a", npy_bytes("|S1", {1, 2}, {'a', 'b'})) ==
+        "data: c.npz: training_a: has the shape [1, 2], expected [1, 3]");
+  CHECK(error_with("training_a", npy_bytes("|S1", {3}, {'a', 'b', 'c'})) ==
+        "data: c.npz: training_a: holds 'c', expected a number of training "
+        "images");
+}
+
 TEST_CASE("values that are no accuracies are refused with their place") {
   CHECK(error_with_value(NAN) ==
         "data: c.npz: val_accuracy_a: holds nan (value 7 of 12), outside of 0 "

@@ -124,6 +124,10 @@ TEST_CASE("what was written is read again, and written alike") {
   other.context = {};
   RecordedCurves second = curves;
   second.values[0] = 1;
+  other.context.optimizer = "adam";
+  other.context.schedule = "cosine";
+  other.context.images = 2000;
+  other.repeats = {curves.values, second.values};
   TemporaryDirectory folder;
   const auto path = folder.path() / "c.npz";
   write_curves(path, {curves, other, second});
@@ -137,6 +141,12 @@ TEST_CASE("what was written is read again, and written alike") {
   CHECK(all[2].task == "two");
   CHECK_FALSE(all[2].context.depth.has_value());
   CHECK(all[0].epochs == curves.epochs);
+  CHECK(all[0].context.optimizer.empty());
+  CHECK(all[0].repeats.empty());
+  CHECK(all[2].context.optimizer == "adam");
+  CHECK(all[2].context.schedule == "cosine");
+  CHECK(all[2].context.images == 2000);
+  CHECK(all[2].repeats == other.repeats);
   for (size_t i = 0; i < 3; ++i) {
     CHECK(all[0].log10_lr[i] == doctest::Approx(curves.log10_lr[i]));
   }

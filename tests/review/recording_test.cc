@@ -55,6 +55,29 @@ Study grid_study(const GridAxes& axes, int steps) {
 
 }  // namespace
 
+TEST_CASE("repeats are kept beside their mean") {
+  const GridAxes axes = axes_of_space(cube(), cube_names(cube()), {2, 2, 1});
+  RecordingOptions options;
+  options.task = "grid";
+  options.epochs = {1, 2};
+  Study study = grid_study(axes, 2);
+  std::vector<Recording> recordings = {record_curves(study, axes, options)};
+  for (Trial& trial : study.trials) {
+    for (StepReport& report : trial.curve) {
+      report.metrics["val_accuracy"] += 0.1;
+    }
+  }
+  recordings.push_back(record_curves(study, axes, options));
+  const Recording merged = merge_repeats(recordings);
+  REQUIRE(merged.curves.repeats.size() == 2);
+  CHECK(merged.curves.repeats[1] == recordings[1].curves.values);
+  CHECK(double{merged.curves.values[0]} ==
+        doctest::Approx(double{recordings[0].curves.values[0]} + 0.05));
+  recordings[1].curves.epochs = {1, 3};
+  CHECK_THROWS_WITH_AS(merge_repeats(recordings),
+                       doctest::Contains("not repeats of one grid"), Error);
+}
+
 TEST_CASE("a space of lr, l2 and dropout spans a cube, even in the logarithm") {
   const SearchSpace space = cube();
   const CubeNames names = cube_names(space);

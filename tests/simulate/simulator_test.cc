@@ -143,6 +143,29 @@ TEST_CASE("with noise the truth at the luckiest observation counts") {
   CHECK(regrets.size() > 2);
 }
 
+TEST_CASE("a study sees one recorded training; regret is of their mean") {
+  RecordedCurves curves = three_rates();
+  // The first training says that the last rate is the best.
+  curves.repeats = {{0.2f, 0.4f, 0.5f, 0.6f, 0.3f, 0.9f},
+                    {0.2f, 0.4f, 0.5f, 1.0f, 0.3f, 0.3f}};
+  const auto world = make_cube_world(curves);
+  SimulationOptions options = with_budgets({6});
+  std::set<double> seen_last;
+  for (options.seed = 0; options.seed < 20; ++options.seed) {
+    Recorder seen;
+    const auto result =
+        run(*world, listed_tuner(*world, {0.001, 0.01, 0.1}), options, &seen);
+    const auto luckiest =
+        std::max_element(seen.observed.begin(), seen.observed.end());
+    const double truths[] = {0.2, 0.4, 0.5, 0.8, 0.3, 0.6};
+    const double truth = truths[luckiest - seen.observed.begin()];
+    CHECK(result.regret[0] ==
+          doctest::Approx((0.8 - truth) / 0.2).epsilon(1e-6));
+    seen_last.insert(seen.observed.back());
+  }
+  CHECK(seen_last.size() == 2);  // either training of the last rate
+}
+
 // Holds the first step of the first trial for the best, whatever comes.
 class LoyalScheduler final : public Scheduler {
  public:

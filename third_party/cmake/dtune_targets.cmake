@@ -52,24 +52,56 @@ function(dtune_fast_compile target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# dtune_test(<module> SOURCES ... DEPENDS ... [PER_FILE] [LABELS ...])
+# Precompiled headers are built as libraries are (-fPIC, not -fPIE).
+function(dtune_use_headers target headers)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIC)
+  target_precompile_headers(${target} REUSE_FROM ${headers})
+endfunction()
+
+# What all test programs share, compiled once: doctest's main and the headers
+# that most tests include. On demand, since doctest is found with tests only.
+function(dtune_test_parts)
+  if(TARGET dtune_test_main)
+    return()
+  endif()
+  add_library(dtune_test_main OBJECT ${CMAKE_SOURCE_DIR}/tests/main.cc)
+  add_library(dtune_test_pch OBJECT ${CMAKE_SOURCE_DIR}/tests/precompiled.cc)
+  foreach(part IN ITEMS dtune_test_main dtune_test_pch)
+    target_link_libraries(${part} PRIVATE doctest::doctest fmt::fmt dtune_warnings)
+    dtune_fast_compile(${part})
+  endforeach()
+  target_precompile_headers(dtune_test_pch PRIVATE
+    <algorithm> <cmath> <filesystem> <functional> <map> <memory> <optional>
+    <string> <thread> <vector> <fmt/format.h> <nlohmann/json.hpp>
+    <doctest/doctest.h>)
+endfunction()
+
+# dtune_test(<module> SOURCES ... DEPENDS ... [PER_FILE] [TORCH] [LABELS ...])
 # One program of doctest cases; every case is an entry of ctest of its own,
-# with PER_FILE every file (where starting the program is dear).
+# with PER_FILE every file (where starting the program is dear). TORCH: its
+# sources see LibTorch.
 function(dtune_test module)
-  cmake_parse_arguments(ARG "PER_FILE" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "PER_FILE;TORCH" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   set(target ${module}_test)
-  add_executable(${target} ${CMAKE_SOURCE_DIR}/tests/main.cc ${ARG_SOURCES})
+  dtune_test_parts()
+  add_executable(${target} ${ARG_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  dtune_fast_compile(${target})
   target_compile_definitions(${target} PRIVATE
     DTUNE_SOURCE_DIR="${CMAKE_SOURCE_DIR}" DTUNE_BINARY="$<TARGET_FILE:dtune>")
-  target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} doctest::doctest dtune_warnings)
+  target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} dtune_test_main doctest::doctest fmt::fmt dtune_warnings)
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD OFF
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(ARG_TORCH)
+    dtune_torch_program(${target})
+  else()
+    dtune_fast_compile(${target})
+    dtune_use_headers(${target} dtune_test_pch)
+  endif()
   if(ARG_PER_FILE)
     foreach(source IN LISTS ARG_SOURCES)
       get_filename_component(stem ${source} NAME_WE)

@@ -61,10 +61,7 @@ function(dtune_torch_module name)
   target_precompile_headers(dtune_${name} REUSE_FROM dtune_torch_pch)
 endfunction()
 
-# Lets a program that sees LibTorch use the precompiled header, which is built
-# as libraries are (-fPIC, not -fPIE).
+# Lets a program that sees LibTorch use the precompiled header.
 function(dtune_torch_program target)
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${target} PRIVATE -fPIC)
-  target_precompile_headers(${target} REUSE_FROM dtune_torch_pch)
+  dtune_use_headers(${target} dtune_torch_pch)
 endfunction()

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 namespace dtune {
 
@@ -21,6 +22,11 @@ struct CubeContext {
   std::optional<double> width;  // units or channels of the widest layer
   std::optional<double> momentum;
   std::optional<double> depth;  // hidden layers
+  // Words of the recipe: "sgd", "adam", "adamw"; "constant", "step", "cosine".
+  // Empty: not known.
+  std::string optimizer;
+  std::string schedule;
+  std::optional<double> images;  // of the training split
 };
 
 // Where a value lies on an ascending axis: between `index` and `index + 1`,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -19,7 +20,9 @@ namespace {
 
 constexpr const char* kValues = "val_accuracy_";
 constexpr uint64_t kMostTasks = 100'000;
+constexpr const char* kRepeats = "repeats_";
 constexpr size_t kSettingSize = 4;
+constexpr size_t kTrainingSize = 3;
 
 bool has(const ZipArchive& archive, const std::string& name) {
   return archive.has(name + ".npy");
@@ -217,22 +220,89 @@ std::vector<CubeContext> read_contexts(ZipArchive& archive,
   return contexts;
 }
 
+void read_trainings(ZipArchive& archive, const std::string& task,
+                    std::vector<CubeContext>& contexts) {
+  const std::string name = "training_" + task;
+  if (!has(archive, name)) return;
+  const NpzArray array = read_npz_array(archive, name);
+  if (array.header.items != contexts.size() * kTrainingSize) {
+    fail_data(array.where,
+              fmt::format("has the shape {}, expected [{}, {}]",
+                          shape_of(array), contexts.size(), kTrainingSize));
+  }
+  const std::vector<std::string> words =
+      npy_to_words(array.header, array.bytes, array.where);
+  for (size_t i = 0; i < contexts.size(); ++i) {
+    contexts[i].optimizer = words[i * kTrainingSize];
+    contexts[i].schedule = words[i * kTrainingSize + 1];
+    const std::string& images = words[i * kTrainingSize + 2];
+    if (images.empty()) continue;
+    double number = 0;
+    const auto [end, code] =
+        std::from_chars(images.data(), images.data() + images.size(), number);
+    if (code != std::errc() || end != images.data() + images.size() ||
+        !(number >= 0 && number <= 1e12)) {
+      fail_data(array.where, fmt::format("holds '{}', expected a number of "
+                                         "training images",
+                                         images));
+    }
+    contexts[i].images = number;
+  }
+}
+
+// The trainings behind `values`; empty where the file has none. Each has the
+// settings one after the other, as `values` has.
+std::vector<std::vector<double>> read_repeats(ZipArchive& archive,
+                                              const std::string& task,
+                                              const NpzArray& values) {
+  const std::string name = kRepeats + task;
+  if (!has(archive, name)) return {};
+  const NpzArray array = read_npz_array(archive, name);
+  const auto& shape = array.header.shape;
+  const auto& expected = values.header.shape;
+  if (shape.empty() || shape.front() < 1 ||
+      !std::equal(shape.begin() + 1, shape.end(), expected.begin(),
+                  expected.end())) {
+    fail_data(array.where,
+              fmt::format("has the shape {}, expected a number of repeats "
+                          "before {}",
+                          shape_of(array), shape_of(values)));
+  }
+  const std::vector<double> all = read_values(array);
+  const size_t size = values.header.items;
+  std::vector<std::vector<double>> repeats;
+  for (size_t begin = 0; begin < all.size(); begin += size) {
+    repeats.emplace_back(all.begin() + static_cast<long>(begin),
+                         all.begin() + static_cast<long>(begin + size));
+  }
+  return repeats;
+}
+
+std::vector<float> floats_of(const std::vector<double>& all, size_t begin,
+                             size_t size) {
+  const auto part = std::span(all).subspan(begin, size);
+  std::vector<float> floats;
+  floats.reserve(size);
+  for (const double value : part) floats.push_back(static_cast<float>(value));
+  return floats;
+}
+
 void read_task(ZipArchive& archive, const std::string& task,
                RecordedCurves axes, std::vector<RecordedCurves>& out) {
   const NpzArray array = require(archive, kValues + task);
   const size_t settings = check_shape(array, axes);
   const std::vector<double> values = read_values(array);
-  const std::vector<CubeContext> contexts =
-      read_contexts(archive, task, settings);
+  std::vector<CubeContext> contexts = read_contexts(archive, task, settings);
+  read_trainings(archive, task, contexts);
+  const auto repeats = read_repeats(archive, task, array);
   const size_t size = values.size() / settings;
   axes.task = task;
   for (size_t i = 0; i < settings; ++i) {
     RecordedCurves curves = axes;
     curves.context = contexts[i];
-    const auto part = std::span(values).subspan(i * size, size);
-    curves.values.reserve(size);
-    for (const double value : part) {
-      curves.values.push_back(static_cast<float>(value));
+    curves.values = floats_of(values, i * size, size);
+    for (const std::vector<double>& repeat : repeats) {
+      curves.repeats.push_back(floats_of(repeat, i * size, size));
     }
     out.push_back(std::move(curves));
   }

@@ -8,6 +8,12 @@
 //   val_accuracy_<task> [a, b, c, e]         or [s, a, b, c, e] for s settings;
 //                                            float16/32/64 in [0, 1], or uint16
 //                                            (divided by 65535)
+//   repeats_<task> [r, ...]                  optional: the r trainings of which
+//                                            val_accuracy_<task> is the mean,
+//                                            each of its shape
+//   training_<task> [s, 3]                   optional, words: optimizer,
+//                                            schedule, number of training
+//                                            images; "" where not known
 //   setting_<task> [s, 4] (or [4])           optional: batch size, units,
 //                                            momentum, layers; NaN: not known
 #pragma once

@@ -1,6 +1,8 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "dtune/base/error.h"
 #include "dtune/curves/curves_file.h"
 #include "dtune/data/npz_writer.h"
@@ -65,6 +67,42 @@ void add_contexts(const std::string& task, const Settings& settings,
            std::span<const double>(numbers));
 }
 
+void add_trainings(const std::string& task, const Settings& settings,
+                   NpzWriter& file) {
+  std::vector<std::string> words;
+  bool any = false;
+  for (const RecordedCurves* one : settings) {
+    const CubeContext& context = one->context;
+    words.push_back(context.optimizer);
+    words.push_back(context.schedule);
+    words.push_back(context.images ? fmt::format("{}", *context.images) : "");
+    any = any || !context.optimizer.empty();
+  }
+  if (any) file.add("training_" + task, words);
+}
+
+// Settings of one task have the same number of repeats, or none is written.
+void add_repeats(const std::string& task, const Settings& settings,
+                 NpzWriter& file) {
+  const RecordedCurves& first = *settings.front();
+  const size_t repeats = first.repeats.size();
+  for (const RecordedCurves* one : settings) {
+    if (one->repeats.size() != repeats) return;
+  }
+  if (repeats == 0) return;
+  std::vector<float> values;
+  for (size_t r = 0; r < repeats; ++r) {
+    for (const RecordedCurves* one : settings) {
+      values.insert(values.end(), one->repeats[r].begin(),
+                    one->repeats[r].end());
+    }
+  }
+  file.add("repeats_" + task,
+           {repeats, settings.size(), first.log10_lr.size(),
+            first.log10_l2.size(), first.dropout.size(), first.epochs.size()},
+           std::span<const float>(values));
+}
+
 void add_values(const std::string& task, const Settings& settings,
                 NpzWriter& file) {
   const RecordedCurves& first = *settings.front();
@@ -96,7 +134,9 @@ void write_curves(const std::filesystem::path& path,
   for (const std::string& task : tasks) {
     const Settings settings = settings_of(curves, task);
     add_contexts(task, settings, file);
+    add_trainings(task, settings, file);
     add_values(task, settings, file);
+    add_repeats(task, settings, file);
   }
   file.write(path);
 }

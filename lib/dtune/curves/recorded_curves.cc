@@ -30,13 +30,23 @@ AxisPlace place_on(const std::vector<double>& axis, double value) {
 }
 
 double RecordedCurves::value(const CubePoint& point, int step) const {
+  return interpolate(values, point, step);
+}
+
+double RecordedCurves::repeat_value(size_t index, const CubePoint& point,
+                                    int step) const {
+  return interpolate(repeats[index], point, step);
+}
+
+double RecordedCurves::interpolate(const std::vector<float>& table,
+                                   const CubePoint& point, int step) const {
   DTUNE_CHECK(step >= 1);
   double sum = 0;
   for_each_corner<4>(
       {place_on(log10_lr, point.log10_lr), place_on(log10_l2, point.log10_l2),
        place_on(dropout, point.dropout), place_in_time(epochs, step)},
       {log10_lr.size(), log10_l2.size(), dropout.size(), epochs.size()},
-      [&](size_t at, double weight) { sum += weight * double{values[at]}; });
+      [&](size_t at, double weight) { sum += weight * double{table[at]}; });
   return sum;
 }
 

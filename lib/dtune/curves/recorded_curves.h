@@ -23,12 +23,23 @@ struct RecordedCurves {
 
   int steps() const { return epochs.back(); }  // of a full training
 
+  // The trainings of which `values` is the mean, each with a seed of its own and
+  // laid out as `values`: how much a single training differs from the mean.
+  // Empty: one training a point, or a table without noise.
+  std::vector<std::vector<float>> repeats;
+
   // Interpolated linearly between grid points, and between recorded epochs in
   // the logarithm of the epoch; clamped at the ends. REQUIRES: step >= 1.
   double value(const CubePoint& point, int step) const;
+  // The same of one training. REQUIRES: index < repeats.size().
+  double repeat_value(size_t index, const CubePoint& point, int step) const;
 
   double best() const;          // over all points and epochs
   double median_final() const;  // over all points, at the last epoch
+
+ private:
+  double interpolate(const std::vector<float>& table, const CubePoint& point,
+                     int step) const;
 };
 
 // The place of a value on an ascending axis.

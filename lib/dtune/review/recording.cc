@@ -268,6 +268,33 @@ Recording record_curves(const Study& study, const GridAxes& axes,
   return recorder.finish();
 }
 
+Recording merge_repeats(std::vector<Recording> recordings) {
+  Recording merged = recordings.front();
+  if (recordings.size() == 1) return merged;
+  RecordedCurves& mean = merged.curves;
+  std::vector<double> sums(mean.values.size(), 0);
+  merged.missing = merged.incomplete = 0;
+  for (Recording& one : recordings) {
+    RecordedCurves& curves = one.curves;
+    if (curves.log10_lr != mean.log10_lr || curves.log10_l2 != mean.log10_l2 ||
+        curves.dropout != mean.dropout || curves.epochs != mean.epochs ||
+        curves.task != mean.task) {
+      refuse(
+          "the studies are not repeats of one grid: their points, steps or "
+          "names differ (record each with the same recipe, and another "
+          "seed)");
+    }
+    merged.missing += one.missing;
+    merged.incomplete += one.incomplete;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += curves.values[i];
+    mean.repeats.push_back(std::move(curves.values));
+  }
+  for (size_t i = 0; i < sums.size(); ++i) {
+    mean.values[i] = float(sums[i] / double(recordings.size()));
+  }
+  return merged;
+}
+
 std::vector<int> default_epochs(int horizon, size_t most) {
   std::vector<int> epochs;
   if (static_cast<size_t>(horizon) <= most) {

@@ -63,6 +63,11 @@ struct Recording {
 Recording record_curves(const Study& study, const GridAxes& axes,
                         const RecordingOptions& options);
 
+// One cube of the mean of several recordings of one grid, which are its
+// repeats; the counts are summed. Throws Error(config): grids, steps or tasks
+// differ. REQUIRES: at least one.
+Recording merge_repeats(std::vector<Recording> recordings);
+
 // 1, 2, ... up to `horizon`, thinned evenly in the logarithm to `most`.
 std::vector<int> default_epochs(int horizon, size_t most = 32);
 

@@ -91,21 +91,30 @@ class CubeWorld final : public TrialWorld {
   }
 
   double value(const Point& point, int step) const override {
-    const auto number = [&](const char* name, double fixed) {
-      const auto found = point.find(name);
-      return found == point.end() ? fixed
-                                  : as_number(found->second).value_or(fixed);
-    };
-    return curves_.value({std::log10(number("lr", recipe_.train.lr)),
-                          std::log10(number("l2", recipe_.train.l2)),
-                          number("dropout", recipe_.model.dropout)},
-                         step);
+    return curves_.value(place_of(point), step);
+  }
+
+  double single(const Point& point, int step, uint64_t choice) const override {
+    if (curves_.repeats.empty()) return value(point, step);
+    return curves_.repeat_value(choice % curves_.repeats.size(),
+                                place_of(point), step);
   }
 
   double best() const override { return best_; }
   double median_final() const override { return median_; }
 
  private:
+  CubePoint place_of(const Point& point) const {
+    const auto number = [&](const char* name, double fixed) {
+      const auto found = point.find(name);
+      return found == point.end() ? fixed
+                                  : as_number(found->second).value_or(fixed);
+    };
+    return {std::log10(number("lr", recipe_.train.lr)),
+            std::log10(number("l2", recipe_.train.l2)),
+            number("dropout", recipe_.model.dropout)};
+  }
+
   RecordedCurves curves_;
   Recipe recipe_;
   double best_;

@@ -249,11 +249,13 @@ SimulationResult Simulation::run() {
 
 double observation(const TrialWorld& world, const SimulationOptions& options,
                    const Trial& trial, int step) {
-  const double truth = world.value(trial.point, step);
-  if (options.noise == 0) return truth;
+  const uint64_t training =
+      mix_seed({options.seed, hash_text("training"), uint64_t(trial.id)});
+  const double observed = world.single(trial.point, step, training);
+  if (options.noise == 0) return observed;
   Rng rng(mix_seed(
       {options.seed, hash_text("noise"), uint64_t(trial.id), uint64_t(step)}));
-  return truth + options.noise * rng.normal();
+  return observed + options.noise * rng.normal();
 }
 
 std::vector<int64_t> budgets_of(const SimulationOptions& options, int steps) {

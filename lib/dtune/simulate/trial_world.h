@@ -2,6 +2,7 @@
 // recorded, on a grid (cube_world.h) or trial by trial (table_world.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,14 @@ class TrialWorld {
   // The objective without noise, larger is better; not finite where the trial
   // diverged. REQUIRES: settle() gave the point; 1 <= step <= steps().
   virtual double value(const Point& point, int step) const = 0;
+
+  // What one training reports: as value(), with the deviation of a recorded
+  // training, which `choice` selects. The same as value() where none was
+  // recorded.
+  virtual double single(const Point& point, int step,
+                        uint64_t /*choice*/) const {
+    return value(point, step);
+  }
 
   virtual double best() const = 0;          // over all points and steps
   virtual double median_final() const = 0;  // over all points, at the end
