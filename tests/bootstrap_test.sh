@@ -23,4 +23,10 @@ sed 's/#.*//' "$root/third_party/packages.txt" | while read -r name group reason
 done
 twice=$(sed 's/#.*//' "$root/third_party/packages.txt" | awk 'NF {print $1}' | sort | uniq -d)
 [ -z "$twice" ] || fail "named twice: $twice"
+# A build that is not on a terminal shows a line for every tenth.
+eval "$(sed -n '/^show_progress()/,/^}/p' "$root/third_party/bootstrap.sh")"
+lines=$(for i in $(seq 1 40); do echo "[$i/40 $i.0] Building"; done | show_progress)
+[ "$(echo "$lines" | wc -l)" -eq 9 ] || fail "progress of a build: $lines"
+echo "$lines" | grep -qx 'bootstrap: 50% built, about 1 min left' || fail "progress of a build: $lines"
+
 echo "bootstrap: ok"

@@ -123,10 +123,26 @@ build() (
   if [ -t 2 ]; then
     cmake --build "$build" -j "$jobs" --target "$@" >&2 || die 2 "the build failed (above)"
   else
-    cmake --build "$build" -j "$jobs" --target "$@" >"$log" 2>&1 || { cat "$log" >&2; die 2 "the build failed (above)"; }
+    { NINJA_STATUS='[%f/%t %e] ' cmake --build "$build" -j "$jobs" --target "$@" 2>&1 || echo "$failed"; } |
+      tee "$log" | show_progress >&2
+    if grep -qx "$failed" "$log"; then grep -vx "$failed" "$log" >&2; die 2 "the build failed (above)"; fi
     if grep -q 'warning:' "$log"; then cat "$log" >&2; fi
   fi
 )
+failed='the build has failed'
+
+# A line for every tenth of a build; ninja's lines begin with [done/all seconds].
+show_progress() {
+  awk '/^\[[0-9]+\/[0-9]+ [0-9.]+\]/ {
+    split(substr($0, 2), n, /[\/ \]]/)
+    tenth = int(10 * n[1] / n[2])
+    if (tenth > last && n[2] >= 20 && n[1] < n[2]) {
+      last = tenth
+      printf "bootstrap: %d%% built, about %d min left\n", 10 * tenth, n[3] * (n[2] - n[1]) / n[1] / 60 + 1
+      fflush()
+    }
+  }'
+}
 
 finish() { rm -f "$log"; exec "$@"; }
 
