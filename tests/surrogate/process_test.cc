@@ -226,6 +226,138 @@ TEST_CASE("few, equal, repeated and extreme observations do no harm") {
   }
 }
 
+TEST_CASE("observations without noise that nearly repeat others do no harm") {
+  for (const bool learnt : {false, true}) {
+    for (const double gap : {0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-4}) {
+      CAPTURE(learnt);
+      CAPTURE(gap);
+      auto seen = observations(40);
+      FreezeThawProcess process(learnt ? tiny_cube_prior() : nullptr,
+                                size_t{2});
+      process.replace_observations(seen);
+      process.fit(60);
+      Rng rng(3);
+      for (int i = 0; i < 160; ++i) {
+        ProcessObservation again = seen[rng.below(40)];
+        for (double& u : again.input.unit) u += gap * rng.normal();
+        again.value = curve(again.input.unit, again.input.time);
+        process.observe(again);
+      }
+      process.fit(10);
+      check_finite(process);
+      CHECK_FALSE(process.given_up());
+      for (const ProcessObservation& o : seen) {
+        const Gaussian g = process.predict({&o.input, 1}).front();
+        CHECK(std::abs(process.warp().inverse(g.mean) - o.value) < 0.02);
+      }
+    }
+  }
+}
+
+namespace {
+
+// Curves without noise of points at the optimum of a smooth function, `width`
+// away and much nearer: what a study that has found it looks like.
+std::vector<ProcessObservation> near_optimum(size_t count, double width) {
+  Rng rng(1);
+  std::vector<ProcessObservation> seen;
+  while (seen.size() < count) {
+    const double scale = width * std::pow(0.01, rng.uniform());
+    std::vector<double> unit;
+    double square = 0;
+    for (const double best : {0.6, 0.4, 0.3}) {
+      const double off = scale * rng.normal();
+      unit.push_back(best + off);
+      square += off * off;
+    }
+    for (const double step : {1, 2, 4, 8, 13, 20, 30}) {
+      const double time = step / 30;
+      seen.push_back(
+          {{unit, {}, time}, 0.95 - 0.5 * square - 0.3 * std::exp(-8 * time)});
+    }
+  }
+  seen.resize(count);
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("a fit at the edge of what doubles hold takes in more") {
+  for (const double width : {0.2, 0.01}) {
+    CAPTURE(width);
+    const auto seen = near_optimum(210, width);
+    FreezeThawProcess process(nullptr, size_t{3});
+    process.replace_observations({seen.data(), 140});
+    for (int i = 0; i < 3; ++i) process.fit(12);
+    for (size_t i = 140; i < seen.size(); ++i) process.observe(seen[i]);
+    CHECK_FALSE(process.given_up());
+    process.fit(12);
+    for (const ProcessObservation& o : seen) {
+      const Gaussian g = process.predict({&o.input, 1}).front();
+      CHECK(std::abs(process.warp().inverse(g.mean) - o.value) < 0.01);
+    }
+  }
+}
+
+TEST_CASE("a metric in other units is predicted as before") {
+  const auto seen = observations(30);
+  FreezeThawProcess process = process_with(seen);
+  process.fit(12);
+  FreezeThawProcess other = process.copy();
+  std::vector<double> values;
+  for (const ProcessObservation& o : seen) values.push_back(5 + 2 * o.value);
+  other.rescale(5, 2, values);
+  const auto before = process.predict(queries());
+  const auto after = other.predict(queries());
+  for (size_t i = 0; i < before.size(); ++i) {
+    CHECK(other.warp().inverse(after[i].mean) ==
+          doctest::Approx(5 + 2 * process.warp().inverse(before[i].mean)));
+    CHECK(after[i].variance == doctest::Approx(before[i].variance));
+  }
+}
+
+TEST_CASE("means and surprises are those of predictions") {
+  auto seen = observations(12);
+  FreezeThawProcess process = process_with(seen);
+  process.fit(8);
+  const std::vector<double> means = process.observed_means();
+  for (size_t i = 0; i < seen.size(); ++i) {
+    CHECK(means[i] ==
+          doctest::Approx(process.predict({&seen[i].input, 1}).front().mean)
+              .epsilon(1e-6));
+  }
+  // The last one, before it was taken in.
+  FreezeThawProcess before = process.copy();
+  before.replace_observations({seen.data(), seen.size() - 1});
+  const Gaussian g = before.predict({&seen.back().input, 1}).front();
+  const double deviation = std::sqrt(g.variance + std::pow(process.noise(), 2));
+  const auto surprise = process.surprises().back();
+  CHECK(surprise.deviation == doctest::Approx(deviation).epsilon(1e-3));
+  CHECK(surprise.deviations * surprise.deviation ==
+        doctest::Approx(process.warp()(seen.back().value) - g.mean)
+            .epsilon(1e-3));
+}
+
+TEST_CASE("beyond the recorded cube what its end teaches counts less") {
+  FreezeThawProcess process(tiny_cube_prior(), size_t{2});
+  const auto at = [](double log10_lr) {
+    ProcessInput input = input_at({0.5, 0.5});
+    input.cube.log10_lr = log10_lr;
+    return input;
+  };
+  for (const double end : {-4.0, -1.0}) {
+    const double outward = end < -2 ? -1 : 1;
+    process.replace_observations(
+        std::vector<ProcessObservation>{{at(end), 0.3}});
+    const auto variance = [&](double log10_lr) {
+      const ProcessInput input = at(log10_lr);
+      return process.predict({&input, 1}).front().variance;
+    };
+    CHECK(variance(end) < variance(end + 0.3 * outward));
+    CHECK(variance(end + 0.3 * outward) < variance(end + outward));
+  }
+}
+
 TEST_CASE("three hundred noisy observations with cliffs do no harm") {
   auto seen = observations(300);
   for (size_t i = 0; i < seen.size(); i += 7) {

@@ -26,6 +26,7 @@ Eigen::VectorXd minimise(const SmoothFunction& function, Eigen::VectorXd x,
       Eigen::MatrixXd::Identity(n, n) * options.first_scale;
   Eigen::VectorXd gradient(n);
   double value = function(x, &gradient);
+  if (!std::isfinite(value)) return x;
   for (int i = 0; i < options.iterations; ++i) {
     Eigen::VectorXd direction = -inverse * gradient;
     const double length = direction.norm();

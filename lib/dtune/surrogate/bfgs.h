@@ -8,7 +8,7 @@
 namespace dtune {
 
 // Value at x; writes the gradient if `gradient` is not null. May return
-// infinity where x is not allowed.
+// infinity where x is not allowed, and then no gradient.
 using SmoothFunction =
     std::function<double(const Eigen::VectorXd& x, Eigen::VectorXd* gradient)>;
 
@@ -21,7 +21,8 @@ struct BfgsOptions {
 
 // BFGS with backtracking (Nocedal and Wright 2006, algorithm 6.1, with
 // Armijo's condition only; updates that are not positive definite are left
-// out). Returns the best x found. Deterministic.
+// out). Returns the best x found: the first one
+// where the function is not finite there. Deterministic.
 Eigen::VectorXd minimise(const SmoothFunction& function, Eigen::VectorXd x,
                          const BfgsOptions& options);
 

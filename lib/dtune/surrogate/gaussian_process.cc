@@ -50,7 +50,7 @@ double steepness(double r) {
 }
 
 // The constant that maximises the likelihood.
-double profiled_mean(const Eigen::LLT<Matrix>& factor, const Vector& y) {
+double profiled_mean(const CovarianceFactor& factor, const Vector& y) {
   const Vector ones = factor.solve(Vector::Ones(y.size()));
   return ones.dot(y) / ones.sum();
 }
@@ -90,14 +90,12 @@ Matrix GaussianProcess::covariance(const Matrix& x,
 double GaussianProcess::objective(const Matrix& x, const Vector& y,
                                   const Vector& log_hyper,
                                   Vector* gradient) const {
-  const Index n = y.size();
   const Index d = dimensions();
-  const Eigen::LLT<Matrix> factor(covariance(x, log_hyper));
-  if (factor.info() != Eigen::Success) return INFINITY;
+  CovarianceFactor factor;
+  if (!factor.try_compute(covariance(x, log_hyper))) return INFINITY;
   const Vector residual = y.array() - profiled_mean(factor, y);
   const Vector alpha = factor.solve(residual);
-  double value = 0.5 * residual.dot(alpha) +
-                 factor.matrixLLT().diagonal().array().log().sum() +
+  double value = 0.5 * residual.dot(alpha) + factor.half_log_determinant() +
                  surprise(kNoisePrior, log_hyper[d]);
   const LogNormal lengths = length_prior(d);
   for (Index a = 0; a < d; ++a) value += surprise(lengths, log_hyper[a]);
@@ -105,8 +103,7 @@ double GaussianProcess::objective(const Matrix& x, const Vector& y,
 
   // d/dh log likelihood = -1/2 tr((K^-1 - alpha alpha^T) dK/dh); the profiled
   // mean adds nothing, being where the likelihood is flat in it.
-  const Matrix w =
-      factor.solve(Matrix::Identity(n, n)) - alpha * alpha.transpose();
+  const Matrix w = factor.inverse() - alpha * alpha.transpose();
   gradient->setZero(d + 1);
   add_likelihood_gradient(x, log_hyper, w, *gradient);
   for (Index a = 0; a < d; ++a) {
@@ -222,13 +219,14 @@ GpPrediction GaussianProcess::predict(const Vector& x, bool slopes) const {
     k[j] = matern52(r);
     if (slopes) steep[j] = steepness(r);
   }
-  const Vector half = factor_.matrixL().solve(k);
+  Vector half = k;
+  factor_.solve_lower(half);
   GpPrediction p;
   const double deviation = std::sqrt(std::max(1e-12, 1 - half.squaredNorm()));
   p.mean = offset_ + scale_ * (mean_ + k.dot(weights_));
   p.deviation = scale_ * deviation;
   if (!slopes) return p;
-  const Vector whole = factor_.matrixU().solve(half);
+  const Vector whole = factor_.solve(k);
   p.mean_slope = Vector::Zero(d);
   p.deviation_slope = Vector::Zero(d);
   for (Index a = 0; a < d; ++a) {

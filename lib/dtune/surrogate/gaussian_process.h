@@ -11,8 +11,9 @@
 
 #include <vector>
 
-#include <Eigen/Cholesky>
 #include <Eigen/Core>
+
+#include "dtune/surrogate/covariance_factor.h"
 
 namespace dtune {
 
@@ -74,7 +75,7 @@ class GaussianProcess {
   double offset_ = 0;  // of the standardisation
   double scale_ = 1;
   double mean_ = 0;  // the constant mean, standardised
-  Eigen::LLT<Eigen::MatrixXd> factor_;
+  CovarianceFactor factor_;
   Eigen::VectorXd weights_;  // covariance^-1 (y - mean)
 };
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "dtune/base/error.h"
 #include "dtune/surrogate/bfgs.h"
+#include "dtune/surrogate/covariance_factor.h"
 #include "dtune/surrogate/process_kernel.h"
 
 namespace dtune {
@@ -19,6 +20,10 @@ using Eigen::VectorXd;
 // Of a prediction: few observations can fit a process that is sure of itself
 // beyond all reason.
 constexpr double kLeastVariance = 1e-6;
+// Hyper-parameters are as sure after so many observations as they need be.
+constexpr Index kMostToFit = 200;
+// How often a fit that cannot begin is begun with e times the noise.
+constexpr int kMoreNoise = 12;
 
 // Median (of the logarithm, save for the map's top) and deviation.
 struct HyperPrior {
@@ -61,7 +66,7 @@ struct FreezeThawProcess::Impl {
   VectorXd z;
   MatrixXd products;  // phi . phi
 
-  Eigen::LLT<MatrixXd> factor;
+  CovarianceFactor factor;
   VectorXd weights;  // factor^-1 (z - s m)
 
   Index d() const { return static_cast<Index>(dimensions.size()); }
@@ -72,10 +77,16 @@ struct FreezeThawProcess::Impl {
     return {h[d() + kTop], std::exp(h[d() + kWarpScale])};
   }
   void append(const ProcessInput& input);
+  void add(std::span<const ProcessObservation> observations);
+  Impl some(Index count) const;
+  void see();
+  void take_in(Index from);
+  void weigh();
   double objective(const VectorXd& h, VectorXd* gradient) const;
   double log_prior(const VectorXd& h, VectorXd* gradient) const;
   void add_warp_gradient(const VectorXd& h, const VectorXd& alpha,
                          VectorXd& gradient) const;
+  void choose_hyper(int iterations);
   void factorise();
 };
 
@@ -91,6 +102,38 @@ void FreezeThawProcess::Impl::append(const ProcessInput& input) {
   }
   products.row(n) = products.col(n).transpose();
   z.conservativeResize(n + 1);
+}
+
+void FreezeThawProcess::Impl::add(
+    std::span<const ProcessObservation> observations) {
+  for (const ProcessObservation& o : observations) {
+    DTUNE_CHECK(std::isfinite(o.value));
+    append(o.input);
+    values.push_back(o.value);
+    z[z.size() - 1] = warp(o.value);
+  }
+}
+
+// All values, by the map as it is.
+void FreezeThawProcess::Impl::see() {
+  z.resize(static_cast<Index>(values.size()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    z[static_cast<Index>(i)] = warp(values[i]);
+  }
+}
+
+// What a fit needs, of `count` observations evenly spread over their order.
+FreezeThawProcess::Impl FreezeThawProcess::Impl::some(Index count) const {
+  std::vector<Index> chosen;
+  for (Index i = 0; i < count; ++i) chosen.push_back(i * inputs.size() / count);
+  Impl few;
+  few.prior = prior;
+  few.dimensions = dimensions;
+  few.hyper = hyper;
+  few.inputs = inputs.chosen(chosen);
+  few.products = products(chosen, chosen);
+  for (const Index i : chosen) few.values.push_back(values[size_t(i)]);
+  return few;
 }
 
 double FreezeThawProcess::Impl::log_prior(const VectorXd& h,
@@ -124,8 +167,8 @@ double FreezeThawProcess::Impl::objective(const VectorXd& h,
                                           VectorXd* gradient) const {
   const Index n = inputs.size();
   const ProcessKernel k(dimensions, h);
-  const Eigen::LLT<MatrixXd> llt(k.self(inputs, products));
-  if (llt.info() != Eigen::Success) return INFINITY;
+  CovarianceFactor llt;
+  if (!llt.try_compute(k.self(inputs, products))) return INFINITY;
   const double s = std::exp(h[d() + kScale]);
   const Warp map = warp_of(h);
   VectorXd residual(n);
@@ -137,14 +180,13 @@ double FreezeThawProcess::Impl::objective(const VectorXd& h,
   }
   const VectorXd alpha = llt.solve(residual);
   if (gradient != nullptr) gradient->setZero(h.size());
-  const double log_likelihood = -0.5 * residual.dot(alpha) -
-                                llt.matrixLLT().diagonal().array().log().sum() +
-                                jacobian;
+  const double log_likelihood =
+      -0.5 * residual.dot(alpha) - llt.half_log_determinant() + jacobian;
   const double value = -log_likelihood - log_prior(h, gradient);
   if (gradient == nullptr) return value;
 
   // d/dh log likelihood = -1/2 tr((K^-1 - alpha alpha^T) dK/dh).
-  MatrixXd w = llt.solve(MatrixXd::Identity(n, n));
+  MatrixXd w = llt.inverse();
   w.noalias() -= alpha * alpha.transpose();
   w *= -0.5;
   k.add_gradient(inputs, products, w, *gradient);
@@ -154,11 +196,42 @@ double FreezeThawProcess::Impl::objective(const VectorXd& h,
   return value;
 }
 
+// From where they are; with more noise where the covariance is then as good as
+// singular.
+void FreezeThawProcess::Impl::choose_hyper(int iterations) {
+  bool possible = false;
+  const auto function = [&](const VectorXd& x, VectorXd* gradient) {
+    const double value = objective(x, gradient);
+    possible = possible || std::isfinite(value);
+    return value;
+  };
+  VectorXd start = hyper;
+  for (int i = 0; i < kMoreNoise && !possible; ++i, start[d() + kNoise] += 1) {
+    const VectorXd found =
+        minimise(function, start, {.iterations = iterations});
+    if (possible && found.allFinite()) hyper = found;
+  }
+}
+
 void FreezeThawProcess::Impl::factorise() {
   factor.compute(kernel().self(inputs, products));
-  DTUNE_CHECK(factor.info() == Eigen::Success);
-  const VectorXd residual = z - at(kScale) * inputs.mean;
-  weights = factor.solve(residual);
+  weigh();
+}
+
+// Adds the inputs from `from` on to the factor of those before.
+void FreezeThawProcess::Impl::take_in(Index from) {
+  const ProcessKernel k = kernel();
+  const ProcessInputs old = inputs.part(0, from);
+  const ProcessInputs fresh = inputs.part(from, inputs.size() - from);
+  const Index more = fresh.size();
+  factor.append(k.cross(old, fresh),
+                k.self(fresh, products.bottomRightCorner(more, more)));
+  weigh();
+}
+
+void FreezeThawProcess::Impl::weigh() {
+  weights = factor.solve(z - at(kScale) * inputs.mean);
+  if (!weights.allFinite()) weights.setZero();
 }
 
 FreezeThawProcess::FreezeThawProcess(std::shared_ptr<const CubePrior> prior,
@@ -194,22 +267,37 @@ FreezeThawProcess FreezeThawProcess::copy() const {
   return other;
 }
 
+FreezeThawProcess FreezeThawProcess::thinned(size_t count) const {
+  DTUNE_CHECK(impl_->values.size() == size());
+  FreezeThawProcess few(impl_->prior, impl_->dimensions);
+  *few.impl_ = impl_->some(static_cast<Index>(std::min(count, size())));
+  few.impl_->warp = impl_->warp;
+  few.impl_->see();
+  if (few.size() > 0) few.impl_->factorise();
+  return few;
+}
+
 void FreezeThawProcess::observe(const ProcessObservation& observation) {
-  DTUNE_CHECK(std::isfinite(observation.value));
-  impl_->append(observation.input);
-  impl_->values.push_back(observation.value);
-  impl_->z[impl_->z.size() - 1] = impl_->warp(observation.value);
-  impl_->factorise();
+  observe({&observation, 1});
+}
+
+void FreezeThawProcess::observe(
+    std::span<const ProcessObservation> observations) {
+  if (observations.empty()) return;
+  const Index known = impl_->inputs.size();
+  impl_->add(observations);
+  impl_->take_in(known);
 }
 
 void FreezeThawProcess::imagine(std::span<const ProcessInput> inputs) {
   if (inputs.empty()) return;
   const std::vector<Gaussian> expected = predict(inputs);
+  const Index known = impl_->inputs.size();
   for (size_t i = 0; i < inputs.size(); ++i) {
     impl_->append(inputs[i]);
     impl_->z[impl_->z.size() - 1] = expected[i].mean;
   }
-  impl_->factorise();
+  impl_->take_in(known);
 }
 
 void FreezeThawProcess::replace_observations(
@@ -218,13 +306,10 @@ void FreezeThawProcess::replace_observations(
   impl_->inputs = ProcessInputs();
   impl_->inputs.reserve_columns(impl_->d(), components);
   impl_->values.clear();
+  impl_->factor.clear();
   impl_->z.resize(0);
   impl_->products.resize(0, 0);
-  for (const ProcessObservation& o : observations) {
-    impl_->append(o.input);
-    impl_->values.push_back(o.value);
-    impl_->z[impl_->z.size() - 1] = impl_->warp(o.value);
-  }
+  impl_->add(observations);
   if (!observations.empty()) impl_->factorise();
 }
 
@@ -235,16 +320,46 @@ size_t FreezeThawProcess::size() const {
 void FreezeThawProcess::fit(int iterations) {
   if (size() == 0) return;
   DTUNE_CHECK(impl_->values.size() == size());
-  impl_->hyper = minimise(
-      [this](const VectorXd& x, VectorXd* gradient) {
-        return impl_->objective(x, gradient);
-      },
-      impl_->hyper, {.iterations = iterations});
-  impl_->warp = impl_->warp_of(impl_->hyper);
-  for (size_t i = 0; i < impl_->values.size(); ++i) {
-    impl_->z[static_cast<Index>(i)] = impl_->warp(impl_->values[i]);
+  if (impl_->inputs.size() > kMostToFit) {
+    Impl few = impl_->some(kMostToFit);
+    few.choose_hyper(iterations);
+    impl_->hyper = few.hyper;
+  } else {
+    impl_->choose_hyper(iterations);
   }
+  impl_->warp = impl_->warp_of(impl_->hyper);
+  impl_->see();
   impl_->factorise();
+}
+
+void FreezeThawProcess::rescale(double offset, double factor,
+                                std::span<const double> values) {
+  DTUNE_CHECK(factor > 0 && values.size() == size());
+  Impl& m = *impl_;
+  m.hyper[m.d() + kTop] = offset + factor * m.hyper[m.d() + kTop];
+  m.hyper[m.d() + kWarpScale] += std::log(factor);
+  m.warp = m.warp_of(m.hyper);
+  m.values.assign(values.begin(), values.end());
+  m.see();
+  m.weigh();
+}
+
+// With K the covariance without noise, K (K + N)^-1 r = r - N (K + N)^-1 r.
+std::vector<double> FreezeThawProcess::observed_means() const {
+  const Impl& m = *impl_;
+  const VectorXd means = m.z - m.kernel().noise() * m.weights;
+  return {means.data(), means.data() + means.size()};
+}
+
+std::vector<FreezeThawProcess::Surprise> FreezeThawProcess::surprises() const {
+  const Impl& m = *impl_;
+  MatrixXd off = m.z - m.at(kScale) * m.inputs.mean;
+  m.factor.solve_lower(off);
+  std::vector<Surprise> result;
+  for (Index i = 0; i < off.rows(); ++i) {
+    result.push_back({off(i, 0), m.factor.pivot(i)});
+  }
+  return result;
 }
 
 std::vector<Gaussian> FreezeThawProcess::predict(
@@ -259,7 +374,7 @@ std::vector<Gaussian> FreezeThawProcess::predict(
   if (m.inputs.size() > 0) {
     MatrixXd cross = k.cross(m.inputs, at);  // [n][q]
     means.noalias() += cross.transpose() * m.weights;
-    m.factor.matrixL().solveInPlace(cross);
+    m.factor.solve_lower(cross);
     variances -= cross.colwise().squaredNorm().transpose();
   }
   std::vector<Gaussian> result(queries.size());
@@ -277,6 +392,10 @@ double FreezeThawProcess::scale() const { return impl_->at(kScale); }
 double FreezeThawProcess::noise() const {
   return impl_->at(kScale) * impl_->at(kNoise);
 }
+
+double FreezeThawProcess::regularised() const { return impl_->factor.jitter(); }
+
+bool FreezeThawProcess::given_up() const { return impl_->factor.given_up(); }
 
 double FreezeThawProcess::learnt_share() const {
   if (!impl_->prior || size() == 0) return 0;

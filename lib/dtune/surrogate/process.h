@@ -11,7 +11,8 @@
 // with m and phi of a CubePrior (learnt_prior.h), or m = -1 and phi = 0 without
 // one (the plain process); k is a Matern3/2 in the coordinates v that the
 // recorded cube does not know (batch size, words), so that what was seen under
-// another of these counts less. The second part is what the study itself
+// another of these counts less, and in how far a point lies beyond the cube's
+// ends, so that the doubt grows there. The second part is what the study itself
 // teaches; g lets the learnt part shrink where it misleads. Hyper-parameters
 // (l per dimension, l_t, sigma, r, s, g and the map's top and scale) by maximum
 // a posteriori with lognormal priors; gradients by hand, BFGS.
@@ -54,6 +55,9 @@ struct ProcessDimension {
   bool recorded = true;      // one of the recorded cube's axes
 };
 
+// No observation is too much: those that repeat others, or nearly, cost a little
+// precision (covariance_factor.h).
+//
 // Not thread-safe. Cost with n observations, d dimensions, k components:
 // fit O(iterations n^2 (n + d)), predict O(n (n + k + d)) a query.
 class FreezeThawProcess {
@@ -68,27 +72,54 @@ class FreezeThawProcess {
   FreezeThawProcess& operator=(FreezeThawProcess&&) noexcept;
 
   FreezeThawProcess copy() const;
+  // The same with `count` of its observations, evenly spread over their order;
+  // all where there are no more. REQUIRES: nothing was imagined.
+  FreezeThawProcess thinned(size_t count) const;
 
-  // Adds one more observation; O(n^3). The hyper-parameters stay.
+  // Adds m more observations; O(n^2 m). The hyper-parameters stay.
   void observe(const ProcessObservation& observation);
-  // Adds what is expected (the means) at inputs whose values are still to come.
+  void observe(std::span<const ProcessObservation> observations);
+  // Adds what is expected (the means) at m inputs whose values are still to
+  // come; O(n^2 m).
   void imagine(std::span<const ProcessInput> inputs);
   // In place of all that was observed or imagined; O(n^3).
   void replace_observations(std::span<const ProcessObservation> observations);
   size_t size() const;
 
-  // Fits the hyper-parameters to all observations, from where they are;
+  // The metric is in other units from now on, y' = offset + factor y; `values`
+  // are those of all observations in the new units (they may be cut elsewhere).
+  // The map moves along, so what is predicted stays. O(n^2). REQUIRES: factor >
+  // 0, as many values as observations, nothing imagined.
+  void rescale(double offset, double factor, std::span<const double> values);
+
+  // Fits the hyper-parameters from where they are, to all observations or, of
+  // more than 200, to so many that are evenly spread over their order;
   // deterministic. REQUIRES: nothing was imagined.
   void fit(int iterations);
 
   // Of the noise-free z at each input, independently.
   std::vector<Gaussian> predict(std::span<const ProcessInput> inputs) const;
 
+  // Of the noise-free z at what was observed or imagined, in that order; O(n).
+  std::vector<double> observed_means() const;
+  // What each observation was, given those before it: how many deviations off
+  // (noise included), and this deviation. O(n^2).
+  struct Surprise {
+    double deviations = 0;
+    double deviation = 1;
+  };
+  std::vector<Surprise> surprises() const;
+
   const Warp& warp() const;
   // z of one unit of the prior's (s above).
   double scale() const;
   // Standard deviation of the noise of z.
   double noise() const;
+  // What was added to the covariance's diagonal, as a share of its mean, since
+  // the observations are too much alike for doubles; 0: nothing. Whether it had
+  // numbers that are not finite, so that the prior alone is left.
+  double regularised() const;
+  bool given_up() const;
   // Share of the prior variance that the learnt part has, 0..1, for reports.
   double learnt_share() const;
 

@@ -1,5 +1,6 @@
 #include "dtune/surrogate/process_kernel.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace dtune {
@@ -14,6 +15,17 @@ constexpr double kConstantVariance = 0.02;
 // Keeps Cholesky's factor real where observations repeat.
 constexpr double kJitter = 1e-8;
 
+// Beyond the recorded axes: lengths in decades and, of dropout, in its own
+// units.
+constexpr double kLrLength = 0.5;
+constexpr double kL2Length = 1.0;
+constexpr double kDropoutLength = 0.2;
+
+// With the sign of the end that is passed; 0 between the ends.
+double beyond_ends(const std::vector<double>& axis, double value) {
+  return value - std::clamp(value, axis.front(), axis.back());
+}
+
 const double kRoot3 = std::sqrt(3.0);
 
 // matern.h, on arrays.
@@ -27,6 +39,7 @@ auto matern32_of(const Eigen::ArrayBase<Derived>& r) {
 void ProcessInputs::reserve_columns(Index dimensions, Index components) {
   unit.resize(0, dimensions);
   phi.resize(components, 0);
+  beyond.resize(0, 3);
 }
 
 void ProcessInputs::resize(Index n) {
@@ -34,6 +47,7 @@ void ProcessInputs::resize(Index n) {
   log_time.conservativeResize(n);
   mean.conservativeResize(n);
   phi.conservativeResize(Eigen::NoChange, n);
+  beyond.conservativeResize(n, 3);
 }
 
 void ProcessInputs::set(Index i, const ProcessInput& input,
@@ -43,7 +57,13 @@ void ProcessInputs::set(Index i, const ProcessInput& input,
   }
   log_time[i] = std::log(input.time);
   mean[i] = -1;
+  beyond.row(i).setZero();
   if (prior == nullptr) return;
+  const CubeAxes& axes = prior->axes();
+  beyond(i, 0) = beyond_ends(axes.log10_lr, input.cube.log10_lr) / kLrLength;
+  beyond(i, 1) = beyond_ends(axes.log10_l2, input.cube.log10_l2) / kL2Length;
+  beyond(i, 2) = beyond_ends(axes.dropout, input.cube.dropout) / kDropoutLength;
+  any_beyond = any_beyond || !beyond.row(i).isZero(0);
   double* column = phi.data() + i * phi.rows();
   mean[i] = prior->evaluate(input.cube, input.time,
                             {column, static_cast<size_t>(phi.rows())});
@@ -52,6 +72,28 @@ void ProcessInputs::set(Index i, const ProcessInput& input,
 void ProcessInputs::append(const ProcessInput& input, const CubePrior* prior) {
   resize(size() + 1);
   set(size() - 1, input, prior);
+}
+
+ProcessInputs ProcessInputs::part(Index from, Index count) const {
+  ProcessInputs some;
+  some.unit = unit.middleRows(from, count);
+  some.log_time = log_time.segment(from, count);
+  some.mean = mean.segment(from, count);
+  some.phi = phi.middleCols(from, count);
+  some.beyond = beyond.middleRows(from, count);
+  some.any_beyond = !some.beyond.isZero(0);
+  return some;
+}
+
+ProcessInputs ProcessInputs::chosen(const std::vector<Index>& which) const {
+  ProcessInputs some;
+  some.unit = unit(which, Eigen::all);
+  some.log_time = log_time(which);
+  some.mean = mean(which);
+  some.phi = phi(Eigen::all, which);
+  some.beyond = beyond(which, Eigen::all);
+  some.any_beyond = !some.beyond.isZero(0);
+  return some;
 }
 
 void ProcessInputs::assign(std::span<const ProcessInput> inputs,
@@ -68,8 +110,9 @@ struct ProcessKernel::Parts {
   Array gap;       // scaled, time
   Array space;     // Matern of each
   Array time;
-  Array context;  // of the dimensions that the cube does not know
-  Array outside;  // the distance in these
+  Array context;       // of the dimensions that the cube does not know
+  Array outside;       // the distance in these, and beyond the cube's ends
+  bool apart = false;  // there may be such distances
 };
 
 ProcessKernel::ProcessKernel(const std::vector<ProcessDimension>& dimensions,
@@ -117,7 +160,11 @@ ProcessKernel::Parts ProcessKernel::parts(const ProcessInputs& a, Index from,
   p.gap = (a.log_time.tail(n).array() - b.log_time[j]).abs() / time_scale_;
   p.space = matern32_of(p.distance);
   p.time = matern32_of(p.gap);
-  if (any_unrecorded_) {
+  p.apart = any_unrecorded_ || a.any_beyond || b.any_beyond;
+  if (p.apart) {
+    for (Index e = 0; e < a.beyond.cols(); ++e) {
+      p.outside += (a.beyond.col(e).tail(n).array() - b.beyond(j, e)).square();
+    }
     p.outside = p.outside.sqrt();
     p.context = matern32_of(p.outside);
   } else {
@@ -151,10 +198,12 @@ MatrixXd ProcessKernel::self(const ProcessInputs& a,
     k.col(j).tail(n - j).array() =
         learnt2_ * products.col(j).tail(n - j).array() * p.context +
         residual2_ * p.space * p.time + constant2_;
-    k(j, j) += noise2_ + kJitter;
+    k(j, j) += noise();
   }
   return k;
 }
+
+double ProcessKernel::noise() const { return noise2_ + kJitter; }
 
 VectorXd ProcessKernel::variance(const ProcessInputs& a) const {
   VectorXd v = VectorXd::Constant(a.size(), residual2_ + constant2_);
@@ -180,7 +229,7 @@ void ProcessKernel::add_gradient(const ProcessInputs& a,
     const Array slope =
         3 * residual2_ * weight * p.time * (-kRoot3 * p.distance).exp();
     Array outside_slope;
-    if (any_unrecorded_) {
+    if (p.apart) {
       outside_slope = 3 * learnt * (-kRoot3 * p.outside).exp();
     }
     for (Index i = 0; i < d; ++i) {

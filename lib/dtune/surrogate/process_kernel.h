@@ -30,11 +30,18 @@ struct ProcessInputs {
   Eigen::VectorXd log_time;  // [n]
   Eigen::VectorXd mean;      // [n] m
   Eigen::MatrixXd phi;       // [k][n]
+  // How far each lies beyond the ends of the prior's axes, in the lengths over
+  // which what was learnt at an end stops to say anything. [n][3]
+  Eigen::MatrixXd beyond;
+  bool any_beyond = false;
 
   Eigen::Index size() const { return log_time.size(); }
   // Sets the numbers of columns; REQUIRES: size() == 0.
   void reserve_columns(Eigen::Index dimensions, Eigen::Index components);
   void append(const ProcessInput& input, const CubePrior* prior);
+  // `count` of them from `from` on; those with these numbers.
+  ProcessInputs part(Eigen::Index from, Eigen::Index count) const;
+  ProcessInputs chosen(const std::vector<Eigen::Index>& which) const;
   // In place of what is there.
   void assign(std::span<const ProcessInput> inputs, const CubePrior* prior);
 
@@ -55,6 +62,8 @@ class ProcessKernel {
   // triangle. `products`: phi . phi', [n][n].
   Eigen::MatrixXd self(const ProcessInputs& a,
                        const Eigen::MatrixXd& products) const;
+  // What self() adds to the diagonal.
+  double noise() const;
   // Prior variance at each input.
   Eigen::VectorXd variance(const ProcessInputs& a) const;
   // Adds sum_ij w_ij dK_ij/dh to gradient[h], for symmetric w.
@@ -72,6 +81,7 @@ class ProcessKernel {
               Eigen::Index j) const;
 
   const std::vector<ProcessDimension>& dimensions_;
+
   bool any_unrecorded_ = false;
   Eigen::VectorXd inverse_;  // 1 / length scale
   double time_scale_;
