@@ -61,6 +61,46 @@ TEST_CASE("a linear learning rate and a logarithmic dropout are read rightly") {
   CHECK(std::isfinite(map.cube_point(low).log10_lr));
 }
 
+TEST_CASE("choices and quantised numbers have their physical places") {
+  Parameter choice = real("train.lr", 0, 1, false);
+  choice.kind = ParameterKind::categorical;
+  choice.choices = {0.001, int64_t{1}, 0.1};
+  Parameter steps = real("model.dropout", 0, 0.6, false);
+  steps.quantum = 0.2;
+  const CubeMap map(recipe_with({choice, steps}));
+  const SearchSpace space({choice, steps});
+  const Point points[] = {{{"train.lr", 0.001}, {"model.dropout", 0.2}},
+                          {{"train.lr", int64_t{1}}, {"model.dropout", 0.6}},
+                          {{"train.lr", 0.1}, {"model.dropout", 0.0}}};
+  for (const Point& point : points) {
+    const std::vector<double> unit = space.encode(point);
+    const CubePoint at = map.cube_point(unit);
+    CHECK(at.log10_lr ==
+          doctest::Approx(std::log10(*as_number(point.at("train.lr")))));
+    CHECK(at.dropout == doctest::Approx(*as_number(point.at("model.dropout"))));
+    CHECK(map.unit(at, {0.5, 0.5}) == unit);
+  }
+  // Between cells a place is that of the nearest one.
+  CHECK(map.cube_point(std::vector<double>{0.2, 0.36}).dropout ==
+        doctest::Approx(0.2));
+  CHECK(space.decode(map.unit({-1.2, -4, 0.45}, {0.5, 0.5})) ==
+        Point{{"train.lr", 0.1}, {"model.dropout", 0.4}});
+}
+
+TEST_CASE("choices of numbers in order are no words") {
+  Parameter choice = real("train.lr", 0, 1, false);
+  choice.kind = ParameterKind::categorical;
+  choice.choices = {0.001, 0.01, 0.1};
+  CHECK(is_ordered_choice(choice));
+  choice.choices = {0.1, 0.01};
+  CHECK(is_ordered_choice(choice));
+  choice.choices = {0.1, 0.01, 0.05};
+  CHECK_FALSE(is_ordered_choice(choice));
+  choice.choices = {0.1, std::string("auto")};
+  CHECK_FALSE(is_ordered_choice(choice));
+  CHECK_FALSE(is_ordered_choice(real("train.lr", 0, 1, false)));
+}
+
 TEST_CASE("what is not tuned is as the recipe fixes it") {
   const CubeMap map(recipe_with({optimizer()}));
   const std::vector<double> unit = {0.25};

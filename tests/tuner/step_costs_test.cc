@@ -63,6 +63,15 @@ TEST_CASE("the clock's noise and few trials make no difference") {
   CHECK(relative(timed_study(0, steep), {1, 1, 1}) == 0);
 }
 
+TEST_CASE("a deterministic study does not look at the clock") {
+  Study study = timed_study(30, [](const std::vector<double>& unit) {
+    return std::exp(3 * unit[0]);
+  });
+  CHECK(relative(study, {1, 0.5, 0.5}) != 0);
+  study.recipe.deterministic = true;
+  CHECK(relative(study, {1, 0.5, 0.5}) == 0);
+}
+
 TEST_CASE("times that nobody measured or that are no numbers are left out") {
   Study study = timed_study(
       30, [](const std::vector<double>& unit) { return std::exp(unit[0]); });

@@ -145,14 +145,108 @@ TEST_CASE(
 
 TEST_CASE("a failed trial lowers the chance near its point") {
   const Recipe recipe = rates_recipe();
-  Study study = rising_study(recipe, 6, 7);
-  const ModelQuery near = {study.trial(2).unit, kHorizon};
+  for (const TrialState state :
+       {TrialState::failed, TrialState::invalid, TrialState::timed_out}) {
+    CAPTURE(to_string(state));
+    Study study = rising_study(recipe, 6, 7);
+    const ModelQuery near = {study.trial(2).unit, kHorizon};
+    SurrogateModel model = plain_model(recipe);
+    model.update(study);
+    const double before = model.log_chance({&near, 1}, 0.01).front();
+    study.trial(2).state = state;
+    model.update(study);
+    CHECK(model.log_chance({&near, 1}, 0.01).front() < before);
+  }
+}
+
+TEST_CASE("a word that a point does not have is no word of the list") {
+  Recipe recipe = rates_recipe();
+  Parameter schedule;
+  schedule.name = "warmup";
+  schedule.kind = ParameterKind::boolean;
+  Parameter kind;
+  kind.name = "kind";
+  kind.kind = ParameterKind::categorical;
+  kind.choices = {std::string("a"), std::string("b"), std::string("c")};
+  kind.when = "warmup";
+  recipe.space = SearchSpace({cube()[0], schedule, kind});
+  Study study = make_study(recipe, kHorizon);
+  // Without the word all is well; with the middle one nothing was seen yet.
+  for (const double u : {0.1, 0.3, 0.5, 0.7, 0.9}) {
+    const TrialId id = add_trial(study, {u, 0.25, 0.5});
+    for (int step = 1; step <= 7; ++step) report(study, id, rising({u}, step));
+  }
   SurrogateModel model = plain_model(recipe);
   model.update(study);
-  const double before = model.log_chance({&near, 1}, 0.01).front();
-  study.trial(2).state = TrialState::failed;
+  const auto chance = [&](double warmup, double word) {
+    const ModelQuery query = {{0.6, warmup, word}, kHorizon};
+    return model.log_chance({&query, 1}, 0.1).front();
+  };
+  CHECK(chance(0.75, 0.5) == doctest::Approx(chance(0.75, 1.0 / 6)));
+  CHECK(chance(0.25, 0.5) != doctest::Approx(chance(0.75, 0.5)));
+}
+
+TEST_CASE("a best value above 1 is still to be beaten, not to be met") {
+  Recipe recipe = rates_recipe();
+  recipe.objective = {"reward", Goal::maximize};
+  Study study = make_study(recipe, kHorizon);
+  for (const double reward : {1.0, 1.1, 1.2, 1.3, 1.4, 5.0}) {
+    const double u = 0.1 * double(study.trials.size());
+    report(study, add_trial(study, {u, u, u}), reward);
+  }
+  SurrogateModel model = plain_model(recipe);
   model.update(study);
-  CHECK(model.log_chance({&near, 1}, 0.01).front() < before);
+  const ModelQuery query = {{0.6, 0.6, 0.6}, kHorizon};
+  CHECK(model.log_chance({&query, 1}, 0.1).front() <=
+        model.log_chance({&query, 1}, 1e-4).front());
+}
+
+TEST_CASE("a long study is learnt from its end: at once as bit by bit") {
+  for (const Goal goal : {Goal::maximize, Goal::minimize}) {
+    Recipe recipe = rates_recipe();
+    recipe.objective.goal = goal;
+    const Study whole = rising_study(recipe, 60, 13);
+    SurrogateModel at_once = plain_model(recipe);
+    at_once.update(whole);
+    SurrogateModel bit_by_bit = plain_model(recipe);
+    Study part = whole;
+    for (int64_t seen = 0; seen <= whole.reports; seen += 13) {
+      for (Trial& trial : part.trials) {
+        trial.curve.clear();
+        for (const StepReport& r : whole.trial(trial.id).curve) {
+          if (r.sequence <= seen) trial.curve.push_back(r);
+        }
+      }
+      bit_by_bit.update(part);
+    }
+    CHECK(at_once.log_chance(queries(), 0.01) ==
+          bit_by_bit.log_chance(queries(), 0.01));
+    CHECK(at_once.leader().trial == bit_by_bit.leader().trial);
+  }
+}
+
+TEST_CASE("a long study without noise is learnt to its end") {
+  const Recipe recipe = rates_recipe();
+  const Study whole = rising_study(recipe, 160, kHorizon);
+  const auto prior =
+      std::make_shared<const CubePrior>(tiny_prior(3).condition({}));
+  SurrogateModel model(recipe, kHorizon, {.prior = prior});
+  Study part = whole;
+  for (const int64_t seen : {700, 1500, 2400, 3200}) {
+    for (Trial& trial : part.trials) {
+      trial.curve.clear();
+      for (const StepReport& r : whole.trial(trial.id).curve) {
+        if (r.sequence <= seen) trial.curve.push_back(r);
+      }
+    }
+    model.update(part);
+    for (const double chance : model.log_chance(queries(), 0.01)) {
+      CHECK(std::isfinite(chance));
+    }
+  }
+  CHECK(std::abs(whole.trial(model.leader().trial).unit[0] - 0.6) < 0.05);
+  const Prediction p = model.predict({{0.6, 0.5, 0.5}, kHorizon});
+  CHECK(p.mean == doctest::Approx(rising({0.6}, kHorizon)).epsilon(0.02));
 }
 
 TEST_CASE("a trial that was begun anew is learnt anew") {

@@ -45,15 +45,20 @@ bool is_taken(const Study& study, const Point& point) {
                      [&](const Trial& trial) { return trial.point == point; });
 }
 
+TakenPoints::TakenPoints(const Study& study) {
+  for (const Trial& trial : study.trials) points_.insert(&trial.point);
+}
+
 std::optional<Point> first_free_point(
     const Study& study,
     const std::function<std::vector<double>(int64_t)>& generate,
     uint64_t seed) {
   const SearchSpace& space = study.recipe.space;
   const int64_t tries = tries_for(space);
+  const TakenPoints taken(study);
   for (int64_t i = 0; i < tries; ++i) {
     Point point = space.decode(generate(i));
-    if (space.satisfies(point) && !is_taken(study, point)) return point;
+    if (space.satisfies(point) && !taken.contains(point)) return point;
   }
   return any_free_point(study, seed);
 }
@@ -65,8 +70,7 @@ std::optional<Point> any_free_point(const Study& study, uint64_t seed) {
   std::vector<uint32_t> order(*count);
   std::iota(order.begin(), order.end(), 0);
   Rng(seed).shuffle(std::span(order));
-  std::set<Point> taken;
-  for (const Trial& trial : study.trials) taken.insert(trial.point);
+  const TakenPoints taken(study);
   for (const uint32_t number : order) {
     Point point = numbered_point(space, number);
     if (space.satisfies(point) && !taken.contains(point)) return point;

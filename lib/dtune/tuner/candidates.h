@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "dtune/study/study.h"
@@ -18,6 +19,20 @@ int64_t proposals_so_far(const Study& study);
 
 // A trial of the study, pending or ended, has this very point. O(trials).
 bool is_taken(const Study& study, const Point& point);
+
+// The same for many points: O(log trials) each. Points into the study, which
+// must not change.
+class TakenPoints {
+ public:
+  explicit TakenPoints(const Study& study);
+  bool contains(const Point& point) const { return points_.contains(&point); }
+
+ private:
+  struct Less {
+    bool operator()(const Point* a, const Point* b) const { return *a < *b; }
+  };
+  std::set<const Point*, Less> points_;
+};
 
 // The first of generate(0), generate(1), ... (points of the unit cube) that,
 // decoded, satisfies the space's constraints and is not taken. After a bounded

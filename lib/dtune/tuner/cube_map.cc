@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dtune/space/axis.h"
+
 namespace dtune {
 namespace {
 
@@ -11,6 +13,16 @@ constexpr const char* kL2 = "train.l2";
 constexpr const char* kDropout = "model.dropout";
 
 double log10_of(double value) { return std::log10(std::max(value, 1e-12)); }
+
+size_t nearest(const std::vector<double>& values, double value) {
+  size_t best = 0;
+  for (size_t i = 1; i < values.size(); ++i) {
+    const bool nearer =
+        std::abs(values[i] - value) < std::abs(values[best] - value);
+    if (nearer) best = i;
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -43,20 +55,61 @@ CubeContext context_of(const Recipe& recipe) {
   return context;
 }
 
+namespace {
+
+// Of a choice that has a word there is no place in the cube.
+bool all_numbers(const Parameter& p) {
+  return std::all_of(p.choices.begin(), p.choices.end(), [](const Value& v) {
+    return !std::holds_alternative<bool>(v) && as_number(v).has_value();
+  });
+}
+
+// Cells beyond any grid are as good as none.
+constexpr uint64_t kMostCells = 1000;
+
+}  // namespace
+
+bool is_ordered_choice(const Parameter& parameter) {
+  if (parameter.kind != ParameterKind::categorical || !all_numbers(parameter)) {
+    return false;
+  }
+  std::vector<double> values;
+  for (const Value& v : parameter.choices) values.push_back(*as_number(v));
+  return std::is_sorted(values.begin(), values.end()) ||
+         std::is_sorted(values.rbegin(), values.rend());
+}
+
+double CubeMap::on_cube(const Axis& axis, double value) {
+  return axis.logarithm ? log10_of(value) : value;
+}
+
 CubeMap::CubeMap(const Recipe& recipe)
     : fixed_{log10_of(recipe.train.lr), log10_of(recipe.train.l2),
              recipe.model.dropout} {
   const std::vector<Parameter>& parameters = recipe.space.parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
-    if (p.kind != ParameterKind::real) continue;
+    Axis axis = {i, nullptr, false, p.low, p.high, p.log, {}, {}};
     if (p.key == kLr) {
-      axes_.push_back({i, &CubePoint::log10_lr, true, p.low, p.high, p.log});
+      axis.member = &CubePoint::log10_lr;
+      axis.logarithm = true;
     } else if (p.key == kL2) {
-      axes_.push_back({i, &CubePoint::log10_l2, true, p.low, p.high, p.log});
+      axis.member = &CubePoint::log10_l2;
+      axis.logarithm = true;
     } else if (p.key == kDropout) {
-      axes_.push_back({i, &CubePoint::dropout, false, p.low, p.high, p.log});
+      axis.member = &CubePoint::dropout;
+    } else {
+      continue;
     }
+    if (p.kind == ParameterKind::boolean) continue;
+    if (p.kind == ParameterKind::categorical && !all_numbers(p)) continue;
+    const std::optional<uint64_t> cells = value_count(p);
+    for (uint64_t k = 0; cells && *cells <= kMostCells && k < *cells; ++k) {
+      axis.middles.push_back(cell_middle(p, k));
+      axis.values.push_back(
+          on_cube(axis, *as_number(decode_value(p, axis.middles.back()))));
+    }
+    axes_.push_back(std::move(axis));
   }
 }
 
@@ -64,9 +117,13 @@ CubePoint CubeMap::cube_point(std::span<const double> unit) const {
   CubePoint point = fixed_;
   for (const Axis& axis : axes_) {
     const double u = unit[axis.index];
+    if (!axis.values.empty()) {
+      point.*axis.member = axis.values[nearest(axis.middles, u)];
+      continue;
+    }
     const double value = axis.log ? axis.low * std::pow(axis.high / axis.low, u)
                                   : axis.low + (axis.high - axis.low) * u;
-    point.*axis.member = axis.logarithm ? log10_of(value) : value;
+    point.*axis.member = on_cube(axis, value);
   }
   return point;
 }
@@ -74,8 +131,12 @@ CubePoint CubeMap::cube_point(std::span<const double> unit) const {
 std::vector<double> CubeMap::unit(const CubePoint& point,
                                   std::vector<double> unit) const {
   for (const Axis& axis : axes_) {
-    if (axis.high <= axis.low) continue;
     const double at = point.*axis.member;
+    if (!axis.values.empty()) {
+      unit[axis.index] = axis.middles[nearest(axis.values, at)];
+      continue;
+    }
+    if (axis.high <= axis.low) continue;
     const double value = std::clamp(axis.logarithm ? std::pow(10.0, at) : at,
                                     axis.low, axis.high);
     unit[axis.index] =

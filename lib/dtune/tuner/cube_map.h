@@ -16,7 +16,11 @@ bool is_cube_key(const std::string& key);
 // What a recipe fixes beside the cube, as far as it says so.
 CubeContext context_of(const Recipe& recipe);
 
-// Between the study's unit cube and physical units. Immutable; thread-safe.
+// A choice of numbers that rise or fall: places on an axis rather than words.
+bool is_ordered_choice(const Parameter& parameter);
+
+// Between the study's unit cube and physical units, of numbers with and without
+// a quantum and of choices of numbers. Immutable; thread-safe.
 class CubeMap {
  public:
   explicit CubeMap(const Recipe& recipe);
@@ -36,7 +40,12 @@ class CubeMap {
     double low = 0;
     double high = 1;
     bool log = false;  // the space is uniform in the logarithm
+    // Of a parameter that has no others: the values of its cells, in units of
+    // the cube, and the cells' middles.
+    std::vector<double> values;
+    std::vector<double> middles;
   };
+  static double on_cube(const Axis& axis, double value);
   std::vector<Axis> axes_;
   CubePoint fixed_;
 };

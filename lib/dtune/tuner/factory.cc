@@ -9,6 +9,7 @@
 #include "dtune/base/suggest.h"
 #include "dtune/surrogate/shipped.h"
 #include "dtune/tuner/cube_map.h"
+#include "dtune/tuner/learnt_part.h"
 #include "dtune/tuner/options.h"
 #include "dtune/tuner/samplers.h"
 #include "dtune/tuner/schedulers.h"
@@ -123,12 +124,8 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
                                            const TunerOptions& options) {
   SurrogateParts parts;
   const std::string& kind = recipe.sampler.kind;
-  const std::vector<Parameter>& parameters = recipe.space.parameters();
-  const bool recorded =
-      kind != "plain-gp" && !recipe.command &&
-      std::any_of(parameters.begin(), parameters.end(),
-                  [](const Parameter& p) { return is_cube_key(p.key); });
-  if (recorded) {
+  parts.why_unlearnt = why_unlearnt(recipe);
+  if (kind != "plain-gp" && parts.why_unlearnt.empty()) {
     const LearntPrior& prior =
         options.prior != nullptr ? *options.prior : shipped_prior();
     parts.prior = std::make_shared<const CubePrior>(

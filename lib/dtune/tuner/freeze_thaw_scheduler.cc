@@ -7,6 +7,7 @@
 #include "dtune/tuner/acquisition.h"
 #include "dtune/tuner/curves.h"
 #include "dtune/tuner/options.h"
+#include "dtune/tuner/prior.h"
 #include "dtune/tuner/step_costs.h"
 #include "dtune/tuner/surrogate_tuner.h"
 
@@ -21,8 +22,9 @@ constexpr int kLooksBeforeCut = 3;
 
 class FreezeThawScheduler final : public Scheduler {
  public:
-  FreezeThawScheduler(std::shared_ptr<SurrogateModel> model, double epsilon)
-      : epsilon_(epsilon), model_(std::move(model)) {}
+  FreezeThawScheduler(const Recipe& recipe,
+                      std::shared_ptr<SurrogateModel> model, double epsilon)
+      : epsilon_(epsilon), prior_(recipe.space), model_(std::move(model)) {}
 
   Directive next(const Study& study, Sampler& sampler, int64_t decision,
                  bool may_start) override;
@@ -48,10 +50,13 @@ class FreezeThawScheduler final : public Scheduler {
   Directive start(Sampler::Proposal proposal) const;
   Directive idle(const Study& study, const char* why) const;
   Directive finish_off(const Study& study, const Choice& paused) const;
+  double score(const Study& study, double log_chance,
+               const std::vector<double>& unit, const StepCosts& costs) const;
   double chance_at_horizon(const Trial& trial) const;
   double chance_of_gain(const Study& study, const Trial& trial) const;
 
   double epsilon_;
+  Prior prior_;
   std::shared_ptr<SurrogateModel> model_;
 };
 
@@ -81,6 +86,17 @@ Directive FreezeThawScheduler::idle(const Study& study, const char* why) const {
   return d;
 }
 
+// By which paused trials and new points are compared.
+double FreezeThawScheduler::score(const Study& study, double log_chance,
+                                  const std::vector<double>& unit,
+                                  const StepCosts& costs) const {
+  double result = log_chance - costs.log_relative(unit);
+  if (!prior_.empty()) {
+    result += prior_weight(study) * prior_.log_density(unit);
+  }
+  return result;
+}
+
 FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
     const Study& study, const Ambition& ambition,
     const StepCosts& costs) const {
@@ -100,10 +116,8 @@ FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
   const std::vector<double> chances =
       model_->log_chance(queries, ambition.share);
   for (size_t i = 0; i < trials.size(); ++i) {
-    const double score = chances[i] - costs.log_relative(trials[i]->unit);
-    if (score > choice.score) {
-      choice = {trials[i], score, std::exp(chances[i])};
-    }
+    const double own = score(study, chances[i], trials[i]->unit, costs);
+    if (own > choice.score) choice = {trials[i], own, std::exp(chances[i])};
   }
   return choice;
 }
@@ -161,10 +175,11 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
       const std::vector<double> unit =
           study.recipe.space.encode(proposal->point);
       const ModelQuery query = {unit, model_->step_within(0, ambition.horizon)};
-      const double score =
-          model_->log_chance({&query, 1}, ambition.share).front() -
-          costs.log_relative(unit);
-      if (score > paused.score) return start(*std::move(proposal));
+      const double chance =
+          model_->log_chance({&query, 1}, ambition.share).front();
+      if (score(study, chance, unit, costs) > paused.score) {
+        return start(*std::move(proposal));
+      }
     }
   } else {
     return finish_off(study, paused);
@@ -224,7 +239,7 @@ std::vector<std::string> FreezeThawScheduler::describe_plan(
 std::vector<std::string> FreezeThawScheduler::explain(
     const Study& study) const {
   model_->update(study);
-  return {describe_trust(*model_)};
+  return describe_model(*model_);
 }
 
 std::vector<std::string> FreezeThawScheduler::explain_trial(const Study& study,
@@ -251,7 +266,7 @@ std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
   const OptionReader options("scheduler", "freeze-thaw",
                              recipe.scheduler.options, {"epsilon"});
   return std::make_unique<FreezeThawScheduler>(
-      std::move(model),
+      recipe, std::move(model),
       options.number("epsilon", 0, 0.5).value_or(kDefaultEpsilon));
 }
 

@@ -60,8 +60,11 @@ FittedStudy::FittedStudy(const ModelSpace& space, const Evidence& evidence)
     y[i] = outcome.value;
   }
   const Taming taming(y);
-  best_ = y.maxCoeff();
   process_.fit(x, y.unaryExpr([&](double v) { return taming.tame(v); }));
+  // Under noise the largest value is the luckiest.
+  for (Index i = 0; i < n; ++i) {
+    best_ = std::max(best_, process_.predict(x.col(i)).mean);
+  }
   process_.believe(believed(space, evidence));
   centres_ = std::move(places);
   taming_ = taming;

@@ -56,6 +56,7 @@ class FittedStudy {
                        bool slopes = false) const {
     return process_.predict(vector_of(coordinates, 1), slopes);
   }
+  // The largest expected value of what was tried, tamed.
   double best() const { return best_; }
   // A predicted mean as a value of the metric.
   double restored(double mean) const { return taming_->restore(mean); }

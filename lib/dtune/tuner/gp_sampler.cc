@@ -68,8 +68,9 @@ class GpSampler final : public ModelSampler {
         place->point,
         fmt::format("expected to improve on {:.4g}: predicted {:.4g} +- {:.2g} "
                     "after {} outcomes",
-                    sign * model.best(), sign * model.restored(p.mean),
-                    p.deviation, model.outcomes())};
+                    sign * model.restored(model.best()),
+                    sign * model.restored(p.mean), p.deviation,
+                    model.outcomes())};
   }
 
   // piBO (Hvarfner et al. 2022, arXiv 2204.11051): the improvement times the

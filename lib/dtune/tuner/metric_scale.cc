@@ -12,6 +12,8 @@ constexpr double kTop = 0.87;
 constexpr double kSpread = 0.12;
 constexpr double kLowest = -30;  // spreads below the best
 constexpr double kHighest = 10;  // and above it: the scale knew nothing yet
+// Above the best by more there is no room left below 1.
+constexpr double kCovered = 1;
 
 bool within_unit(double value) { return value >= 0 && value <= 1; }
 
@@ -35,7 +37,7 @@ MetricScale::MetricScale(const ObjectiveSpec& objective,
 
 bool MetricScale::covers(double value) const {
   if (identity_) return within_unit(value);
-  return (value - best_) / spread_ <= kHighest;
+  return (value - best_) / spread_ <= kCovered;
 }
 
 double MetricScale::to_model(double value) const {
@@ -46,6 +48,12 @@ double MetricScale::to_model(double value) const {
 
 double MetricScale::to_metric(double y) const {
   return identity_ ? y : best_ + spread_ * (y - kTop) / kSpread;
+}
+
+double MetricScale::slope() const { return identity_ ? 1 : kSpread / spread_; }
+
+double MetricScale::offset() const {
+  return identity_ ? 0 : kTop - best_ * slope();
 }
 
 }  // namespace dtune

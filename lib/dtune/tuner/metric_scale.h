@@ -14,8 +14,8 @@ namespace dtune {
 // Metrics that are maximized and stay within [0, 1] (accuracy, AUC, F1) are
 // taken as they are. Anything else (losses, rewards) is moved and scaled by the
 // best and the median of the values, and cut a long way below the median, so
-// that a diverged loss does not set the scale. A value far above the best asks
-// for another scale.
+// that a diverged loss does not set the scale. A value clearly above the best
+// asks for another scale.
 class MetricScale {
  public:
   MetricScale() = default;
@@ -25,6 +25,9 @@ class MetricScale {
   bool identity() const { return identity_; }
   double to_model(double value) const;
   double to_metric(double y) const;
+  // to_model(value) = offset + slope value, where it is not cut.
+  double slope() const;
+  double offset() const;
   // The value can be mapped without another scale.
   bool covers(double value) const;
 

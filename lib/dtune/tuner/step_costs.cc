@@ -35,6 +35,7 @@ std::vector<Cost> costs_of(const Study& study) {
 }  // namespace
 
 StepCosts::StepCosts(const Study& study) {
+  if (study.recipe.deterministic) return;
   const std::vector<Cost> costs = costs_of(study);
   const size_t d = study.recipe.space.dimensions();
   if (costs.size() < kFewest || d == 0) return;

@@ -11,7 +11,8 @@ namespace dtune {
 // A ridge regression of the logarithm of a trial's mean seconds a step
 // (checkpoint included) on its place in the unit cube. Where all steps take
 // about as long (within a tenth), every point costs the same, so that the
-// clock's noise changes no decision.
+// clock's noise changes no decision. In deterministic studies no clock is read:
+// every step costs the same.
 class StepCosts {
  public:
   explicit StepCosts(const Study& study);

@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "dtune/base/error.h"
 #include "dtune/tuner/surrogate_state.h"
 
@@ -20,6 +22,27 @@ size_t fit_interval(size_t observations) {
 // The cost grows with the cube of the observations.
 constexpr size_t kMostObservations = 400;
 constexpr size_t kKeptObservations = 300;
+// The share of these that the best get; the others keep the shape.
+constexpr double kBestShare = 0.5;
+
+// From so many reports on, a model is made anew each time that they have grown
+// by an eighth, from the reports alone: a resumed study begins with the last
+// time that this was due. It is not fitted in between.
+constexpr size_t kFirstBase = 256;
+constexpr int kBaseIterations = 25;
+
+// The largest number of reports up to `reports` at which that is due; 0: none.
+size_t last_base(size_t reports) {
+  size_t base = 0;
+  for (size_t next = kFirstBase; next <= reports; next += next / 8) base = next;
+  return base;
+}
+
+// Before so many reports a metric's scale is too little known for what was
+// fitted under another one to be of use.
+constexpr size_t kSettled = 32;
+// A scale that changes by more is another metric.
+constexpr double kLargestRescale = 1e6;
 
 // How far studies of old are from this one, in the units of the cube. A
 // residual's length is a half before any fit, so they begin well correlated.
@@ -33,15 +56,37 @@ constexpr size_t kNetworkObservations = 30;
 
 // Trust: what a report counts, and how fast it is forgotten.
 constexpr double kFade = 0.98;
+// Added noise below it is no more than what any process has.
+constexpr double kNotableJitter = 1e-8;
+
 // Of a density that is flat over the metric: one surprise must not end trust.
 constexpr double kSurpriseShare = 0.02;
+
+bool is_word(const Parameter& p) {
+  return p.kind == ParameterKind::categorical ||
+         p.kind == ParameterKind::boolean;
+}
+
+// Where a word is that a point does not have: as far from all as these from
+// each other.
+constexpr double kInactive = -1;
+
+// The trial itself is to blame: wherever it broke, it gets to no end.
+bool is_broken(const Trial& trial) {
+  return trial.state == TrialState::failed ||
+         trial.state == TrialState::invalid ||
+         trial.state == TrialState::timed_out;
+}
+
+// Broken points cost as much as observations; more are thinned out evenly.
+constexpr size_t kMostBroken = 100;
 
 std::vector<ProcessDimension> dimensions_of(const SearchSpace& space) {
   std::vector<ProcessDimension> dimensions;
   for (const Parameter& p : space.parameters()) {
-    dimensions.push_back({p.kind == ParameterKind::categorical ||
-                              p.kind == ParameterKind::boolean,
-                          is_cube_key(p.key)});
+    const bool in_cube = is_cube_key(p.key);
+    dimensions.push_back(
+        {is_word(p) && !(in_cube && is_ordered_choice(p)), in_cube});
   }
   if (dimensions.empty()) dimensions.push_back({});
   return dimensions;
@@ -67,6 +112,9 @@ SurrogateModel::SurrogateModel(const Recipe& recipe, int horizon,
       objective_(recipe.objective),
       cube_map_(recipe),
       open_(horizon == kOpenHorizon),
+      conditional_(
+          std::any_of(space_.parameters().begin(), space_.parameters().end(),
+                      [](const Parameter& p) { return !p.when.empty(); })),
       parts_(std::move(parts)),
       ladder_(make_ladder(horizon)),
       dimensions_(dimensions_of(space_)) {
@@ -83,7 +131,7 @@ void SurrogateModel::add_warm(
   for (size_t i = 0; i < warm.size(); ++i) {
     dimensions_.push_back({.categorical = false, .recorded = false});
     for (const WarmObservation& o : warm[i]) {
-      ProcessInput at = {o.unit, o.cube, o.time};
+      ProcessInput at = {told_apart(o.unit), o.cube, o.time};
       at.unit.resize(before, 0.5);
       at.unit.resize(before + warm.size(), 0);
       at.unit[before + i] = kStudyStep;
@@ -92,7 +140,8 @@ void SurrogateModel::add_warm(
   }
 }
 
-void SurrogateModel::fresh_members() {
+// Members that have seen the warm start alone, as yet without a fit.
+void SurrogateModel::make_members() {
   processes_.clear();
   members_.clear();
   const auto add = [&](const char* name, size_t process, bool corrected,
@@ -108,16 +157,19 @@ void SurrogateModel::fresh_members() {
     processes_.emplace_back(nullptr, dimensions_);
     add("plain", processes_.size() - 1, false, 0.15);
   }
-  if (!warm_.empty()) {
-    for (FreezeThawProcess& process : processes_) {
-      process.replace_observations(warm_);
-      process.fit(kFitIterations);
-    }
-  }
   since_fit_.assign(processes_.size(), 0);
   observed_.clear();
   answer_.reset();
   view_.reset();
+}
+
+void SurrogateModel::fresh_members() {
+  make_members();
+  if (warm_.empty()) return;
+  for (FreezeThawProcess& process : processes_) {
+    process.replace_observations(warm_);
+    process.fit(kFitIterations);
+  }
 }
 
 void SurrogateModel::start_over() {
@@ -137,10 +189,24 @@ int SurrogateModel::step_within(int step, int ahead) const {
   return next_step(std::min(horizon(), step + ahead) - 1);
 }
 
+// encode() has what a point does not have in the middle, which may be a word's
+// place.
+std::vector<double> SurrogateModel::told_apart(
+    std::span<const double> unit) const {
+  std::vector<double> result(unit.begin(), unit.end());
+  if (!conditional_) return result;
+  const Point point = space_.decode(unit);
+  for (size_t i = 0; i < result.size(); ++i) {
+    const Parameter& p = space_.parameters()[i];
+    if (is_word(p) && !point.contains(p.name)) result[i] = kInactive;
+  }
+  return result;
+}
+
 ProcessInput SurrogateModel::input(std::span<const double> unit,
                                    int step) const {
   ProcessInput input;
-  input.unit.assign(unit.begin(), unit.end());
+  input.unit = told_apart(unit);
   if (input.unit.empty()) input.unit.push_back(0.5);
   input.unit.resize(dimensions_.size(), 0);  // beside studies of old
   input.cube = cube_map_.cube_point(unit);
@@ -164,7 +230,15 @@ void SurrogateModel::update(const Study& study) {
                    [](const SurrogateReport& a, const SurrogateReport& b) {
                      return a.sequence < b.sequence;
                    });
-  for (const SurrogateReport& report : fresh) take(report);
+  const size_t base = last_base(taken_in_.size() + fresh.size());
+  size_t next = 0;
+  if (base > taken_in_.size()) {
+    next = base - taken_in_.size();
+    taken_in_.insert(taken_in_.end(), fresh.begin(),
+                     fresh.begin() + std::ptrdiff_t(next));
+    rebase();
+  }
+  for (; next < fresh.size(); ++next) take(fresh[next]);
   note_unfinished(study);
 }
 
@@ -201,69 +275,138 @@ void SurrogateModel::collect(const Study& study,
   }
 }
 
+std::vector<double> SurrogateModel::values_taken_in() const {
+  std::vector<double> values;
+  for (const SurrogateReport& r : taken_in_) values.push_back(r.value);
+  return values;
+}
+
 void SurrogateModel::take(const SurrogateReport& report) {
   taken_in_.push_back(report);
   const size_t n = taken_in_.size();
-  // The scale of an unbounded metric is only known by and by: everything is
-  // seen anew at the powers of two, where a metric leaves [0, 1] and where it
-  // rises far above all before.
+  // The scale of an unbounded metric is only known by and by: it is chosen anew
+  // at the powers of two, where a metric leaves [0, 1] and where it rises far
+  // above all before.
   const bool due = scale_.identity() ? n == 1 : (n & (n - 1)) == 0;
-  const bool again = due || !scale_.covers(report.value);
-  if (!again) {
+  if (!due && scale_.covers(report.value)) {
     observe(report);
     return;
   }
-  std::vector<double> values;
-  for (const SurrogateReport& r : taken_in_) values.push_back(r.value);
-  scale_ = MetricScale(objective_, values);
+  const MetricScale before = scale_;
+  scale_ = MetricScale(objective_, values_taken_in());
+  if (n > kSettled && rescale(before)) {
+    observe(report);
+    return;
+  }
   fresh_members();
   for (const SurrogateReport& r : taken_in_) observe(r);
 }
 
-void SurrogateModel::observe(const SurrogateReport& report) {
-  const ProcessObservation observation = {report.input,
-                                          scale_.to_model(report.value)};
-  if (!observed_.empty()) score(observation);
+// What was observed and fitted under another scale, in units of the present
+// one; false where the two have too little in common.
+bool SurrogateModel::rescale(const MetricScale& before) {
+  const double factor = scale_.slope() / before.slope();
+  const double offset = scale_.offset() - factor * before.offset();
+  if (!(factor > 1 / kLargestRescale && factor < kLargestRescale &&
+        std::abs(offset) < kLargestRescale)) {
+    return false;
+  }
+  std::vector<double> values;
+  for (const ProcessObservation& o : warm_) values.push_back(o.value);
+  for (Observed& o : observed_) {
+    o.observation.value = scale_.to_model(o.value);
+    values.push_back(o.observation.value);
+  }
+  for (FreezeThawProcess& process : processes_) {
+    process.rescale(offset, factor, values);
+  }
   answer_.reset();
-  observed_.push_back({observation, report.trial, report.step});
+  return true;
+}
+
+void SurrogateModel::observe(const SurrogateReport& report) {
+  const Observed fresh = observed_as(report);
+  if (!observed_.empty()) score(fresh.observation);
+  answer_.reset();
+  observed_.push_back(fresh);
   for (size_t k = 0; k < processes_.size(); ++k) {
-    processes_[k].observe(observation);
+    processes_[k].observe(fresh.observation);
     ++since_fit_[k];
   }
-  if (observed_.size() > kMostObservations) thin_out();
+  view_.reset();
+  if (observed_.size() > kMostObservations) {
+    keep(kept_of(std::move(observed_)));
+  }
+  if (taken_in_.size() >= kFirstBase) return;
   for (size_t k = 0; k < processes_.size(); ++k) {
     if (size_t(since_fit_[k]) < fit_interval(observed_.size())) continue;
     processes_[k].fit(kFitIterations);
     since_fit_[k] = 0;
   }
-  view_.reset();
 }
 
-// Keeps the last observation of a trial longer than those before it, and better
-// ones longer than worse ones.
-void SurrogateModel::thin_out() {
-  std::vector<size_t> order(observed_.size());
-  std::vector<bool> last(observed_.size(), true);
+Observed SurrogateModel::observed_as(const SurrogateReport& report) const {
+  return {{report.input, scale_.to_model(report.value)},
+          report.trial,
+          report.step,
+          report.value};
+}
+
+// Everything from the reports taken in, whatever was made of them before.
+void SurrogateModel::rebase() {
+  scale_ = MetricScale(objective_, values_taken_in());
+  make_members();
+  std::vector<Observed> all;
+  for (const SurrogateReport& r : taken_in_) all.push_back(observed_as(r));
+  keep(kept_of(std::move(all)));
+  for (FreezeThawProcess& process : processes_) process.fit(kBaseIterations);
+  for (SurrogateMember& member : members_) {
+    const FreezeThawProcess& process = processes_[member.process];
+    const auto surprises = process.surprises();
+    for (size_t i = 0; i < observed_.size(); ++i) {
+      const auto& [deviations, deviation] = surprises[warm_.size() + i];
+      count_towards(
+          member, log_density(kHeavyTails, deviations) - std::log(deviation) +
+                      process.warp().log_slope(observed_[i].observation.value));
+    }
+  }
+}
+
+// Half of what is kept are the best of the last observations of each trial, so
+// that the choice near the leader is sharp; the other half are evenly spread
+// over the rest, last ones first.
+std::vector<Observed> SurrogateModel::kept_of(std::vector<Observed> all) {
+  if (all.size() <= kKeptObservations) return all;
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<bool> last(all.size(), true);
   std::map<TrialId, size_t> latest;
-  for (size_t i = 0; i < observed_.size(); ++i) {
-    order[i] = i;
-    const auto before = latest.find(observed_[i].trial);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto before = latest.find(all[i].trial);
     if (before != latest.end()) last[before->second] = false;
-    latest[observed_[i].trial] = i;
+    latest[all[i].trial] = i;
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     if (last[a] != last[b]) return static_cast<bool>(last[a]);
-    return observed_[a].observation.value > observed_[b].observation.value;
+    return all[a].observation.value > all[b].observation.value;
   });
+  const auto best = static_cast<size_t>(kBestShare * kKeptObservations);
+  const size_t spread = kKeptObservations - best;
+  const size_t lasts = std::max(latest.size(), kKeptObservations);
+  for (size_t i = 0; i < spread; ++i) {
+    order[best + i] = order[best + i * (lasts - best) / spread];
+  }
   order.resize(kKeptObservations);
   std::sort(order.begin(), order.end());
   std::vector<Observed> kept;
-  std::vector<ProcessObservation> observations = warm_;
-  for (const size_t i : order) {
-    kept.push_back(observed_[i]);
-    observations.push_back(observed_[i].observation);
-  }
+  for (const size_t i : order) kept.push_back(std::move(all[i]));
+  return kept;
+}
+
+void SurrogateModel::keep(std::vector<Observed> kept) {
   observed_ = std::move(kept);
+  std::vector<ProcessObservation> observations = warm_;
+  for (const Observed& o : observed_) observations.push_back(o.observation);
   for (FreezeThawProcess& process : processes_) {
     process.replace_observations(observations);
   }
@@ -282,10 +425,16 @@ void SurrogateModel::score(const ProcessObservation& observation) {
     const double density = log_density(c, (z - g.mean) / deviation) -
                            std::log(deviation) +
                            process.warp().log_slope(observation.value);
-    member.log_weight =
-        kFade * member.log_weight +
-        std::log((1 - kSurpriseShare) * std::exp(density) + kSurpriseShare);
+    count_towards(member, density);
   }
+}
+
+// `log_density` of a value by the member, before it came.
+void SurrogateModel::count_towards(SurrogateMember& member,
+                                   double log_density) {
+  member.log_weight =
+      kFade * member.log_weight +
+      std::log((1 - kSurpriseShare) * std::exp(log_density) + kSurpriseShare);
 }
 
 // Without another member the network has nobody to leave the study to.
@@ -310,6 +459,26 @@ std::vector<MemberTrust> SurrogateModel::trust() const {
   return result;
 }
 
+std::vector<std::string> SurrogateModel::caveats() const {
+  std::vector<std::string> lines;
+  for (const SurrogateMember& member : members_) {
+    if (member.corrected) continue;
+    const FreezeThawProcess& process = processes_[member.process];
+    if (process.given_up()) {
+      lines.push_back(fmt::format(
+          "{}: its covariance is not finite; it says what it said before any "
+          "report",
+          member.name));
+    } else if (process.regularised() > kNotableJitter) {
+      lines.push_back(fmt::format(
+          "{}: observations are too much alike; {:.0e} of the variance was "
+          "added as noise",
+          member.name, process.regularised()));
+    }
+  }
+  return lines;
+}
+
 // Points that slots work on, and points that broke.
 void SurrogateModel::note_unfinished(const Study& study) {
   std::vector<ModelQuery> pending;
@@ -320,10 +489,13 @@ void SurrogateModel::note_unfinished(const Study& study) {
         trial.state == TrialState::waiting) {
       pending.push_back({trial.unit, next_step(trial.steps())});
     }
-    // Wherever it broke, it will not get to the end.
-    if (trial.state == TrialState::failed) {
-      broken.push_back({trial.unit, horizon()});
+    if (is_broken(trial)) broken.push_back({trial.unit, horizon()});
+  }
+  if (broken.size() > kMostBroken) {
+    for (size_t i = 0; i < kMostBroken; ++i) {
+      broken[i] = broken[i * broken.size() / kMostBroken];
     }
+    broken.resize(kMostBroken);
   }
   if (pending != pending_ || broken != broken_) view_.reset();
   pending_ = std::move(pending);
@@ -342,6 +514,7 @@ std::vector<std::vector<double>> SurrogateModel::warm_best() const {
   for (const ProcessObservation& o : warm_) {
     const auto end = o.input.unit.begin() + std::ptrdiff_t(space_.dimensions());
     std::vector<double> unit(o.input.unit.begin(), end);
+    for (double& u : unit) u = u == kInactive ? 0.5 : u;
     if (std::find(points.begin(), points.end(), unit) != points.end()) continue;
     queries.push_back({unit, horizon()});
     points.push_back(std::move(unit));

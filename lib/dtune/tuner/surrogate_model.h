@@ -30,6 +30,8 @@ struct SurrogateParts {
   bool plain = true;                  // the process without a prior
   // By study of old: what its trials reported.
   std::vector<std::vector<WarmObservation>> warm;
+  // Why there is no prior where one might be expected (learnt_part.h); "".
+  std::string why_unlearnt;
 };
 
 // A point after `step` steps.
@@ -60,6 +62,9 @@ std::vector<int> make_ladder(int horizon);
 //   w_k ~ prior_k exp(sum ln p_k),
 // older reports fading (Herbster and Warmuth 1998, doi 10.1023/A:1007424614876,
 // call this a fixed share), so a study unlike the recorded ones loses little.
+// From 256 reports on the model is made anew, from the reports alone, each time
+// that they have grown by an eighth; more than 400 observations are thinned out.
+// So to take in a long study at once costs little more than its last eighth.
 // The network takes part for the first observations only (kNetworkObservations
 // in surrogate_model.cc says why).
 //
@@ -87,8 +92,11 @@ class SurrogateModel {
   bool empty() const { return taken_in_.empty(); }
 
   // ln P(metric at the query > best + ambition (1 - best)), by all members;
-  // best is the leader's expected value. Points being trained now are taken to
-  // end as expected, broken ones as the worst seen. REQUIRES: !empty().
+  // best is the leader's expected value (above 1: P(metric > best)). Points
+  // being trained now are taken to end as expected, broken ones (failed, invalid
+  // or over their time) as the worst seen. Of more than 400 queries the least
+  // promising, by a look at few observations, are only said to be no better than
+  // the others. REQUIRES: !empty().
   std::vector<double> log_chance(std::span<const ModelQuery> queries,
                                  double ambition);
 
@@ -102,6 +110,9 @@ class SurrogateModel {
   double cumulative(const ModelQuery& query, double value);
 
   std::vector<MemberTrust> trust() const;
+  const std::string& why_unlearnt() const { return parts_.why_unlearnt; }
+  // What limits the predictions, in sentences: observations too much alike.
+  std::vector<std::string> caveats() const;
 
   // The point that recorded studies like best; parameters that they do not know
   // are 1/2. Empty without a prior.
@@ -115,20 +126,32 @@ class SurrogateModel {
   struct Mixture;
 
   void start_over();
+  void make_members();
   void fresh_members();
   void add_warm(const std::vector<std::vector<WarmObservation>>& warm);
   void collect(const Study& study, std::vector<SurrogateReport>& fresh);
+  std::vector<double> values_taken_in() const;
   void take(const SurrogateReport& report);
+  bool rescale(const MetricScale& before);
+  Observed observed_as(const SurrogateReport& report) const;
   void observe(const SurrogateReport& report);
-  void thin_out();
+  void rebase();
+  static std::vector<Observed> kept_of(std::vector<Observed> all);
+  void keep(std::vector<Observed> kept);
   void score(const ProcessObservation& observation);
+  static void count_towards(SurrogateMember& member, double log_density);
   bool takes_part(const SurrogateMember& member) const;
   void note_unfinished(const Study& study);
+  std::vector<double> told_apart(std::span<const double> unit) const;
   ProcessInput input(std::span<const double> unit, int step) const;
   std::vector<ProcessInput> inputs(std::span<const ModelQuery> queries) const;
 
   // surrogate_view.cc
   SurrogateView& view();
+  const std::vector<FreezeThawProcess>& sketches();
+  std::vector<double> log_chance_by(
+      const std::vector<FreezeThawProcess>& processes,
+      std::span<const ProcessInput> at, double ambition);
   std::shared_ptr<const NetworkAnswer> ask_network(
       const FreezeThawProcess& process,
       std::span<const ModelQuery> pending) const;
@@ -139,7 +162,8 @@ class SurrogateModel {
   const SearchSpace space_;
   const ObjectiveSpec objective_;
   const CubeMap cube_map_;
-  const bool open_;  // the trials have no common horizon
+  const bool open_;         // the trials have no common horizon
+  const bool conditional_;  // points may lack parameters
   const SurrogateParts parts_;
   std::vector<int> ladder_;
   std::vector<ProcessDimension> dimensions_;

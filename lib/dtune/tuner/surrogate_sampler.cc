@@ -73,9 +73,10 @@ std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
   const size_t d = space.dimensions();
   const size_t more = d > 3 ? (d - 3) * kMoreADimension : 0;
   std::vector<Candidate> result;
+  const TakenPoints taken(study);
   const auto add = [&](const std::vector<double>& unit) {
     Point point = space.decode(unit);
-    if (!space.satisfies(point) || is_taken(study, point)) return;
+    if (!space.satisfies(point) || taken.contains(point)) return;
     std::vector<double> snapped = space.encode(point);
     result.push_back({std::move(point), std::move(snapped)});
   };
@@ -142,8 +143,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   std::vector<double> chances = model_->log_chance(queries, ambition.share);
   const std::vector<double> promise = chances;
   if (!prior_.empty()) {
-    // Hvarfner et al. 2022, "piBO", arXiv 2204.11051, eq. 6, with beta = 10.
-    const double weight = 10.0 / double(1 + proposals_so_far(study));
+    const double weight = prior_weight(study);
     for (size_t i = 0; i < free.size(); ++i) {
       chances[i] += weight * prior_.log_density(free[i].unit);
     }
@@ -159,18 +159,28 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
 
 std::vector<std::string> SurrogateSampler::explain(const Study& study) const {
   model_->update(study);
-  return {describe_trust(*model_)};
+  return describe_model(*model_);
 }
 
 }  // namespace
 
-std::string describe_trust(const SurrogateModel& model) {
+double prior_weight(const Study& study) {
+  return 10.0 / double(1 + proposals_so_far(study));
+}
+
+std::vector<std::string> describe_model(const SurrogateModel& model) {
   std::string text;
   for (const MemberTrust& m : model.trust()) {
     text += fmt::format("{}{} {:.0f}%", text.empty() ? "trusts " : ", ", m.name,
                         100 * m.weight);
   }
-  return text;
+  if (!model.why_unlearnt().empty()) {
+    text += fmt::format(" (the learnt prior takes no part: {})",
+                        model.why_unlearnt());
+  }
+  std::vector<std::string> lines = model.caveats();
+  lines.insert(lines.begin(), text);
+  return lines;
 }
 
 std::unique_ptr<Sampler> make_surrogate_sampler(

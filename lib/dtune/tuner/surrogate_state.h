@@ -32,6 +32,7 @@ struct Observed {
   ProcessObservation observation;
   TrialId trial = 0;
   int step = 0;
+  double value = 0;  // as SurrogateReport::value
 };
 
 // The network's corrections, [frame][voxel] of the grid.
@@ -47,6 +48,9 @@ struct NetworkAnswer {
 // The state after the last update, with what is still to come imagined.
 struct SurrogateView {
   std::vector<FreezeThawProcess> processes;
+  // Of few observations and nothing imagined, for a first look at many queries;
+  // once asked for.
+  std::vector<FreezeThawProcess> sketches;
   std::vector<double> best;     // expected z of the leader, by process
   std::vector<Leader> leaders;  // by process
   std::shared_ptr<const NetworkAnswer> answer;  // once asked for

@@ -27,7 +27,13 @@ std::unique_ptr<Sampler> make_surrogate_sampler(
 std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
     const Recipe& recipe, std::shared_ptr<SurrogateModel> model);
 
-// "trusts convlstm 71%, learnt 25%, plain 4%".
-std::string describe_trust(const SurrogateModel& model);
+// How much a user's prior weighs against the logarithm of a chance, for new
+// points and paused trials alike: Hvarfner et al. 2022, "piBO", arXiv
+// 2204.11051, eq. 6, with beta = 10.
+double prior_weight(const Study& study);
+
+// "trusts convlstm 71%, learnt 25%, plain 4%", with the reason where the learnt
+// prior takes no part; then what limits the predictions.
+std::vector<std::string> describe_model(const SurrogateModel& model);
 
 }  // namespace dtune

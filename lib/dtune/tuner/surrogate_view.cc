@@ -1,6 +1,7 @@
 // SurrogateModel's predictions.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "dtune/base/error.h"
 #include "dtune/surrogate/conv_lstm.h"
@@ -22,6 +23,11 @@ double log_sum_exp(double a, double b) {
 // chances and need none.
 constexpr double kBandWidening = 3.5;
 
+// Of more queries than these a first look at few observations says which are
+// looked at by all.
+constexpr size_t kMostExact = 400;
+constexpr size_t kSketched = 100;
+
 // Members below this share change nothing.
 constexpr double kNegligible = 1e-3;
 
@@ -30,27 +36,25 @@ constexpr double kNegligible = 1e-3;
 SurrogateView& SurrogateModel::view() {
   if (view_) return *view_;
   auto view = std::make_unique<SurrogateView>();
-  std::vector<ProcessInput> seen;
   double worst = HUGE_VAL;
   for (const Observed& o : observed_) {
-    seen.push_back(o.observation.input);
     worst = std::min(worst, o.observation.value);
+  }
+  std::vector<ProcessObservation> broken;
+  for (ProcessInput& at : inputs(broken_)) {
+    broken.push_back({std::move(at), worst});
   }
   for (const FreezeThawProcess& process : processes_) {
     view->processes.push_back(process.copy());
     FreezeThawProcess& copy = view->processes.back();
-    for (const ProcessInput& at : inputs(broken_)) copy.observe({at, worst});
+    copy.observe(broken);
     copy.imagine(inputs(pending_));
-    double best = -HUGE_VAL;
-    size_t leader = 0;
-    const std::vector<Gaussian> at_seen = process.predict(seen);
-    for (size_t i = 0; i < at_seen.size(); ++i) {
-      if (at_seen[i].mean <= best) continue;
-      best = at_seen[i].mean;
-      leader = i;
-    }
-    view->best.push_back(best);
-    view->leaders.push_back({observed_[leader].trial, observed_[leader].step});
+    const std::vector<double> means = process.observed_means();
+    const auto own = means.begin() + std::ptrdiff_t(warm_.size());
+    const auto best = std::max_element(own, means.end());
+    const Observed& leader = observed_[size_t(best - own)];
+    view->best.push_back(*best);
+    view->leaders.push_back({leader.trial, leader.step});
   }
   view_ = std::move(view);
   return *view_;
@@ -104,18 +108,52 @@ const NetworkAnswer& SurrogateModel::view_answer() {
 std::vector<double> SurrogateModel::log_chance(
     std::span<const ModelQuery> queries, double ambition) {
   DTUNE_CHECK(!empty());
-  SurrogateView& now = view();
   const std::vector<ProcessInput> at = inputs(queries);
+  if (at.size() <= kMostExact) {
+    return log_chance_by(view().processes, at, ambition);
+  }
+  std::vector<double> result = log_chance_by(sketches(), at, ambition);
+  std::vector<size_t> order(at.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return result[a] > result[b]; });
+  std::vector<ProcessInput> chosen;
+  for (size_t i = 0; i < kMostExact; ++i) chosen.push_back(at[order[i]]);
+  const std::vector<double> exact =
+      log_chance_by(view().processes, chosen, ambition);
+  const double least = *std::min_element(exact.begin(), exact.end());
+  for (size_t i = 0; i < order.size(); ++i) {
+    double& chance = result[order[i]];
+    chance = i < kMostExact ? exact[i] : std::min(chance, least);
+  }
+  return result;
+}
+
+const std::vector<FreezeThawProcess>& SurrogateModel::sketches() {
+  SurrogateView& now = view();
+  if (now.sketches.empty()) {
+    for (const FreezeThawProcess& process : processes_) {
+      now.sketches.push_back(process.thinned(kSketched));
+    }
+  }
+  return now.sketches;
+}
+
+std::vector<double> SurrogateModel::log_chance_by(
+    const std::vector<FreezeThawProcess>& processes,
+    std::span<const ProcessInput> at, double ambition) {
+  const SurrogateView& now = view();
   const std::vector<MemberTrust> weights = trust();
-  std::vector<std::vector<Gaussian>> predicted(processes_.size());
-  std::vector<double> result(queries.size(), -HUGE_VAL);
+  std::vector<std::vector<Gaussian>> predicted(processes.size());
+  std::vector<double> result(at.size(), -HUGE_VAL);
   for (size_t k = 0; k < members_.size(); ++k) {
     if (weights[k].weight < kNegligible) continue;
     const size_t p = members_[k].process;
-    const FreezeThawProcess& process = now.processes[p];
+    const FreezeThawProcess& process = processes[p];
     if (predicted[p].empty()) predicted[p] = process.predict(at);
     const double best = process.warp().inverse(now.best[p]);
-    const double threshold = process.warp()(best + ambition * (1 - best));
+    const double room = std::max(1 - best, 0.0);
+    const double threshold = process.warp()(best + ambition * room);
     const double log_weight = std::log(weights[k].weight);
     for (size_t j = 0; j < at.size(); ++j) {
       const Gaussian& g = predicted[p][j];
