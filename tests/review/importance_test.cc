@@ -68,8 +68,82 @@ TEST_CASE("what matters is told from what does not, and where it is best") {
   for (const auto& parameter : importance->parameters) sum += parameter.share;
   CHECK(sum == doctest::Approx(1).epsilon(0.01));
   // The middle of [1e-4, 1] in the logarithm is 1e-2.
-  const double best = std::get<double>(importance->parameters[0].best);
+  const double best = std::get<double>(*importance->parameters[0].best);
   CHECK(std::abs(std::log10(best) + 2) < 0.8);
+}
+
+namespace {
+
+// As make_study, with a word; `value` NaN: the trial breaks without a report.
+template <class Function>
+Study broken_study(int trials, Function value) {
+  Parameter kind;
+  kind.name = "kind";
+  kind.kind = ParameterKind::categorical;
+  kind.choices = {Value(std::string("plain")), Value(std::string("deep")),
+                  Value(std::string("wide"))};
+  Study study;
+  study.horizon = 8;
+  study.recipe.space =
+      SearchSpace({real("lr", 1e-5, 1, true), kind, real("idle", 0, 1, false)});
+  Rng rng(11);
+  for (int i = 1; i <= trials; ++i) {
+    Trial trial;
+    trial.id = i;
+    trial.point = study.recipe.space.decode(
+        std::vector<double>{rng.uniform(), rng.uniform(), rng.uniform()});
+    const double result = value(std::log10(std::get<double>(trial.point["lr"])),
+                                std::get<std::string>(trial.point["kind"]));
+    if (std::isnan(result)) {
+      trial.state = TrialState::failed;
+    } else {
+      StepReport report;
+      report.step = 8;
+      report.metrics["val_accuracy"] = result + 0.02 * rng.normal();
+      trial.curve.push_back(report);
+      trial.state = TrialState::complete;
+    }
+    study.trials.push_back(trial);
+  }
+  return study;
+}
+
+std::optional<Value> best_of(const Importance& importance,
+                             const std::string& name) {
+  for (const auto& parameter : importance.parameters) {
+    if (parameter.name == name) return parameter.best;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("where every trial broke is never named the best place") {
+  const Study study =
+      broken_study(60, [](double log_lr, const std::string& kind) {
+        if (log_lr < -3 || kind == "plain") return double{NAN};
+        return 0.9 - 0.1 * (log_lr + 3) - (kind == "wide" ? 0.1 : 0);
+      });
+  const auto importance = parameter_importance(study);
+  REQUIRE(importance);
+  CHECK(importance->failures > 20);
+  CHECK(importance->failures + importance->trials == 60);
+  const auto lr = best_of(*importance, "lr");
+  REQUIRE(lr);
+  CHECK(std::abs(std::log10(std::get<double>(*lr)) + 2.6) < 0.6);
+  CHECK(best_of(*importance, "kind") == Value(std::string("deep")));
+}
+
+TEST_CASE("the best place of what makes no difference is not known") {
+  const Study study =
+      broken_study(60, [](double log_lr, const std::string& /*kind*/) {
+        return 0.9 - 0.1 * std::abs(log_lr + 2);
+      });
+  const auto importance = parameter_importance(study);
+  REQUIRE(importance);
+  CHECK(best_of(*importance, "lr"));
+  CHECK_FALSE(best_of(*importance, "kind"));
+  CHECK_FALSE(best_of(*importance, "idle"));
 }
 
 TEST_CASE("what only two parameters together explain is nobody's own") {

@@ -63,8 +63,8 @@ std::string trial_explanation_text(const Study& study,
 // "step", "target_step", "after_report" (null: not known), "why", "best":
 // {"trial", "value"} | null}.
 // {"study", "id", "tuner": [...], "best": [{"trial", "value", "step",
-//  "params"}], "importance": {"trials", "together", "parameters": [{"name",
-//  "share", "best"}]} | null, "cuts": [DECISION], "paused"}
+//  "params"}], "importance": {"trials", "failures", "together",
+//  "parameters": [{"name", "share", "best": value | null}]} | null, "cuts": [DECISION], "paused"}
 std::string study_explanation_json(const Study& study,
                                    const StudyExplanation& explanation);
 // {"study", "id", "trial", "state", "reason", "detail", "params", "proposed":

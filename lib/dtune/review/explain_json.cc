@@ -62,11 +62,13 @@ ordered_json best_json(const Study& study, TrialId id) {
 ordered_json importance_json(const Importance& importance) {
   ordered_json parameters = ordered_json::array();
   for (const ParameterImportance& p : importance.parameters) {
-    parameters.push_back({{"name", p.name},
-                          {"share", number_json(p.share)},
-                          {"best", value_json(p.best)}});
+    parameters.push_back(
+        {{"name", p.name},
+         {"share", number_json(p.share)},
+         {"best", p.best ? value_json(*p.best) : ordered_json()}});
   }
   return {{"trials", importance.trials},
+          {"failures", importance.failures},
           {"together", number_json(importance.together)},
           {"parameters", parameters}};
 }

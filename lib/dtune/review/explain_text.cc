@@ -57,11 +57,12 @@ std::string action_words(const Decision& decision) {
   return text;
 }
 
-std::string shown_value(const ParameterImportance& parameter) {
-  if (const double* real = std::get_if<double>(&parameter.best)) {
-    return fmt::format("{:.3g}", *real);
+std::string place_words(const ParameterImportance& parameter) {
+  if (!parameter.best) return "best not known";
+  if (const double* real = std::get_if<double>(&*parameter.best)) {
+    return fmt::format("best near {:.3g}", *real);
   }
-  return printable(to_string(parameter.best));
+  return "best near " + printable(to_string(*parameter.best));
 }
 
 void add_importance(Lines& lines, const Importance& importance,
@@ -78,13 +79,17 @@ void add_importance(Lines& lines, const Importance& importance,
                     100 * share, progress_bar(share, 20, style.unicode), more));
   };
   for (const ParameterImportance& p : importance.parameters) {
-    row(printable(p.name), p.share, "best near " + shown_value(p));
+    row(printable(p.name), p.share, place_words(p));
   }
   row("together", importance.together, "what only several explain");
   lines.add("importance",
             fmt::format("(of the variance of {} trials' results at the end, "
-                        "functional ANOVA)",
-                        importance.trials));
+                        "functional ANOVA{})",
+                        importance.trials,
+                        importance.failures == 0
+                            ? ""
+                            : fmt::format("; {} that broke count as the worst",
+                                          importance.failures)));
 }
 
 void add_best(Lines& lines, const Study& study,

@@ -12,13 +12,16 @@ namespace dtune {
 struct ParameterImportance {
   std::string name;
   double share = 0;  // of the variance, by this parameter alone; 0..1
-  Value best;        // where its mean effect is best
+  // Where its mean effect is best, of the places near good trials; empty where
+  // the results do not tell it from others.
+  std::optional<Value> best;
 };
 
 struct Importance {
   std::vector<ParameterImportance> parameters;  // the largest share first
   double together = 0;  // share of the variance that only several explain
   size_t trials = 0;    // with a result
+  size_t failures = 0;  // beside these: trials that broke
 };
 
 // Hutter, Hoos and Leyton-Brown 2014, "An Efficient Approach for Assessing
@@ -30,7 +33,11 @@ struct Importance {
 // the step), and effects are those at the horizon, so that trials which were
 // left early count for what they are. Values below the worst tenth are raised
 // to it: how bad a diverged training is matters to nobody. Coordinates are
-// those of the unit cube; a parameter that a point does not have is at 1/2.
+// those of the unit cube; a parameter that a point does not have is at 1/2. A
+// trial that broke counts at the horizon as the worst result. The best place is
+// named only where at least two of the best third of all trials are within a
+// twentieth of the range (of words: have the word), and where the advantage of
+// all places so near is larger than its deviation over the trees.
 //
 // Empty with fewer than 8 trials that have a result, or where all are equal.
 // Deterministic.
