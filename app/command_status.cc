@@ -1,6 +1,7 @@
 // dtune status, best, show: what is known of a study, for people and programs.
 
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "app/command.h"
@@ -51,15 +52,28 @@ int trials_that_fit(const Console& console) {
                               : kFewTrials;
 }
 
-// Whom the tuner trusts; a status is worth showing without it, too.
-void ask_tuner(LoadedStudy& loaded) {
-  const Study& study = loaded.study;
-  try {
-    loaded.facts.tuner = trusted(study, tuner_of(study.recipe, study.horizon));
-  } catch (const Error&) {
-    loaded.facts.tuner.clear();
+// What the tuner says of a study. Keeps the tuner from one look to the next, so
+// that it takes in no more than what is new.
+class TunerQuestion {
+ public:
+  // A status is worth showing without an answer, too.
+  void ask(LoadedStudy& loaded) {
+    const Study& study = loaded.study;
+    try {
+      if (!tuner_ || recipe_ != study.recipe_yaml) {
+        tuner_ = tuner_of(study.recipe, study.horizon);
+        recipe_ = study.recipe_yaml;
+      }
+      loaded.facts.tuner = trusted(study, *tuner_);
+    } catch (const Error&) {
+      loaded.facts.tuner.clear();
+    }
   }
-}
+
+ private:
+  std::optional<ReplayTuner> tuner_;
+  std::string recipe_;
+};
 
 // Draws the status every second until the study ends or the user has seen
 // enough; without a terminal, prints it whenever it has changed.
@@ -69,9 +83,10 @@ int watch_status(const Console& console, const std::string& name) {
   std::optional<Screen> screen;
   if (console.out_terminal) screen.emplace();
   std::string shown;
+  TunerQuestion tuner;
   while (signals.stop() == 0) {
     LoadedStudy loaded = load_study(database, StoreMode::read_only);
-    ask_tuner(loaded);
+    tuner.ask(loaded);
     const std::string text =
         status_text(loaded.study, shown_facts(loaded), style_of(console),
                     trials_that_fit(console));
@@ -94,7 +109,7 @@ int status(const Console& console, const StatusOptions& options) {
   }
   LoadedStudy loaded =
       load_study(find_database(options.study), StoreMode::read_only);
-  ask_tuner(loaded);
+  TunerQuestion().ask(loaded);
   if (console.json) {
     console.print(status_json(loaded.study, loaded.facts));
   } else {

@@ -6,6 +6,7 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/config/check.h"
+#include "dtune/tuner/learnt_part.h"
 
 namespace dtune {
 namespace {
@@ -158,6 +159,10 @@ class PlanPrinter {
     line("goal", fmt::format("{} {}", to_string(recipe.objective.goal),
                              printable(recipe.objective.metric)));
     line("sampler", recipe.sampler.kind);
+    const std::string unlearnt = why_unlearnt(recipe);
+    if (!unlearnt.empty()) {
+      line("sampler", "the learnt prior takes no part: " + unlearnt);
+    }
     line("scheduler", recipe.scheduler.kind);
     for (const std::string& text : plan_.schedule) line("scheduler", text);
     line("budget", budget());
@@ -300,6 +305,9 @@ std::string plan_json(const StudyPlan& plan) {
   }
   const BudgetSpec& budget = plan.recipe.budget;
   document["sampler"] = plan.recipe.sampler.kind;
+  const std::string unlearnt = why_unlearnt(plan.recipe);
+  document["without_learnt_prior"] =
+      unlearnt.empty() ? ordered_json() : ordered_json(unlearnt);
   document["scheduler"] = plan.recipe.scheduler.kind;
   document["schedule"] = plan.schedule;
   document["budget"] = {{"trials", budget.trials},

@@ -1,4 +1,8 @@
 // A network trained by the program, from recipe to model and back.
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "app/program.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -17,6 +21,45 @@ constexpr const char* kRecipe =
     "budget: { trials: 4 }\n"
     "slots: 2\n"
     "expect: { test_accuracy: \">= 0.5\" }\n";
+
+// Steps of different cost, and few enough that any clock would be noise.
+constexpr const char* kSameTwice =
+    "study: same\n"
+    "data: { kind: synthetic, size: [8, 8], classes: 3, samples: 300,"
+    " difficulty: 0.5 }\n"
+    "model: { arch: cnn-small }\n"
+    "train: { epochs: 6, batch_size: 32 }\n"
+    "space: { width: { key: model.width, choice: [2, 4, 8] } }\n"
+    "budget: { trials: 7 }\n";
+
+// What may differ between two runs of one study: its name and the clock.
+void drop_times(nlohmann::json& event) {
+  for (const char* key :
+       {"id", "seconds", "checkpoint_seconds", "searched_seconds"}) {
+    if (event.is_object()) event.erase(key);
+  }
+  if (!event.is_structured()) return;
+  for (auto& part : event) drop_times(part);
+}
+
+// Every event of a run, a line each, and the bytes of the model.
+std::vector<std::string> story_of(const Workplace& place,
+                                  const std::string& slots,
+                                  const std::string& events) {
+  const Outcome outcome =
+      place.run({"run", "same.yaml", "--fresh", "--plain", "--deterministic",
+                 "--set", "slots=" + slots, "--events", events});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  std::vector<std::string> story;
+  std::istringstream lines(place.read(events));
+  for (std::string line; std::getline(lines, line);) {
+    auto event = nlohmann::json::parse(line);
+    drop_times(event);
+    story.push_back(event.dump());
+  }
+  story.push_back(place.read("same.files/model.safetensors"));
+  return story;
+}
 
 nlohmann::json json_of(const Outcome& outcome) {
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
@@ -45,6 +88,23 @@ TEST_CASE("a tuned model is kept, and eval gives its test metrics exactly") {
         {"run", "tiny.yaml", "--json", "--quiet", "--db", "other.db"}));
     CHECK(again["params"] == result["params"]);
     CHECK(again["metrics"] == result["metrics"]);
+  }
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("deterministic runs of the default tuner tell the same story") {
+  Workplace place;
+  place.write("same.yaml", kSameTwice);
+  for (const char* slots : {"1", "2"}) {
+    CAPTURE(slots);
+    const auto once = story_of(place, slots, std::string("once") + slots);
+    const auto again = story_of(place, slots, std::string("again") + slots);
+    CHECK(once.size() > 30);
+    REQUIRE(once.size() == again.size());
+    for (size_t i = 0; i < once.size(); ++i) {
+      CAPTURE(i);
+      CHECK(once[i] == again[i]);
+    }
   }
   CHECK(place.orphans().empty());
 }
