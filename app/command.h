@@ -39,6 +39,7 @@ Action declare_replay(Arguments& arguments);
 Action declare_ls(Arguments& arguments);
 Action declare_export(Arguments& arguments);
 Action declare_eval(Arguments& arguments);
+Action declare_predict(Arguments& arguments);
 Action declare_record(Arguments& arguments);
 Action declare_simulate(Arguments& arguments);
 Action declare_surrogate(Arguments& arguments);

@@ -3,8 +3,7 @@
 #include <memory>
 
 #include "app/command.h"
-#include "app/machine.h"
-#include "app/study_files.h"
+#include "app/model_files.h"
 #include "app/study_run.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,24 +26,6 @@ struct EvalOptions {
 };
 
 const std::vector<std::string> kSplits = {"test", "validation", "train"};
-
-// A model's file; or that of the study that is named.
-fs::path find_model(const std::string& name) {
-  fs::path path = name;
-  if (path.extension() == ".safetensors") {
-    if (fs::exists(path)) return path;
-    throw Error(ErrorKind::config,
-                fmt::format("{}: there is no such file ('dtune best' shows "
-                            "where a study's model is)",
-                            name));
-  }
-  fs::path model = files_of(find_database(name)).model();
-  if (fs::exists(model)) return model;
-  throw Error(ErrorKind::config,
-              fmt::format("{}: has no model yet: there is no {} (let the study "
-                          "finish: dtune resume {})",
-                          name, model.string(), shell_quoted(name)));
-}
 
 RecipeFile recipe_beside(const fs::path& model, const std::string& data) {
   const fs::path recipe = fs::path(model).replace_extension(".yaml");

@@ -38,18 +38,6 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
-std::vector<fs::path> list_images(const fs::path& folder) {
-  std::vector<fs::path> images;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file() && !is_hidden(entry.path()) &&
-        is_image_name(entry.path())) {
-      images.push_back(entry.path());
-    }
-  }
-  std::sort(images.begin(), images.end());
-  return images;
-}
-
 std::vector<ClassFolder> list_classes(const fs::path& folder) {
   std::vector<ClassFolder> classes;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -59,7 +47,7 @@ std::vector<ClassFolder> list_classes(const fs::path& folder) {
   std::sort(classes.begin(), classes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (ClassFolder& one : classes) {
-    one.images = list_images(one.path);
+    one.images = images_below(one.path);
     if (one.images.empty()) {
       fail_data(one.path,
                 "holds no images (.png, .jpg or .jpeg; delete the folder if it "
@@ -104,19 +92,11 @@ Tree list_tree(const fs::path& root) {
   return tree;
 }
 
-Image decode_file(const fs::path& path, int channels) {
-  constexpr uint64_t kMaxFile = uint64_t{1} << 30;
-  const std::string bytes = read_file(path, kMaxFile);
-  return decode_image(
-      {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, channels,
-      path);
-}
-
 // What of the recipe's size is missing follows from the first image.
 std::pair<int, int> target_size(const DataSpec& spec, const fs::path& first,
                                 int channels) {
   if (spec.height > 0 && spec.width > 0) return {spec.height, spec.width};
-  const Image image = decode_file(first, channels);
+  const Image image = read_image_file(first, channels);
   if (spec.height <= 0 && spec.width <= 0) return {image.height, image.width};
   const auto scaled = [](int side, int other_wanted, int other) {
     const double size = double(side) * other_wanted / other;
@@ -176,7 +156,7 @@ void read_split(const std::vector<ClassFolder>& folders,
   const size_t pixels = *bytes / listing.paths.size();
   parallel_for(listing.paths.size(), [&](size_t i) {
     const Image image = resize_image(
-        decode_file(listing.paths[i], set.channels), set.height, set.width);
+        read_image_file(listing.paths[i], set.channels), set.height, set.width);
     std::copy(image.pixels.begin(), image.pixels.end(),
               set.images.begin() + static_cast<std::ptrdiff_t>(i * pixels));
   });
@@ -198,6 +178,18 @@ SourceData read_image_folder(const fs::path& root, const DataSpec& spec) {
   read_split(tree.validation, data.class_names, data.validation);
   read_split(tree.test, data.class_names, data.test);
   return data;
+}
+
+std::vector<fs::path> images_below(const fs::path& folder) {
+  std::vector<fs::path> images;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && !is_hidden(entry.path()) &&
+        is_image_name(entry.path())) {
+      images.push_back(entry.path());
+    }
+  }
+  std::sort(images.begin(), images.end());
+  return images;
 }
 
 std::vector<fs::path> image_folder_files(const fs::path& root) {

@@ -18,6 +18,11 @@ namespace dtune {
 SourceData read_image_folder(const std::filesystem::path& root,
                              const DataSpec& spec);
 
+// All PNG and JPEG files at any depth, by their endings, sorted by path; hidden
+// ones are left out.
+std::vector<std::filesystem::path> images_below(
+    const std::filesystem::path& folder);
+
 // All images in the order in which they are read.
 std::vector<std::filesystem::path> image_folder_files(
     const std::filesystem::path& root);

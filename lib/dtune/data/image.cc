@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dtune/base/error.h"
+#include "dtune/base/file.h"
 #include "dtune/data/source_error.h"
 
 namespace dtune {
@@ -58,6 +59,18 @@ Image decode_image(std::span<const uint8_t> bytes, int channels,
                                    : "is neither PNG nor JPEG (convert it, or "
                                      "give it another ending)");
   }
+  return convert_channels(std::move(image), channels);
+}
+
+Image read_image_file(const std::filesystem::path& path, int channels) {
+  constexpr uint64_t kMaxFile = uint64_t{1} << 30;
+  const std::string bytes = read_file(path, kMaxFile);
+  return decode_image(
+      {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, channels,
+      path);
+}
+
+Image convert_channels(Image image, int channels) {
   if (image.channels == channels) return image;
   return channels == 1 ? to_gray(image) : to_colour(image);
 }

@@ -25,6 +25,13 @@ struct Image {
 Image decode_image(std::span<const uint8_t> bytes, int channels,
                    const std::filesystem::path& where);
 
+// The same of a file.
+Image read_image_file(const std::filesystem::path& path, int channels);
+
+// Grey to colour (three times the same) and back, as decode_image does it.
+// REQUIRES: channels of both are 1 or 3, or equal.
+Image convert_channels(Image image, int channels);
+
 // To exactly `height` x `width` (the shape is not kept): a triangle filter,
 // widened by the scale where it shrinks, so that every source pixel counts;
 // bilinear where it grows. Integer weights: the same bits on every machine.

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "dtune/data/npz_array.h"
 #include "dtune/data/source_error.h"
 
 namespace dtune {
@@ -32,16 +31,6 @@ void set_image_shape(const NpzArray& array, ImageSet& set) {
   set.height = static_cast<int>(shape[1]);
   set.width = static_cast<int>(shape[2]);
   set.channels = static_cast<int>(channels);
-}
-
-void read_images(ZipArchive& archive, const std::string& name, ImageSet& set) {
-  NpzArray array = read_npz_array(archive, name);
-  set_image_shape(array, set);
-  const bool as_is = (array.header.kind == 'u' || array.header.kind == 'b') &&
-                     array.header.item_bytes == 1 &&
-                     !array.header.fortran_order;
-  set.images = as_is ? std::move(array.bytes)
-                     : npy_to_uint8(array.header, array.bytes, array.where);
 }
 
 void read_labels(ZipArchive& archive, const std::string& name, ImageSet& set) {
@@ -82,8 +71,7 @@ std::optional<MemberNames> find_pair(const ZipArchive& archive,
 }
 
 ImageSet read_split(ZipArchive& archive, const MemberNames& names) {
-  ImageSet set;
-  read_images(archive, names.images, set);
+  ImageSet set = npz_images(read_npz_array(archive, names.images));
   read_labels(archive, names.labels, set);
   const size_t pixels =
       size_t(set.height) * size_t(set.width) * size_t(set.channels);
@@ -125,6 +113,17 @@ int count_classes(const ZipArchive& archive, const ImageSet& train) {
 }
 
 }  // namespace
+
+ImageSet npz_images(NpzArray array) {
+  ImageSet set;
+  set_image_shape(array, set);
+  const bool as_is = (array.header.kind == 'u' || array.header.kind == 'b') &&
+                     array.header.item_bytes == 1 &&
+                     !array.header.fortran_order;
+  set.images = as_is ? std::move(array.bytes)
+                     : npy_to_uint8(array.header, array.bytes, array.where);
+  return set;
+}
 
 SourceData read_npz(ZipArchive& archive) {
   const auto train = find_pair(archive, "train");

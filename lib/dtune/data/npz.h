@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "dtune/data/npz_array.h"
 #include "dtune/data/prepared.h"
 #include "dtune/data/zip_archive.h"
 
@@ -16,5 +17,9 @@ namespace dtune {
 // Throws Error(data) with the archive and the member.
 SourceData read_npz(ZipArchive& archive);
 SourceData read_npz_file(const std::filesystem::path& path);
+
+// The images of one array, without labels. Throws Error(data) naming the array:
+// another shape than above, values that are no pixels.
+ImageSet npz_images(NpzArray array);
 
 }  // namespace dtune

@@ -11,6 +11,7 @@
 #include "dtune/train/evaluate.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/plugin_entry.h"
+#include "dtune/train/predict.h"
 #include "dtune/train/process.h"
 
 namespace dtune {
@@ -43,6 +44,12 @@ class TorchEngine final : public Engine {
 
   std::map<std::string, double> evaluate(const EvalRequest& request) override {
     return evaluate_model(request);
+  }
+
+  std::unique_ptr<Predictor> make_predictor(const std::filesystem::path& model,
+                                            const Recipe& recipe,
+                                            int threads) override {
+    return make_model_predictor(model, recipe, threads);
   }
 
   EngineInfo info() override {

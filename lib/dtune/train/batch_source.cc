@@ -46,23 +46,41 @@ Normalization normalization_of(const PreparedData& data, bool normalize) {
           {data.deviation().begin(), data.deviation().end()}};
 }
 
-BatchSource::BatchSource(std::shared_ptr<const PreparedData> data,
-                         const std::vector<Split>& splits,
-                         const Normalization& normalization)
-    : data_(std::move(data)), shape_(data_->image_shape()) {
-  for (const Split split : splits) {
-    check_labels(*data_, split);
-    parts_.push_back({count_, data_->images(split), data_->labels(split)});
-    count_ += data_->count(split);
-  }
-  DTUNE_CHECK(normalization.mean.size() ==
-              static_cast<size_t>(shape_.channels));
-  for (int x = 0; x < shape_.width; ++x) {
-    for (int c = 0; c < shape_.channels; ++c) {
+PixelScale::PixelScale(const Shape& image, const Normalization& normalization) {
+  DTUNE_CHECK(normalization.mean.size() == static_cast<size_t>(image.channels));
+  for (int x = 0; x < image.width; ++x) {
+    for (int c = 0; c < image.channels; ++c) {
       const float deviation = normalization.deviation[c];
       scale_.push_back(1 / (255 * deviation));
       offset_.push_back(-normalization.mean[c] / deviation);
     }
+  }
+}
+
+// Rows are whole, so that the inner loop has no division and vectorises.
+void PixelScale::apply(const uint8_t* pixels, int64_t rows, float* out) const {
+  const size_t width = scale_.size();
+  const float* scale = scale_.data();
+  const float* offset = offset_.data();
+  for (int64_t y = 0; y < rows; ++y) {
+    for (size_t j = 0; j < width; ++j) {
+      out[j] = static_cast<float>(pixels[j]) * scale[j] + offset[j];
+    }
+    pixels += width;
+    out += width;
+  }
+}
+
+BatchSource::BatchSource(std::shared_ptr<const PreparedData> data,
+                         const std::vector<Split>& splits,
+                         const Normalization& normalization)
+    : data_(std::move(data)),
+      shape_(data_->image_shape()),
+      scale_(shape_, normalization) {
+  for (const Split split : splits) {
+    check_labels(*data_, split);
+    parts_.push_back({count_, data_->images(split), data_->labels(split)});
+    count_ += data_->count(split);
   }
 }
 
@@ -87,21 +105,6 @@ const BatchSource::Part& BatchSource::part_of(int64_t sample) const {
   size_t i = parts_.size() - 1;
   while (parts_[i].begin > sample) --i;
   return parts_[i];
-}
-
-// Rows are whole, so that the inner loop has no division and vectorises.
-void BatchSource::normalize(const uint8_t* pixels, int64_t rows,
-                            float* out) const {
-  const size_t width = scale_.size();
-  const float* scale = scale_.data();
-  const float* offset = offset_.data();
-  for (int64_t y = 0; y < rows; ++y) {
-    for (size_t j = 0; j < width; ++j) {
-      out[j] = static_cast<float>(pixels[j]) * scale[j] + offset[j];
-    }
-    pixels += width;
-    out += width;
-  }
 }
 
 // Mirrors, then shifts; what comes in from outside is black.
@@ -155,7 +158,7 @@ void BatchSource::gather(std::span<const uint32_t> samples,
       augment_into(pixels, samples[i], *augment, changed.data());
       pixels = changed.data();
     }
-    normalize(pixels, shape_.height, out);
+    scale_.apply(pixels, shape_.height, out);
     labels[i] = part.labels[at];
   }
 }

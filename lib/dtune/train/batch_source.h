@@ -24,6 +24,20 @@ struct Normalization {
 // That of the data's training split, or mean 0 and deviation 1.
 Normalization normalization_of(const PreparedData& data, bool normalize);
 
+// Pixels to what a network reads, as above. Immutable; thread-safe.
+class PixelScale {
+ public:
+  // REQUIRES: numbers of image.channels channels.
+  PixelScale(const Shape& image, const Normalization& normalization);
+
+  // `rows` rows of pixels, of one image or of several.
+  void apply(const uint8_t* pixels, int64_t rows, float* out) const;
+
+ private:
+  std::vector<float> scale_;   // of one row of pixels: [width * channels]
+  std::vector<float> offset_;  // x = pixel * scale + offset
+};
+
 // Makes the augmentation of a sample: it depends on these and on the sample
 // alone, not on the batch.
 struct AugmentKey {
@@ -63,7 +77,6 @@ class BatchSource {
     std::span<const int32_t> labels;
   };
   const Part& part_of(int64_t sample) const;
-  void normalize(const uint8_t* pixels, int64_t rows, float* out) const;
   void augment_into(const uint8_t* image, uint32_t sample,
                     const AugmentKey& key, uint8_t* out) const;
 
@@ -71,8 +84,7 @@ class BatchSource {
   Shape shape_;
   std::vector<Part> parts_;
   int64_t count_ = 0;
-  std::vector<float> scale_;   // of one row of pixels: [width * channels]
-  std::vector<float> offset_;  // x = pixel * scale + offset
+  PixelScale scale_;
 };
 
 // Which samples come when. An epoch is a permutation of all samples, seeded by

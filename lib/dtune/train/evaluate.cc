@@ -36,10 +36,6 @@ const NamedSplit& find_split(const std::string& name) {
                           name));
 }
 
-int64_t batch_size_for(int64_t image_elements) {
-  return std::clamp<int64_t>((1 << 20) / image_elements, 16, 256);
-}
-
 std::map<std::string, double> judge(const EvalRequest& request,
                                     const NamedSplit& split) {
   const auto data = std::make_shared<const PreparedData>(request.prepared_data);
@@ -60,12 +56,16 @@ std::map<std::string, double> judge(const EvalRequest& request,
 
 }  // namespace
 
+int64_t evaluation_batch_size(const Shape& image) {
+  return std::clamp<int64_t>((1 << 20) / image.elements(), 16, 256);
+}
+
 EvaluationBatches::EvaluationBatches(BatchSource source, int classes,
                                      at::Device device)
     : source_(std::move(source)),
       classes_(classes),
       device_(device),
-      most_(std::min(batch_size_for(source_.image_shape().elements()),
+      most_(std::min(evaluation_batch_size(source_.image_shape()),
                      std::max<int64_t>(1, source_.count()))) {
   const Shape& shape = source_.image_shape();
   images_ = at::empty({most_, shape.channels, shape.height, shape.width},

@@ -15,9 +15,12 @@
 
 namespace dtune {
 
+// Samples of a batch that is judged: about a million pixel values, 16 to 256
+// samples.
+int64_t evaluation_batch_size(const Shape& image);
+
 // A split cut into the batches by which networks are judged. Their size depends
-// on the images' size alone (16 to 256 samples, about a million pixel values):
-// with one thread, equal weights give equal answers to the last bit, whatever
+// on the images' size alone: with one thread, equal weights give equal answers to the last bit, whatever
 // the training used and whoever answers which batch. Not thread-safe.
 class EvaluationBatches {
  public:

@@ -1,7 +1,6 @@
 #include "dtune/train/model_file.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -9,14 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/study/model_metadata.h"
 
 namespace dtune {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-constexpr const char* kModelFormat = "model-1";
 
 template <typename Slice>
 size_t elements(const Slice& slice) {
@@ -52,45 +50,23 @@ TextMap metadata_of(const ModelCard& card) {
           {"trained_on", both ? "train+validation" : "train"}};
 }
 
-[[noreturn]] void mismatch(const fs::path& path, const std::string& what) {
+[[noreturn]] void mismatch(const std::string& name, const std::string& what) {
   throw Error(ErrorKind::config,
-              fmt::format("{}: {} (use the recipe beside the model)",
-                          path.string(), what));
+              fmt::format("{}: {} (use the recipe beside the model)", name,
+                          what));
 }
 
-// A list of one positive or non-negative number a channel.
-std::vector<float> read_channels(const SafetensorsFile& file,
-                                 const std::string& key, size_t channels,
-                                 const fs::path& path) {
-  const json list = json::parse(file.text(key), nullptr, false);
-  std::vector<float> values;
-  if (list.is_array()) {
-    for (const json& value : list) {
-      if (value.is_number()) values.push_back(value.get<float>());
-    }
+void check_fits(const SafetensorsFile& file, const ModelMetadata& model,
+                const PreparedData& data) {
+  if (model.input != data.image_shape()) {
+    mismatch(file.name(),
+             fmt::format("was trained on images of {}, but the data's are {}",
+                         to_string(model.input),
+                         to_string(data.image_shape())));
   }
-  const bool valid = values.size() == channels &&
-                     std::all_of(values.begin(), values.end(),
-                                 [](float v) { return std::isfinite(v); });
-  if (!valid) {
-    throw Error(ErrorKind::data,
-                fmt::format("{}: its metadata '{}' are not {} numbers (the "
-                            "file is damaged)",
-                            path.string(), key, channels));
-  }
-  return values;
-}
-
-void check_fits(const SafetensorsFile& file, const PreparedData& data,
-                const fs::path& path) {
-  const std::string shape = to_string(data.image_shape());
-  if (file.text("input_shape") != shape) {
-    mismatch(path, fmt::format("was trained on images of {}, but the data's "
-                               "are {}",
-                               file.text("input_shape"), shape));
-  }
+  // As written: what is no UTF-8 was replaced.
   if (file.text("class_names") != dump(data.class_names())) {
-    mismatch(path, "was trained on other classes than the data's");
+    mismatch(file.name(), "was trained on other classes than the data's");
   }
 }
 
@@ -127,29 +103,24 @@ void write_model(const fs::path& path, const ModelCard& card,
   write_safetensors(path, tensors, metadata_of(card), /*durable=*/true);
 }
 
-Normalization load_model(const fs::path& path, const PreparedData& data,
-                         Network& network) {
-  const SafetensorsFile file(path);
-  if (file.text("dtune_format") != kModelFormat) {
-    throw Error(
-        ErrorKind::data,
-        fmt::format("{}: is of format '{}', but this dtune reads '{}' "
-                    "(name the model file of a study, or use the "
-                    "version of dtune that wrote it)",
-                    path.string(), file.text("dtune_format"), kModelFormat));
-  }
-  check_fits(file, data, path);
+void load_weights(const SafetensorsFile& file, Network& network) {
   const size_t known =
       load_slices(file, network.parameter_slices(), network.weights()) +
       load_slices(file, network.buffer_slices(), network.buffers());
   if (known != file.header().tensors.size()) {
-    mismatch(path, fmt::format("holds {} tensors, but the recipe's model has "
-                               "{}",
-                               file.header().tensors.size(), known));
+    mismatch(file.name(),
+             fmt::format("holds {} tensors, but the recipe's model has {}",
+                         file.header().tensors.size(), known));
   }
-  const auto channels = static_cast<size_t>(data.image_shape().channels);
-  return {read_channels(file, "mean", channels, path),
-          read_channels(file, "deviation", channels, path)};
+}
+
+Normalization load_model(const fs::path& path, const PreparedData& data,
+                         Network& network) {
+  const SafetensorsFile file(path);
+  const ModelMetadata model = read_model_metadata(file);
+  check_fits(file, model, data);
+  load_weights(file, network);
+  return {model.mean, model.deviation};
 }
 
 }  // namespace dtune

@@ -14,17 +14,7 @@
 
 namespace dtune {
 
-// Metadata of a model file, as text or JSON:
-//   format          "pt": how tensors are laid out
-//   dtune_format    "model-1"
-//   dtune_version   of the program that wrote it
-//   study, trial, seed
-//   recipe          YAML, as resolved; the model's layers are in it
-//   input_shape     "1x28x28": channels, height, width
-//   class_names     JSON list
-//   mean, deviation JSON lists, one number a channel: of pixels in [0, 1]
-//   metrics         JSON object
-//   trained_on      "train" or "train+validation"
+// What write_model says of a model (study/model_metadata.h lists the keys).
 struct ModelCard {
   const TrialAssignment& assignment;
   const PreparedData& data;
@@ -37,10 +27,13 @@ struct ModelCard {
 void write_model(const std::filesystem::path& path, const ModelCard& card,
                  Network& network);
 
-// Fills the network's weights and buffers; returns the normalisation that the
-// model was trained with. Throws Error(data) where the file is damaged or no
-// model of ours, Error(config) where it was trained on other images or classes
-// than `data` has, or has another architecture than the network.
+// Fills the network's weights and buffers. Throws Error(data) where the file is
+// damaged, Error(config) where it has another architecture than the network.
+void load_weights(const SafetensorsFile& file, Network& network);
+
+// The same of a file; returns the normalisation that the model was trained
+// with. Throws Error(data) where the file is no model of ours, Error(config)
+// where it was trained on other images or classes than `data` has.
 Normalization load_model(const std::filesystem::path& path,
                          const PreparedData& data, Network& network);
 

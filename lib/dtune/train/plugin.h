@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "dtune/study/trial_runner.h"
 
@@ -30,6 +32,19 @@ struct EvalRequest {
   int threads = 1;
 };
 
+// A trained model that answers for images. Not thread-safe.
+class Predictor {
+ public:
+  virtual ~Predictor() = default;
+  // The largest number of images of one call. Answers to full batches are those
+  // of `dtune eval` to the last bit with one thread.
+  virtual int64_t batch_size() const = 0;
+  // images: [N, height, width, channels] as the model takes them, 1 <= N <=
+  // batch_size(). Returns softmax probabilities, [N, classes].
+  virtual std::vector<double> probabilities(
+      std::span<const uint8_t> images) = 0;
+};
+
 // Implemented in engine/engine.cc inside the library. Thread-safe only as said.
 class Engine {
  public:
@@ -38,6 +53,11 @@ class Engine {
   // "test_accuracy", "test_loss", "test_auc" as in the training's own report.
   virtual std::map<std::string, double> evaluate(
       const EvalRequest& request) = 0;
+  // `recipe`: the model's own. Throws as evaluate() does for a file that is
+  // damaged or does not fit its recipe.
+  virtual std::unique_ptr<Predictor> make_predictor(
+      const std::filesystem::path& model, const Recipe& recipe,
+      int threads) = 0;
   virtual EngineInfo info() = 0;
 };
 

@@ -1,0 +1,39 @@
+// What a model file says of itself: enough to use the model without the study,
+// the data or the recipe's file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dtune/base/safetensors.h"
+#include "dtune/study/layers.h"
+
+namespace dtune {
+
+// Metadata keys of a model file (train/model_file.h writes them); values are
+// text or JSON:
+//   format          "pt": how tensors are laid out
+//   dtune_format    "model-1"
+//   dtune_version   of the program that wrote it
+//   study, trial, seed
+//   recipe          YAML, as resolved; the model's layers are in it
+//   input_shape     "1x28x28": channels, height, width
+//   class_names     JSON list
+//   mean, deviation JSON lists, one number a channel: of pixels in [0, 1]
+//   metrics         JSON object
+//   trained_on      "train" or "train+validation"
+inline constexpr const char* kModelFormat = "model-1";
+
+struct ModelMetadata {
+  std::string recipe;  // YAML
+  Shape input;
+  std::vector<std::string> class_names;
+  std::vector<float> mean;       // [channels]
+  std::vector<float> deviation;  // [channels], > 0
+};
+
+// Throws Error(data) that names the file: no model of dtune, of another format,
+// metadata that are missing or damaged.
+ModelMetadata read_model_metadata(const SafetensorsFile& file);
+
+}  // namespace dtune

@@ -1,0 +1,145 @@
+// A trained model put to use: dtune predict, dtune export --pytorch.
+#include <cstdlib>
+
+#include "app/program.h"
+#include "data/fixtures.h"
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/base/random.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Noise that is a little brighter in class b.
+testing::Bytes noisy_png(Rng& rng, int brightness) {
+  Image image{.height = 11, .width = 13, .channels = 3, .pixels = {}};
+  for (int i = 0; i < 11 * 13 * 3; ++i) {
+    image.pixels.push_back(
+        static_cast<uint8_t>(brightness + static_cast<int>(rng.below(160))));
+  }
+  return testing::png_bytes(image);
+}
+
+// A folder data set, and a study of it that has one model.
+struct Photos : Workplace {
+  Photos() {
+    Rng rng(7);
+    for (const char* split : {"train", "test"}) {
+      for (const char* name : {"a", "b"}) {
+        const fs::path folder = *this / "photos" / split / name;
+        fs::create_directories(folder);
+        for (int i = 0; i < 30; ++i) {
+          testing::write_bytes(folder / fmt::format("{}.png", i),
+                               noisy_png(rng, *name == 'a' ? 0 : 8));
+        }
+      }
+    }
+    write("p.yaml",
+          "study: photos\n"
+          "deterministic: true\n"
+          "data: { kind: folder, path: photos, size: [10, 12] }\n"
+          "model: { layers: [ { conv: 4 }, batch_norm, relu, { max_pool: 2 },"
+          " { residual: [ { conv: { channels: 4, name: in.side } } ] } ] }\n"
+          "train: { epochs: 2, batch_size: 8 }\n"
+          "sampler: random\nscheduler: fifo\n"
+          "budget: { trials: 1 }\nslots: 1\n");
+    const Outcome outcome = run({"run", "p.yaml", "--quiet"});
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  }
+
+  nlohmann::json json(const std::vector<std::string>& words,
+                      int code = 0) const {
+    const Outcome outcome = run(words);
+    REQUIRE_MESSAGE(outcome.code == code, outcome.err);
+    return nlohmann::json::parse(outcome.out);
+  }
+};
+
+constexpr const char* kModel = "p.files/model.safetensors";
+
+bool python_runs() { return std::system("python3 -V >/dev/null 2>&1") == 0; }
+
+}  // namespace
+
+TEST_CASE(
+    "predict needs the model alone, agrees with eval, names what is bad") {
+  const Photos place;
+  const auto judged = place.json({"eval", kModel, "--json"});
+  // Neither the recipe beside the model nor the training images are needed.
+  fs::remove(place / "p.files/model.yaml");
+  fs::rename(place / "photos/test", place / "shots");
+  fs::remove_all(place / "photos");
+  const auto shots = place.json({"predict", kModel, "shots", "--json"});
+  CHECK(shots["classes"] == nlohmann::json({"a", "b"}));
+  REQUIRE(shots["predictions"].size() == 60);
+  int correct = 0;
+  for (const auto& one : shots["predictions"]) {
+    const std::string image = one["image"];
+    const std::string found = one["class"];
+    correct += image.find("/" + found + "/") != std::string::npos ? 1 : 0;
+    const double a = one["probabilities"]["a"];
+    const double b = one["probabilities"]["b"];
+    CHECK(a + b == doctest::Approx(1));
+    CHECK(one["probability"] == std::max(a, b));
+    CHECK(found == (a >= b ? "a" : "b"));
+  }
+  CHECK(judged["test_accuracy"] == correct / 60.0);
+
+  // The images that eval saw, as an array: the same answers.
+  const std::string first = shots["predictions"][0]["image"];
+  const std::string bytes = place.read(first);
+  const Image image = resize_image(
+      decode_image(
+          {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, 3,
+          first),
+      10, 12);
+  testing::write_npz(
+      place / "one.npz",
+      {{"images", testing::npy_bytes("|u1", {1, 10, 12, 3}, image.pixels)}});
+  const auto array = place.json({"predict", kModel, "one.npz", "--json"});
+  CHECK(array["predictions"][0]["image"] == "one.npz:images[0]");
+  CHECK(array["predictions"][0]["probabilities"]["a"].get<double>() ==
+        doctest::Approx(
+            shots["predictions"][0]["probabilities"]["a"].get<double>())
+            .epsilon(1e-5));
+
+  // What cannot be read is named; the rest is classified.
+  place.write("bad.png", "nonsense");
+  const auto mixed =
+      place.json({"predict", kModel, "bad.png", first, "--json"}, 2);
+  CHECK(mixed["predictions"][0].contains("error"));
+  CHECK(mixed["predictions"][1]["class"] == shots["predictions"][0]["class"]);
+  const Outcome table = place.run({"predict", "p.db", first, "bad.png"});
+  CHECK(table.code == 2);
+  CHECK(contains(table.out, "probability"));
+  CHECK(contains(table.out, first));
+  CHECK(contains(table.err, "bad.png: is neither PNG nor JPEG"));
+  CHECK(place.run({"predict", kModel}).code == 2);
+  CHECK(place.run({"predict", "none.safetensors", first}).code == 2);
+  CHECK(contains(place.run({"predict", kModel, "none.png"}).err,
+                 "none.png: there is no such file"));
+  CHECK(place.run({"predict", "one.npz", first}).code == 2);
+
+  // The same model for Python.
+  const Outcome exported =
+      place.run({"export", kModel, "--pytorch", "model.py"});
+  CHECK_MESSAGE(exported.code == 0, exported.err);
+  const std::string module = place.read("model.py");
+  CHECK(contains(module, "(\"conv1\", nn.Conv2d(3, 4, 3, padding=1))"));
+  CHECK(contains(module, "RENAMED = {\"layer_1\":\"in.side\"}"));
+  CHECK(contains(module, "CLASSES = [\"a\",\"b\"]"));
+  if (python_runs()) {
+    const std::string command =
+        fmt::format("python3 -m py_compile {}", (place / "model.py").string());
+    CHECK(std::system(command.c_str()) == 0);
+  }
+  CHECK(place.run({"export", "p.yaml", "--pytorch", "same.py"}).code == 0);
+  CHECK(place.read("same.py") == module);
+  CHECK(place.run({"export", "p.yaml", "--pytorch", "m.py", "--csv"}).code ==
+        2);
+}
