@@ -10,8 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/suggest.h"
+#include "dtune/pretrain/speed_trainer.h"
 #include "dtune/speed/speed_judge.h"
-#include "dtune/speed/speed_trainer.h"
+#include "dtune/speed/speed_traces.h"
+#include "dtune/train/plugin.h"
 
 namespace dtune {
 namespace {
@@ -75,7 +77,7 @@ int train_speeds(const Console& console, const SpeedsOptions& options) {
         fmt::format("{:>8}/{} traces  loss {:.4f}, of other traces {:.4f}",
                     p.samples, p.of, p.loss, p.validation));
   };
-  const SpeedLstm network = train_speed_lstm(train);
+  const SpeedLstm network = load_engine().train_speed_predictor(train);
   network.save(options.output, provenance(options, train));
   console.notice(
       fmt::format("wrote {}: {} traces", options.output, train.samples));
@@ -198,7 +200,7 @@ Action declare_speeds(Arguments& arguments) {
       "recorded ones (train); or says how well that network, a moving average "
       "and the last value predict, and what it costs a gang of ranks whose "
       "shares of a batch follow the predictions (eval). The same seed makes "
-      "the same weights.");
+      "the same weights with the same LibTorch.");
   arguments.positional("ACTION", o.action, "train or eval.", Complete::words,
                        true, {"train", "eval"});
   arguments.option("--output", o.output, "FILE",

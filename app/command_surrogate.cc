@@ -14,8 +14,9 @@
 
 #include "dtune/base/suggest.h"
 #include "dtune/curves/curves_file.h"
+#include "dtune/pretrain/surrogate_trainer.h"
 #include "dtune/surrogate/recorded_cubes.h"
-#include "dtune/surrogate/trainer.h"
+#include "dtune/train/plugin.h"
 
 namespace dtune {
 namespace {
@@ -94,7 +95,7 @@ std::shared_ptr<const LearntPrior> train_prior(
       LearntPrior::load(options.output_prior));
 }
 
-void show(const Console& console, const TrainProgress& p) {
+void show(const Console& console, const SurrogateTrainProgress& p) {
   console.notice(fmt::format(
       "{:7.1f} s  {:>8}/{} samples  training {:.3f} (heavy tails {:.3f})  "
       "held out: final {:.3f} ({:.3f}), all {:.3f} ({:.3f})",
@@ -111,7 +112,7 @@ void train_weights(const Console& console, const SurrogateOptions& options,
   const std::vector<TrainingSample> validation =
       draw_samples(judged, 1, kValidationDraws, threads);
   const StudySampler sampler(prior, std::move(split.training), {});
-  TrainOptions train;
+  SurrogateTrainOptions train;
   train.samples = options.samples.value_or(0);
   if (train.samples == 0) {
     train.minutes =
@@ -128,10 +129,11 @@ void train_weights(const Console& console, const SurrogateOptions& options,
       fail_surrogate("train: --hidden must be 128 or less");
     train.shape.hidden = static_cast<int>(*options.hidden);
   }
-  train.progress = [&](const TrainProgress& p) { show(console, p); };
+  train.progress = [&](const SurrogateTrainProgress& p) { show(console, p); };
   console.notice(
       "log-scores in nats of z; in brackets the process with heavy tails");
-  const TrainedNetwork trained = train_network(sampler, validation, train);
+  const TrainedSurrogate trained =
+      load_engine().train_surrogate(sampler, validation, train);
   trained.network.save(
       options.output_network,
       {{"provenance", provenance(options, trained.samples)},
@@ -217,7 +219,8 @@ Action declare_surrogate(Arguments& arguments) {
       "Makes the learnt prior and the weights of the ConvLSTM from recorded "
       "curves and from synthetic ones (train), or says how well they predict "
       "recorded studies (eval). The same curves, seed and number of samples "
-      "make the same weights, whatever the number of threads.");
+      "make the same weights with the same LibTorch, whatever the number of "
+      "threads.");
   arguments.positional("ACTION", o.action, "train or eval.", Complete::words,
                        true, {"train", "eval"});
   arguments.positionals("CURVES", o.curves,

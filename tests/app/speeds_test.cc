@@ -16,29 +16,6 @@ struct SpeedsPlace : Workplace {
 
 }  // namespace
 
-TEST_CASE("speeds train writes weights that speeds eval judges") {
-  SpeedsPlace place;
-  place.write("t.csv", "speed\n10\n20\n10\n20\n10\n20\n");
-  const std::vector<std::string> train = {
-      "train",  "--output", "s.safetensors", "--samples", "32",
-      "--seed", "3",        "--traces",      "t.csv"};
-  const Outcome outcome = place.speeds(train);
-  CHECK_MESSAGE(outcome.code == 0, outcome.err);
-  CHECK(contains(outcome.err, "wrote s.safetensors: 32 traces"));
-  const std::string weights = place.read("s.safetensors");
-  CHECK(contains(weights, "--traces t.csv --samples 32 --seed 3"));
-  CHECK(place.speeds(train).code == 0);
-  CHECK(place.read("s.safetensors") == weights);
-
-  const Outcome table =
-      place.speeds({"eval", "--weights", "s.safetensors", "--gangs", "2",
-                    "--traces", "t.csv", "--json"});
-  CHECK_MESSAGE(table.code == 0, table.err);
-  const auto json = nlohmann::json::parse(table.out);
-  CHECK(json["rows"].size() == 32);  // 6 kinds, recorded, all; 4 ways
-  CHECK(json["default"] == "lstm");
-}
-
 TEST_CASE("speeds eval ends with who is best") {
   SpeedsPlace place;
   const Outcome table = place.speeds({"eval", "--gangs", "4"});

@@ -1,7 +1,7 @@
 # LibTorch from wherever CMAKE_PREFIX_PATH or Debian has it, as dtune::torch.
 #
-# ATen alone is used (no torch::nn, no autograd but in tests): its header costs
-# a third of torch/torch.h. One precompiled header serves every file that sees
+# ATen alone is used (no torch::nn; autograd in pretrain and in tests): its
+# header costs a third of torch/torch.h. One precompiled header serves every file that sees
 # it; dtune_torch_module makes such a library.
 
 if(NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST} AND NOT TORCH_CUDA_ARCH_LIST)

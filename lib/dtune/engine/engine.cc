@@ -7,6 +7,8 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/engine/runner.h"
+#include "dtune/pretrain/speed_trainer.h"
+#include "dtune/pretrain/surrogate_trainer.h"
 #include "dtune/train/device.h"
 #include "dtune/train/evaluate.h"
 #include "dtune/train/failure.h"
@@ -50,6 +52,17 @@ class TorchEngine final : public Engine {
                                             const Recipe& recipe,
                                             int threads) override {
     return make_model_predictor(model, recipe, threads);
+  }
+
+  TrainedSurrogate train_surrogate(
+      const StudySampler& sampler,
+      const std::vector<TrainingSample>& validation,
+      const SurrogateTrainOptions& options) override {
+    return dtune::train_surrogate(sampler, validation, options);
+  }
+
+  SpeedLstm train_speed_predictor(const SpeedTrainOptions& options) override {
+    return train_speed_lstm(options);
   }
 
   EngineInfo info() override {

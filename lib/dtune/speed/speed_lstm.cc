@@ -1,11 +1,11 @@
 #include "dtune/speed/speed_lstm.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
-#include "dtune/speed/speed_lstm_tape.h"
 #include "dtune/speed/weights/embedded.h"
 
 namespace dtune {
@@ -15,6 +15,30 @@ namespace {
 constexpr double kLargestLog = 700;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// The prediction relative to the moment's level; `head`: V by columns, [h; 1].
+double read_out(const SpeedMoment& moment, std::span<const double> hidden,
+                std::span<const double> head) {
+  std::array<double, kSpeedOutputs> out{};
+  const double* column = head.data();
+  for (const double h : hidden) {
+    for (size_t k = 0; k < kSpeedOutputs; ++k) out[k] += column[k] * h;
+    column += kSpeedOutputs;
+  }
+  for (size_t k = 0; k < kSpeedOutputs; ++k) out[k] += column[k];
+  const double largest =
+      *std::max_element(out.begin(), out.begin() + kSpeedCandidates);
+  double sum = 0;
+  std::array<double, kSpeedCandidates> shares{};  // softmax
+  for (size_t k = 0; k < kSpeedCandidates; ++k) {
+    sum += shares[k] = std::exp(out[k] - largest);
+  }
+  double mixed = 0;
+  for (size_t k = 0; k < kSpeedCandidates; ++k) {
+    mixed += shares[k] / sum * moment.candidates[k];
+  }
+  return mixed + moment.spread * std::tanh(out[kSpeedCandidates]);
+}
 
 class LstmSpeed : public SpeedPredictor {
  public:
@@ -67,49 +91,32 @@ SpeedLstm::SpeedLstm(int hidden, uint64_t seed)
   }
 }
 
-void SpeedLstm::round_parameters() {
-  for (double& value : parameters_) {
-    value = static_cast<double>(static_cast<float>(value));
-  }
-}
-
 SpeedLstmState SpeedLstm::start() const {
   return {std::vector<double>(hidden_), std::vector<double>(hidden_)};
 }
 
-void SpeedLstm::run(const SpeedMoment& moment, SpeedLstmState& state,
-                    Tape& tape) const {
+double SpeedLstm::step(const SpeedMoment& moment, SpeedLstmState& state) const {
+  thread_local std::vector<double> sums;  // of the gates
   const size_t gates = 4 * hidden_;
   const double* column = parameters_.data();
-  tape.cell_before.assign(state.cell.begin(), state.cell.end());
-  tape.hidden_before.assign(state.hidden.begin(), state.hidden.end());
-  tape.gates.assign(gates, 0);
+  sums.assign(gates, 0);
   const auto add_column = [&](double x) {
-    for (size_t k = 0; k < gates; ++k) tape.gates[k] += column[k] * x;
+    for (size_t k = 0; k < gates; ++k) sums[k] += column[k] * x;
     column += gates;
   };
   for (const double x : moment.inputs) add_column(x);
-  for (const double h : tape.hidden_before) add_column(h);
+  for (const double h : state.hidden) add_column(h);
   add_column(1);
-  for (size_t k = 0; k < 3 * hidden_; ++k) {
-    tape.gates[k] = sigmoid(tape.gates[k]);
-  }
-  tape.squashed.resize(hidden_);
   for (size_t k = 0; k < hidden_; ++k) {
-    double& g = tape.gates[3 * hidden_ + k];
-    g = std::tanh(g);
-    state.cell[k] = tape.gates[hidden_ + k] * state.cell[k] + tape.gates[k] * g;
-    tape.squashed[k] = std::tanh(state.cell[k]);
-    state.hidden[k] = tape.gates[2 * hidden_ + k] * tape.squashed[k];
+    const double in = sigmoid(sums[k]);
+    const double forget = sigmoid(sums[hidden_ + k]);
+    const double out = sigmoid(sums[2 * hidden_ + k]);
+    const double fresh = std::tanh(sums[3 * hidden_ + k]);
+    state.cell[k] = forget * state.cell[k] + in * fresh;
+    state.hidden[k] = out * std::tanh(state.cell[k]);
   }
-  tape.hidden.assign(state.hidden.begin(), state.hidden.end());
-  tape.read_out(moment, std::span(parameters_).subspan(gate_count()));
-}
-
-double SpeedLstm::step(const SpeedMoment& moment, SpeedLstmState& state) const {
-  thread_local Tape tape;
-  run(moment, state, tape);
-  return moment.level + tape.offset;
+  const auto head = std::span(parameters_).subspan(gate_count());
+  return moment.level + read_out(moment, state.hidden, head);
 }
 
 const SpeedLstm& shipped_speed_lstm() {

@@ -29,6 +29,8 @@
 namespace dtune {
 
 inline constexpr int kSpeedHidden = 24;
+// [l; r]
+inline constexpr size_t kSpeedOutputs = kSpeedCandidates + 1;
 
 struct SpeedLstmState {
   std::vector<double> hidden;
@@ -42,14 +44,6 @@ struct SpeedStep {
 };
 // The steps of a trace, in order. Speeds must be speeds (is_speed).
 std::vector<SpeedStep> speed_steps(std::span<const double> speeds);
-
-// What training minimises in each step, e being predicted - next:
-//   sqrt(e^2 + s^2) - s + tilt e,   s = 0.02
-// i.e. nearly |e|; tilt > 0 makes predicting too much dearer than too little,
-// because all wait for a rank that got too much.
-struct SpeedLoss {
-  double tilt = 0;
-};
 
 // Copyable. const functions may be called from several threads.
 class SpeedLstm {
@@ -67,29 +61,15 @@ class SpeedLstm {
   // W by columns, [x; h; 1] x 4 hidden; then V likewise.
   std::span<double> parameters() { return parameters_; }
   std::span<const double> parameters() const { return parameters_; }
-  // To what a file holds of them: float32.
-  void round_parameters();
 
   SpeedLstmState start() const;
   // Some microseconds. Returns the predicted logarithm of the next speed.
   double step(const SpeedMoment& moment, SpeedLstmState& state) const;
 
-  // Mean loss over the steps of a trace; adds `weight` times its gradient.
-  // Back-propagation through time, over all of it.
-  double loss(std::span<const SpeedStep> steps, const SpeedLoss& loss) const;
-  double add_gradient(std::span<const SpeedStep> steps, const SpeedLoss& loss,
-                      double weight, std::span<double> gradient) const;
-
  private:
-  struct Tape;  // what the backward pass needs of one step
-
   static SpeedLstm read(const SafetensorsFile& file);
   size_t columns() const { return kSpeedInputs + hidden_ + 1; }
   size_t gate_count() const { return 4 * hidden_ * columns(); }
-  void run(const SpeedMoment& moment, SpeedLstmState& state, Tape& tape) const;
-  void head_gradient(const SpeedStep& step, const Tape& tape, double slope,
-                     std::span<double> gradient,
-                     std::span<double> to_hidden) const;
 
   size_t hidden_;
   std::vector<double> parameters_;

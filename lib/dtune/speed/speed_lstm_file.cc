@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
-#include "dtune/speed/speed_lstm_tape.h"
+#include "dtune/speed/speed_lstm.h"
 
 namespace dtune {
 namespace {

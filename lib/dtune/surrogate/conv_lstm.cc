@@ -22,23 +22,15 @@ void fill_normal(Rng& rng, int inputs, std::span<float> weights) {
   for (float& w : weights) w = static_cast<float>(deviation * rng.normal());
 }
 
-// All of a forward pass, and what a backward pass needs.
+// All of a forward pass.
 struct NetworkRun {
   std::vector<float> features;
   LayerRun first;
   LayerRun second;
   HeadRun head;
-  HeadScratch head_scratch;
-  LayerScratch first_scratch;
-  LayerScratch second_scratch;
-  std::vector<float> doutputs;
-  std::vector<float> dfirst;
-  std::vector<float> dsecond;
-  std::vector<float> dinputs;
 };
 
-void run_network(const ConvLstmShape& shape,
-                 const NetworkWeights<const float>& weights,
+void run_network(const ConvLstmShape& shape, const NetworkWeights& weights,
                  const LiftedStudy& study, NetworkRun& run) {
   const std::array<LayerSize, 2> sizes = layer_sizes(shape);
   run.features = lifted_features(study);
@@ -60,36 +52,6 @@ bool is_finite(const Correction& correction) {
 bool is_valid_place(const LiftedStudy& study, size_t i) {
   return std::isfinite(study.mean[i]) && std::isfinite(study.deviation[i]) &&
          study.deviation[i] > 0;
-}
-
-// The loss of a forward pass; its gradient by the head's outputs, times
-// `factor`, unless `doutputs` is empty.
-double run_loss(const LiftedStudy& study, std::span<const float> target,
-                std::span<const float> weight, const NetworkRun& run,
-                double factor, std::span<float> doutputs) {
-  DTUNE_CHECK(target.size() == size_t{kGridPlaces});
-  DTUNE_CHECK(weight.size() == size_t{kGridPlaces});
-  std::ranges::fill(doutputs, 0.0F);
-  double total = 0;
-  for (const float w : weight) total += w;
-  if (!(total > 0)) return 0;
-  double sum = 0;
-  std::array<double, kOutputs> slope;
-  for (int place = 0; place < kGridPlaces; ++place) {
-    const size_t i = study_place(place);
-    if (weight[i] == 0) continue;
-    const size_t at = size_t{kOutputColumns} * place;
-    const double deviation = study.deviation[i];
-    const double z = (double{target[i]} - study.mean[i]) / deviation;
-    const double share = weight[i] / total;
-    const double surprise = mixture_loss(&run.head.outputs[at], z, &slope);
-    sum += share * (surprise + std::log(deviation));
-    if (doutputs.empty()) continue;
-    for (size_t k = 0; k < kOutputs; ++k) {
-      doutputs[at + k] = static_cast<float>(factor * share * slope[k]);
-    }
-  }
-  return sum;
 }
 
 }  // namespace
@@ -170,42 +132,6 @@ std::vector<Correction> ConvLstm::correct(const LiftedStudy& study) const {
     if (is_finite(c)) result[i] = c;
   }
   return result;
-}
-
-double ConvLstm::loss(const LiftedStudy& study, std::span<const float> target,
-                      std::span<const float> weight) const {
-  const ScratchPool::Loan run(*pool_);
-  run_network(shape_, weights_of(shape_, parameters_.data()), study, *run);
-  return run_loss(study, target, weight, *run, 1, {});
-}
-
-double ConvLstm::loss_and_gradient(const LiftedStudy& study,
-                                   std::span<const float> target,
-                                   std::span<const float> weight,
-                                   std::span<float> gradient,
-                                   double factor) const {
-  DTUNE_CHECK(gradient.size() == parameters_.size());
-  const auto weights = weights_of(shape_, parameters_.data());
-  const auto gradients = weights_of(shape_, gradient.data());
-  const std::array<LayerSize, 2> sizes = layer_sizes(shape_);
-  const ScratchPool::Loan run(*pool_);
-  run_network(shape_, weights, study, *run);
-  run->doutputs.resize(size_t{kGridPlaces} * kOutputColumns);
-  const double loss =
-      run_loss(study, target, weight, *run, factor, run->doutputs);
-
-  const size_t states = size_t{kGridPlaces} * shape_.hidden;
-  for (auto* state : {&run->dfirst, &run->dsecond, &run->dinputs}) {
-    state->resize(states);
-  }
-  head_gradient(shape_, weights.head, run->head, run->doutputs, gradients.head,
-                run->dfirst, run->dsecond, run->head_scratch);
-  layer_gradient(sizes[1], weights.layer[1], run->second, run->dsecond,
-                 gradients.layer[1], run->dinputs, run->second_scratch);
-  for (size_t i = 0; i < states; ++i) run->dfirst[i] += run->dinputs[i];
-  layer_gradient(sizes[0], weights.layer[0], run->first, run->dfirst,
-                 gradients.layer[0], {}, run->first_scratch);
-  return loss;
 }
 
 }  // namespace dtune

@@ -15,7 +15,8 @@
 // conv_lstm_parts.h). The last map starts at zero: an untrained network answers
 // kHeavyTails.
 //
-// Not built on LibTorch: whoever tunes commands needs no training library.
+// Inference alone, without LibTorch: it starts in milliseconds. Training is in
+// pretrain/.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,7 @@ struct ConvLstmShape {
 inline constexpr const char* kLeftOutKey = "left_out";
 
 // Thread-safe as long as nobody writes to parameters(): every call has scratch
-// memory of its own (about 4 MB with 16 channels, kept for later calls until
+// memory of its own (about 1 MB with 16 channels, kept for later calls until
 // the network and its copies are gone).
 class ConvLstm {
  public:
@@ -75,20 +76,6 @@ class ConvLstm {
   // the input or the answer is not finite.
   // REQUIRES: vectors of kGridFrames * kGridVoxels.
   std::vector<Correction> correct(const LiftedStudy& study) const;
-
-  // The weighted mean of -ln density of `target` (metric units), in nats, and
-  // its gradient times `factor`, which is added to `gradient`. Both spans are
-  // [frame][lr][l2][dropout]; what has weight 0 may be anything. Without any
-  // weight the loss is 0.
-  // REQUIRES: sizes as in correct(); gradient.size() == parameter_count();
-  // finite targets and positive finite deviations where the weight is not 0.
-  double loss_and_gradient(const LiftedStudy& study,
-                           std::span<const float> target,
-                           std::span<const float> weight,
-                           std::span<float> gradient, double factor = 1) const;
-  // The same without the gradient.
-  double loss(const LiftedStudy& study, std::span<const float> target,
-              std::span<const float> weight) const;
 
  private:
   class ScratchPool;

@@ -35,63 +35,11 @@ void repeat_row(const float* row, int columns, std::vector<float>& to) {
   }
 }
 
-void add_to(const float* from, int count, float* to) {
-  for (int c = 0; c < count; ++c) to[c] += from[c];
-}
-
-// The reverse of gather_inputs: dinputs [place][stride].
-void spread_gradient(int hidden, const std::vector<float>& dinputs,
-                     size_t stride, std::span<float> dhidden1,
-                     std::span<float> dhidden2) {
-  const size_t last = size_t{kGridFrames - 1} * kGridVoxels;
-  std::fill(dhidden1.begin(), dhidden1.end(), 0.0F);
-  std::fill(dhidden2.begin(), dhidden2.end(), 0.0F);
-  for (size_t i = 0; i < kGridPlaces; ++i) {
-    const float* from = &dinputs[i * stride];
-    const size_t final_at = (last + i % kGridVoxels) * hidden;
-    add_to(from, hidden, &dhidden1[final_at]);
-    add_to(from + hidden, hidden, &dhidden2[final_at]);
-    add_to(from + size_t{2} * hidden, hidden, &dhidden1[i * hidden]);
-    add_to(from + size_t{3} * hidden, hidden, &dhidden2[i * hidden]);
-  }
-}
-
-// The last map, whose gradient comes with columns that are not weights.
-void output_gradient(int head, const HeadRun& run,
-                     std::span<const float> doutputs,
-                     const HeadWeights<float>& gradient) {
-  std::vector<float> doutput(size_t{1} * head * kOutputColumns);
-  linear_gradient(run.hidden.data(), kGridPlaces, head, doutputs.data(),
-                  kOutputColumns, doutput.data());
-  for (int i = 0; i < head; ++i) {
-    add_to(&doutput[size_t{1} * i * kOutputColumns], kOutputs,
-           gradient.output + size_t{1} * i * kOutputs);
-  }
-  float dbias[kOutputColumns] = {};
-  add_column_sums(doutputs.data(), kGridPlaces, kOutputColumns, dbias);
-  add_to(dbias, kOutputs, gradient.output_bias);
-}
-
-// The gradient of the hidden layer before its tanh.
-void hidden_gradient(int head, const HeadWeights<const float>& weights,
-                     const HeadRun& run, std::span<const float> doutputs,
-                     std::vector<float>& dhidden) {
-  std::vector<float> back(size_t{kOutputColumns} * head);
-  transpose(weights.output, head, kOutputs, head, back.data());
-  dhidden.assign(size_t{kGridPlaces} * head, 0.0F);
-  linear(doutputs.data(), kGridPlaces, kOutputColumns, back.data(), head,
-         dhidden.data());
-  for (size_t i = 0; i < dhidden.size(); ++i) {
-    dhidden[i] *= 1 - run.hidden[i] * run.hidden[i];
-  }
-}
-
 }  // namespace
 
-void run_head(const ConvLstmShape& shape,
-              const HeadWeights<const float>& weights, const LayerRun& first,
-              const LayerRun& second, std::span<const float> features,
-              HeadRun& run) {
+void run_head(const ConvLstmShape& shape, const HeadWeights& weights,
+              const LayerRun& first, const LayerRun& second,
+              std::span<const float> features, HeadRun& run) {
   gather_inputs(shape, first, second, features, run.inputs);
   run.hidden.resize(size_t{kGridPlaces} * shape.head);
   repeat_row(weights.hidden_bias, shape.head, run.hidden);
@@ -112,31 +60,6 @@ void run_head(const ConvLstmShape& shape,
   repeat_row(bias, kOutputColumns, run.outputs);
   linear(run.hidden.data(), kGridPlaces, shape.head, output.data(),
          kOutputColumns, run.outputs.data());
-}
-
-void head_gradient(const ConvLstmShape& shape,
-                   const HeadWeights<const float>& weights, const HeadRun& run,
-                   std::span<const float> doutputs,
-                   const HeadWeights<float>& gradient,
-                   std::span<float> dhidden1, std::span<float> dhidden2,
-                   HeadScratch& scratch) {
-  const int head = shape.head;
-  const int inputs = head_inputs(shape);
-  const int width = rounded_up(inputs);
-  output_gradient(head, run, doutputs, gradient);
-  hidden_gradient(head, weights, run, doutputs, scratch.dhidden);
-  const float* dhidden = scratch.dhidden.data();
-  linear_gradient(run.inputs.data(), kGridPlaces, inputs, dhidden, head,
-                  gradient.hidden);
-  add_column_sums(dhidden, kGridPlaces, head, gradient.hidden_bias);
-
-  std::vector<float> back(size_t{1} * head * width);
-  transpose(weights.hidden, inputs, head, width, back.data());
-  scratch.dinputs.assign(size_t{kGridPlaces} * width, 0.0F);
-  linear(dhidden, kGridPlaces, head, back.data(), width,
-         scratch.dinputs.data());
-  spread_gradient(shape.hidden, scratch.dinputs, static_cast<size_t>(width),
-                  dhidden1, dhidden2);
 }
 
 }  // namespace dtune

@@ -8,21 +8,16 @@ namespace dtune {
 namespace {
 
 // Mean and maximum of every channel over all voxels.
-void pool(const PaddedVolume& volume, const float* padded, float* pooled,
-          int* peak) {
+void pool(const PaddedVolume& volume, const float* padded, float* pooled) {
   const int channels = volume.channels;
   float* maximum = pooled + channels;
   std::fill_n(pooled, channels, 0.0F);
   std::copy_n(padded + volume.inside(0), channels, maximum);
-  std::fill_n(peak, channels, 0);
   for (int v = 0; v < kGridVoxels; ++v) {
     const float* x = padded + volume.inside(v);
     for (int c = 0; c < channels; ++c) {
       pooled[c] += x[c];
-      if (x[c] > maximum[c]) {
-        maximum[c] = x[c];
-        peak[c] = v;
-      }
+      maximum[c] = std::max(maximum[c], x[c]);
     }
   }
   for (int c = 0; c < channels; ++c) pooled[c] /= kGridVoxels;
@@ -36,7 +31,7 @@ std::vector<float> gate_slopes(int hidden) {
 }
 
 // Gates of one frame from its padded volume.
-void run_gates(const LayerSize& size, const LayerWeights<const float>& weights,
+void run_gates(const LayerSize& size, const LayerWeights& weights,
                const PaddedVolume& volume, const float* padded,
                const float* pooled, float* gates) {
   const int n = size.gates();
@@ -51,15 +46,15 @@ void run_gates(const LayerSize& size, const LayerWeights<const float>& weights,
 }
 
 // c = f c + i g; h = o tanh c.
-void run_cell(int hidden, const float* gates, const float* before, float* cell,
-              float* tanh_cell, float* h) {
+void run_cell(int hidden, const float* gates, float* cell, float* tanh_cell,
+              float* h) {
   for (int v = 0; v < kGridVoxels; ++v) {
     const float* i = gates + size_t{4} * v * hidden;
     const float* f = i + hidden;
     const float* g = f + size_t{2} * hidden;
     const size_t at = size_t{1} * v * hidden;
     for (int c = 0; c < hidden; ++c) {
-      cell[at + c] = f[c] * before[at + c] + i[c] * g[c];
+      cell[at + c] = f[c] * cell[at + c] + i[c] * g[c];
     }
   }
   // All voxels as rows of one column block each.
@@ -77,39 +72,34 @@ void run_cell(int hidden, const float* gates, const float* before, float* cell,
 
 void make_buffers(const LayerSize& size, const PaddedVolume& volume,
                   LayerRun& run) {
-  const size_t frames = kGridFrames;
   const size_t state = size_t{kGridVoxels} * size.hidden;
-  run.padded.resize(frames * volume.size());
-  run.pooled.resize(frames * 2 * size.channels());
-  run.peak.resize(frames * size.channels());
-  run.gates.resize(frames * 4 * state);
-  run.cell.resize((frames + 1) * state);
-  run.tanh_cell.resize(frames * state);
-  run.hidden.resize(frames * state);
+  run.padded.assign(volume.size(), 0.0F);
+  run.pooled.resize(size_t{2} * size.channels());
+  run.gates.resize(4 * state);
+  run.cell.assign(state, 0.0F);
+  run.tanh_cell.resize(state);
+  run.hidden.resize(kGridFrames * state);
 }
 
 }  // namespace
 
-void run_layer(const LayerSize& size, const LayerWeights<const float>& weights,
+void run_layer(const LayerSize& size, const LayerWeights& weights,
                std::span<const float> inputs, LayerRun& run) {
   const PaddedVolume volume(size.channels());
   const size_t state = size_t{kGridVoxels} * size.hidden;
   make_buffers(size, volume, run);
   for (size_t t = 0; t < kGridFrames; ++t) {
-    float* padded = &run.padded[t * volume.size()];
-    float* pooled = &run.pooled[t * 2 * size.channels()];
     write_inside(volume, &inputs[t * kGridVoxels * size.inputs], size.inputs, 0,
-                 padded);
+                 run.padded.data());
     if (t > 0) {
       write_inside(volume, &run.hidden[(t - 1) * state], size.hidden,
-                   size.inputs, padded);
+                   size.inputs, run.padded.data());
     }
-    pool(volume, padded, pooled, &run.peak[t * size.channels()]);
-    float* gates = &run.gates[t * 4 * state];
-    run_gates(size, weights, volume, padded, pooled, gates);
-    run_cell(size.hidden, gates, &run.cell[t * state],
-             &run.cell[(t + 1) * state], &run.tanh_cell[t * state],
-             &run.hidden[t * state]);
+    pool(volume, run.padded.data(), run.pooled.data());
+    run_gates(size, weights, volume, run.padded.data(), run.pooled.data(),
+              run.gates.data());
+    run_cell(size.hidden, run.gates.data(), run.cell.data(),
+             run.tanh_cell.data(), &run.hidden[t * state]);
   }
 }
 

@@ -74,31 +74,26 @@ struct TensorSpec {
 // .output_bias.
 std::vector<TensorSpec> tensor_specs(const ConvLstmShape& shape);
 
-// Views of weights or of their gradient.
-template <typename T>
+// Views of them.
 struct LayerWeights {
-  T* convolution;
-  T* pooled;
-  T* bias;
+  const float* convolution;
+  const float* pooled;
+  const float* bias;
 };
 
-template <typename T>
 struct HeadWeights {
-  T* hidden;
-  T* hidden_bias;
-  T* output;
-  T* output_bias;
+  const float* hidden;
+  const float* hidden_bias;
+  const float* output;
+  const float* output_bias;
 };
 
-template <typename T>
 struct NetworkWeights {
-  std::array<LayerWeights<T>, 2> layer;
-  HeadWeights<T> head;
+  std::array<LayerWeights, 2> layer;
+  HeadWeights head;
 };
 
-NetworkWeights<const float> weights_of(const ConvLstmShape& shape,
-                                       const float* parameters);
-NetworkWeights<float> weights_of(const ConvLstmShape& shape, float* parameters);
+NetworkWeights weights_of(const ConvLstmShape& shape, const float* parameters);
 
 // ---- One layer over all frames. ----
 
@@ -110,39 +105,21 @@ struct LayerSize {
   int gates() const { return 4 * hidden; }
 };
 
-// What the backward pass needs of the forward pass.
+// The output, and buffers of the frame that is computed.
 struct LayerRun {
-  std::vector<float> padded;     // [frame][padded voxel][x, previous h]
-  std::vector<float> pooled;     // [frame][means, maxima of x, h]
-  std::vector<int> peak;         // [frame][channel]: the voxel of the maximum
-  std::vector<float> gates;      // [frame][voxel][i, f, o, g]
-  std::vector<float> cell;       // [frame + 1][voxel][h]: before and after
-  std::vector<float> tanh_cell;  // [frame][voxel][h]
+  std::vector<float> padded;     // [padded voxel][x, previous h]
+  std::vector<float> pooled;     // [means, maxima of x, h]
+  std::vector<float> gates;      // [voxel][i, f, o, g]
+  std::vector<float> cell;       // [voxel][h]
+  std::vector<float> tanh_cell;  // [voxel][h]
   std::vector<float> hidden;     // [frame][voxel][h]: the layer's output
 };
 
 // inputs: [frame][voxel][size.inputs].
 // The buffers are made when they are empty, and used again otherwise: fresh
 // memory would cost as much time as the products.
-void run_layer(const LayerSize& size, const LayerWeights<const float>& weights,
+void run_layer(const LayerSize& size, const LayerWeights& weights,
                std::span<const float> inputs, LayerRun& run);
-
-// Buffers of the backward pass; as LayerRun.
-struct LayerScratch {
-  std::vector<float> mirrored;  // the convolution's weights, turned round
-  std::vector<float> dgates;    // [voxel][gates], of one frame
-  std::vector<float> padded;    // the same as a padded volume
-  std::vector<float> dx;        // [voxel][x, h]
-};
-
-// Through time. dhidden: the gradient of run.hidden, which is overwritten.
-// Adds to `gradient`; writes the gradient of the inputs to `dinputs` unless
-// that is empty.
-void layer_gradient(const LayerSize& size,
-                    const LayerWeights<const float>& weights,
-                    const LayerRun& run, std::span<float> dhidden,
-                    const LayerWeights<float>& gradient,
-                    std::span<float> dinputs, LayerScratch& scratch);
 
 // ---- Head. ----
 
@@ -156,33 +133,17 @@ struct HeadRun {
 };
 
 // Buffers as in run_layer.
-void run_head(const ConvLstmShape& shape,
-              const HeadWeights<const float>& weights, const LayerRun& first,
-              const LayerRun& second, std::span<const float> features,
-              HeadRun& run);
-
-struct HeadScratch {
-  std::vector<float> dhidden;  // [place][W]
-  std::vector<float> dinputs;  // [place][inputs, rounded up]
-};
-
-// doutputs: [place][kOutputColumns]. Adds to `gradient`; writes the gradients
-// of both layers' hidden states.
-void head_gradient(const ConvLstmShape& shape,
-                   const HeadWeights<const float>& weights, const HeadRun& run,
-                   std::span<const float> doutputs,
-                   const HeadWeights<float>& gradient,
-                   std::span<float> dhidden1, std::span<float> dhidden2,
-                   HeadScratch& scratch);
+void run_head(const ConvLstmShape& shape, const HeadWeights& weights,
+              const LayerRun& first, const LayerRun& second,
+              std::span<const float> features, HeadRun& run);
 
 // Nine numbers as a mixture: logits, shifts, log scales. With
 // bound(x, b) = b tanh(x / b):
 //   weight = softmax(ln kHeavyTails.weight + bound(logit, 8))
 //   shift = bound(x, 6),   scale = kHeavyTails.scale exp(bound(x, 3))
 Correction mixture_of(const float* outputs);
-
-// -ln density of z under that, and its derivatives by the nine numbers.
-double mixture_loss(const float* outputs, double z,
-                    std::array<double, kOutputs>* slope);
+inline constexpr double kLogitBound = 8;
+inline constexpr double kShiftBound = 6;
+inline constexpr double kLogScaleBound = 3;
 
 }  // namespace dtune

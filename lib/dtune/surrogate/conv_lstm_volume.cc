@@ -54,27 +54,4 @@ void linear(const float* x, int rows, int inputs, const float* w, int columns,
                            columns, y);
 }
 
-void linear_gradient(const float* x, int rows, int inputs, const float* dy,
-                     int columns, float* dw) {
-  const std::vector<int32_t> where = row_starts(rows, inputs);
-  patch_kernels().multiply_transposed(
-      {x, where.data(), rows, &kOneTap, 1, inputs}, dy, columns, dw);
-}
-
-void add_column_sums(const float* x, int rows, int columns, float* sums) {
-  for (int r = 0; r < rows; ++r) {
-    for (int c = 0; c < columns; ++c) sums[c] += x[c];
-    x += columns;
-  }
-}
-
-void transpose(const float* w, int inputs, int columns, int width,
-               float* result) {
-  for (int c = 0; c < columns; ++c) {
-    for (int i = 0; i < inputs; ++i) result[i] = w[size_t{1} * i * columns + c];
-    std::fill_n(result + inputs, width - inputs, 0.0F);
-    result += width;
-  }
-}
-
 }  // namespace dtune

@@ -37,23 +37,9 @@ struct PaddedVolume {
 void write_inside(const PaddedVolume& volume, const float* values, int count,
                   int first, float* padded);
 
-// y [rows, columns] += x [rows, inputs] w [inputs, columns], and dw += x^T dy.
+// y [rows, columns] += x [rows, inputs] w [inputs, columns].
 // REQUIRES: columns is a multiple of kColumnBlock.
 void linear(const float* x, int rows, int inputs, const float* w, int columns,
             float* y);
-void linear_gradient(const float* x, int rows, int inputs, const float* dy,
-                     int columns, float* dw);
-
-// columns [columns] += the sums of x's columns.
-void add_column_sums(const float* x, int rows, int columns, float* sums);
-
-// w [inputs, columns] -> result [columns, width], width >= inputs, filled up
-// with zeros.
-void transpose(const float* w, int inputs, int columns, int width,
-               float* result);
-
-inline int rounded_up(int columns) {
-  return (columns + kColumnBlock - 1) / kColumnBlock * kColumnBlock;
-}
 
 }  // namespace dtune

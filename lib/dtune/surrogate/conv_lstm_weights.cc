@@ -15,14 +15,6 @@ void add_spec(std::vector<TensorSpec>& specs, const std::string& name,
   specs.push_back({name, shape, offset, size});
 }
 
-template <typename T>
-NetworkWeights<T> views(const ConvLstmShape& shape, T* p) {
-  const std::vector<TensorSpec> specs = tensor_specs(shape);
-  const auto at = [&](size_t i) { return p + specs[i].offset; };
-  return {{{{at(0), at(1), at(2)}, {at(3), at(4), at(5)}}},
-          {at(6), at(7), at(8), at(9)}};
-}
-
 }  // namespace
 
 void check_shape(const ConvLstmShape& shape) {
@@ -57,14 +49,11 @@ std::vector<TensorSpec> tensor_specs(const ConvLstmShape& shape) {
   return specs;
 }
 
-NetworkWeights<const float> weights_of(const ConvLstmShape& shape,
-                                       const float* parameters) {
-  return views(shape, parameters);
-}
-
-NetworkWeights<float> weights_of(const ConvLstmShape& shape,
-                                 float* parameters) {
-  return views(shape, parameters);
+NetworkWeights weights_of(const ConvLstmShape& shape, const float* parameters) {
+  const std::vector<TensorSpec> specs = tensor_specs(shape);
+  const auto at = [&](size_t i) { return parameters + specs[i].offset; };
+  return {{{{at(0), at(1), at(2)}, {at(3), at(4), at(5)}}},
+          {at(6), at(7), at(8), at(9)}};
 }
 
 }  // namespace dtune

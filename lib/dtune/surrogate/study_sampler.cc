@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "dtune/base/error.h"
+#include "dtune/base/parallel.h"
 #include "dtune/surrogate/recorded_cubes.h"
 
 namespace dtune {
@@ -154,6 +156,23 @@ std::vector<TrainingSample> StudySampler::draw(uint64_t seed) const {
   std::vector<TrainingSample> samples;
   for (size_t i = 0; i < options_.studies; ++i) {
     lift_stages(draw_case(cube, *prior, rng), prior, rng, samples);
+  }
+  return samples;
+}
+
+std::vector<TrainingSample> draw_samples(const StudySampler& sampler,
+                                         uint64_t first_seed, size_t draws,
+                                         unsigned threads) {
+  std::vector<std::vector<TrainingSample>> parts(draws);
+  parallel_for(
+      draws,
+      [&](size_t i) {
+        parts[i] = sampler.draw(mix_seed({first_seed, i}));
+      },
+      threads);
+  std::vector<TrainingSample> samples;
+  for (std::vector<TrainingSample>& part : parts) {
+    std::ranges::move(part, std::back_inserter(samples));
   }
   return samples;
 }

@@ -80,4 +80,10 @@ class StudySampler {
   LiftGrid grid_;
 };
 
+// The samples of `draws` draws with seeds that follow from `first_seed`, made by
+// several threads; the same whatever their number.
+std::vector<TrainingSample> draw_samples(const StudySampler& sampler,
+                                         uint64_t first_seed, size_t draws,
+                                         unsigned threads);
+
 }  // namespace dtune

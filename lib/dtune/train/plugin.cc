@@ -15,7 +15,7 @@ Engine& load() {
   const PrivateLibrary library{
       .name = "libdtune_train.so",
       .installed = DTUNE_INSTALLED_LIBRARY,
-      .without = "no CNN can be trained",
+      .without = "no network can be trained",
       .remedy = "build dtune with -DDTUNE_TORCH=ON",
       .needs = "LibTorch",
   };

@@ -13,6 +13,13 @@
 
 namespace dtune {
 
+class SpeedLstm;               // speed/speed_lstm.h
+class StudySampler;            // surrogate/study_sampler.h
+struct SpeedTrainOptions;      // pretrain/speed_trainer.h
+struct SurrogateTrainOptions;  // pretrain/surrogate_trainer.h
+struct TrainedSurrogate;       // pretrain/surrogate_trainer.h
+struct TrainingSample;         // surrogate/study_sampler.h
+
 // What `dtune doctor` and reports say of the engine.
 struct EngineInfo {
   std::string torch_version;
@@ -58,6 +65,12 @@ class Engine {
   virtual std::unique_ptr<Predictor> make_predictor(
       const std::filesystem::path& model, const Recipe& recipe,
       int threads) = 0;
+  // The networks whose weights are shipped: see pretrain/.
+  virtual TrainedSurrogate train_surrogate(
+      const StudySampler& sampler,
+      const std::vector<TrainingSample>& validation,
+      const SurrogateTrainOptions& options) = 0;
+  virtual SpeedLstm train_speed_predictor(const SpeedTrainOptions& options) = 0;
   virtual EngineInfo info() = 0;
 };
 

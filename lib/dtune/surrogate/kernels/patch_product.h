@@ -1,5 +1,5 @@
-// Matrix products over patches of a padded volume: what a convolution, its two
-// gradients and a plain linear map have in common. No library is called; the
+// Matrix products over patches of a padded volume: what a convolution and a
+// plain linear map have in common. No library is called; the
 // table is filled by one source file compiled for several instruction sets, and
 // the best that the CPU has is chosen when the program runs.
 //
@@ -37,9 +37,6 @@ struct PatchKernels {
   // y [rows, columns] += A weights [taps * channels, columns].
   void (*multiply)(const Patches& patches, const float* weights, int columns,
                    float* y);
-  // dweights [taps * channels, columns] += A^T dy [rows, columns].
-  void (*multiply_transposed)(const Patches& patches, const float* dy,
-                              int columns, float* dweights);
   // x [rows, columns] = s tanh(s x) + 1 - s with a slope s for each column:
   // tanh where s = 1, the logistic function where s = 1/2. Error < 3e-7; NaN
   // stays NaN.

@@ -2,12 +2,10 @@
 
 #define DTUNE_VECTOR_BYTES 32
 #define DTUNE_COLUMNS 2
-#define DTUNE_CHANNELS 4
 #include "dtune/surrogate/kernels/patch_product.inc"
 
 namespace dtune {
 
-const PatchKernels kAvx2PatchKernels = {"avx2", multiply, multiply_transposed,
-                                        squash};
+const PatchKernels kAvx2PatchKernels = {"avx2", multiply, squash};
 
 }  // namespace dtune

@@ -2,12 +2,10 @@
 
 #define DTUNE_VECTOR_BYTES 64
 #define DTUNE_COLUMNS 4
-#define DTUNE_CHANNELS 7
 #include "dtune/surrogate/kernels/patch_product.inc"
 
 namespace dtune {
 
-const PatchKernels kAvx512PatchKernels = {"avx512", multiply,
-                                          multiply_transposed, squash};
+const PatchKernels kAvx512PatchKernels = {"avx512", multiply, squash};
 
 }  // namespace dtune

@@ -10,6 +10,18 @@
 
 namespace dtune {
 
+// What training minimises in each step, e being predicted - next:
+//   sqrt(e^2 + s^2) - s + tilt e,   s = kSpeedSmooth
+// i.e. nearly |e|; tilt > 0 makes predicting too much dearer than too little,
+// because all wait for a rank that got too much.
+inline constexpr double kSpeedSmooth = 0.02;
+struct SpeedLoss {
+  double tilt = 0;
+};
+// The mean over the steps of a trace.
+double mean_loss(const SpeedLstm& network, std::span<const SpeedStep> steps,
+                 const SpeedLoss& loss);
+
 struct SpeedTrainProgress {
   int64_t samples = 0;  // traces learnt from so far
   int64_t of = 0;
@@ -32,8 +44,10 @@ struct SpeedTrainOptions {
   std::function<void(const SpeedTrainProgress&)> progress;
 };
 
-// Adam (Kingma and Ba 2015, arXiv 1412.6980) with clipped gradients and a rate
-// that falls as a cosine. One thread; the same options give the same weights.
+// Adam with clipped gradients and a rate that falls as a cosine (adam.h);
+// back-propagation through time over whole traces. One thread; the same options
+// give the same weights with the same LibTorch. Commands call it through
+// Engine::train_speed_predictor.
 SpeedLstm train_speed_lstm(const SpeedTrainOptions& options);
 
 }  // namespace dtune

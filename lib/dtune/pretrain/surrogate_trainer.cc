@@ -1,14 +1,19 @@
-#include "dtune/surrogate/trainer.h"
+#include "dtune/pretrain/surrogate_trainer.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <iterator>
+#include <numeric>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/parallel.h"
-#include "dtune/surrogate/adam.h"
+#include "dtune/pretrain/adam.h"
+#include "dtune/pretrain/conv_lstm_graph.h"
+#include "dtune/train/process.h"
 
 namespace dtune {
 namespace {
@@ -71,13 +76,13 @@ class Training {
  public:
   Training(const StudySampler& sampler,
            const std::vector<TrainingSample>& validation,
-           const TrainOptions& options)
+           const SurrogateTrainOptions& options)
       : sampler_(sampler),
         validation_(validation),
         options_(options),
         network_(options.shape, options.seed) {}
 
-  TrainedNetwork run();
+  TrainedSurrogate run();
 
  private:
   size_t chunk_samples() const {
@@ -85,7 +90,7 @@ class Training {
   }
   uint64_t reckon_samples();
   std::vector<TrainingSample> draw_chunk(uint64_t chunk) const;
-  // Adds up the gradient of a batch in the order of its samples.
+  // Of the mean loss of a batch, which is returned; to gradient_.
   double gradient_of(std::span<const TrainingSample> batch);
   void train_on(std::span<const TrainingSample> batch, Adam& adam);
   void average();
@@ -93,12 +98,12 @@ class Training {
 
   const StudySampler& sampler_;
   const std::vector<TrainingSample>& validation_;
-  const TrainOptions& options_;
+  const SurrogateTrainOptions& options_;
   std::chrono::steady_clock::time_point start_ =
       std::chrono::steady_clock::now();
   ConvLstm network_;
   std::vector<float> averaged_;
-  std::vector<std::vector<float>> gradients_;  // of each sample of a batch
+  std::vector<float> gradient_;
   uint64_t done_ = 0;
   uint64_t steps_ = 0;
   int reports_ = 0;
@@ -115,26 +120,36 @@ std::vector<TrainingSample> Training::draw_chunk(uint64_t chunk) const {
   return samples;
 }
 
+// A batch is cut into pieces of the same size whatever the number of threads,
+// each of which computes with one; their sums are added in order.
 double Training::gradient_of(std::span<const TrainingSample> batch) {
-  const double share = 1.0 / static_cast<double>(batch.size());
-  std::vector<double> losses(batch.size());
-  gradients_.resize(options_.batch);
-  parallel_for(
-      batch.size(),
-      [&](size_t i) {
-        gradients_[i].assign(network_.parameter_count(), 0.0F);
-        const TrainingSample& s = batch[i];
-        losses[i] = network_.loss_and_gradient(s.study, s.target, s.weight,
-                                               gradients_[i], share);
-      },
-      options_.threads);
-  double sum = losses[0];
-  for (size_t i = 1; i < batch.size(); ++i) {
-    sum += losses[i];
-    std::transform(gradients_[0].begin(), gradients_[0].end(),
-                   gradients_[i].begin(), gradients_[0].begin(), std::plus<>());
-  }
-  return sum * share;
+  constexpr size_t kPiece = 4;
+  const size_t pieces = (batch.size() + kPiece - 1) / kPiece;
+  const auto weights = at::from_blob(
+      network_.parameters().data(),
+      {static_cast<int64_t>(network_.parameter_count())}, at::kFloat);
+  std::vector<double> losses(pieces);
+  std::vector<at::Tensor> gradients(pieces);
+  const auto compute = [&](size_t i) {
+    at::init_num_threads();  // one, in this thread too
+    const size_t first = i * kPiece;
+    const at::Tensor leaf = weights.clone().requires_grad_();
+    const at::Tensor loss =
+        conv_lstm_losses(
+            network_.shape(), leaf,
+            batch.subspan(first, std::min(kPiece, batch.size() - first)))
+            .sum() /
+        static_cast<double>(batch.size());
+    loss.backward();
+    losses[i] = loss.item<double>();
+    gradients[i] = leaf.grad();
+  };
+  parallel_for(pieces, compute, options_.threads);
+  at::Tensor sum = gradients[0];
+  for (size_t i = 1; i < pieces; ++i) sum += gradients[i];
+  const float* first = sum.data_ptr<float>();
+  gradient_.assign(first, first + sum.numel());
+  return std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
 void Training::average() {
@@ -152,7 +167,7 @@ void Training::average() {
 void Training::train_on(std::span<const TrainingSample> batch, Adam& adam) {
   loss_.add(gradient_of(batch), 1);
   for (const TrainingSample& s : batch) heavy_.add(heavy_loss(s), 1);
-  adam.step(network_.parameters(), gradients_[0]);
+  adam.step(network_.parameters(), gradient_);
   ++steps_;
   average();
   done_ += batch.size();
@@ -162,7 +177,7 @@ void Training::report(uint64_t total) {
   if (!options_.progress) return;
   ConvLstm judged = network_;
   std::copy(averaged_.begin(), averaged_.end(), judged.parameters().begin());
-  TrainProgress progress = {
+  SurrogateTrainProgress progress = {
       done_, total, seconds_since(start_), loss_.value(), heavy_.value(), {}};
   progress.validation = log_scores(judged, validation_, options_.threads);
   options_.progress(progress);
@@ -187,7 +202,7 @@ uint64_t Training::reckon_samples() {
   return static_cast<uint64_t>(std::max(left, 0.0) / one);
 }
 
-TrainedNetwork Training::run() {
+TrainedSurrogate Training::run() {
   const uint64_t wanted = reckon_samples();
   const uint64_t chunks =
       std::max<uint64_t>(1, (wanted + chunk_samples() / 2) / chunk_samples());
@@ -196,7 +211,8 @@ TrainedNetwork Training::run() {
   AdamOptions adam_options;
   adam_options.rate = options_.rate;
   adam_options.steps = static_cast<int64_t>(chunks * batches);
-  adam_options.warm_up = std::min<int64_t>(100, adam_options.steps / 10 + 1);
+  adam_options.warm_up =
+      static_cast<double>(std::min<int64_t>(100, adam_options.steps / 10 + 1));
   Adam adam(network_.parameter_count(), adam_options);
   for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::vector<TrainingSample> samples = draw_chunk(chunk);
@@ -215,23 +231,6 @@ TrainedNetwork Training::run() {
 
 }  // namespace
 
-std::vector<TrainingSample> draw_samples(const StudySampler& sampler,
-                                         uint64_t first_seed, size_t draws,
-                                         unsigned threads) {
-  std::vector<std::vector<TrainingSample>> parts(draws);
-  parallel_for(
-      draws,
-      [&](size_t i) {
-        parts[i] = sampler.draw(mix_seed({first_seed, i}));
-      },
-      threads);
-  std::vector<TrainingSample> samples;
-  for (std::vector<TrainingSample>& part : parts) {
-    std::move(part.begin(), part.end(), std::back_inserter(samples));
-  }
-  return samples;
-}
-
 LogScores log_scores(const ConvLstm& network,
                      const std::vector<TrainingSample>& samples,
                      unsigned threads) {
@@ -249,11 +248,13 @@ LogScores log_scores(const ConvLstm& network,
   return sum;
 }
 
-TrainedNetwork train_network(const StudySampler& sampler,
-                             const std::vector<TrainingSample>& validation,
-                             const TrainOptions& options) {
+TrainedSurrogate train_surrogate(const StudySampler& sampler,
+                                 const std::vector<TrainingSample>& validation,
+                                 const SurrogateTrainOptions& options) {
   DTUNE_CHECK(options.samples > 0 || options.minutes > 0);
   DTUNE_CHECK(sampler.samples_of_draw() * options.draws >= options.batch);
+  prepare_process();
+  const SingleThread exactly;
   return Training(sampler, validation, options).run();
 }
 

@@ -22,7 +22,7 @@ struct LogScores {
   double heavy_all = 0;
 };
 
-struct TrainProgress {
+struct SurrogateTrainProgress {
   uint64_t samples = 0;  // trained on
   uint64_t of = 0;
   double seconds = 0;
@@ -31,7 +31,7 @@ struct TrainProgress {
   LogScores validation;   // of the averaged weights
 };
 
-struct TrainOptions {
+struct SurrogateTrainOptions {
   // How long: lifted studies, or minutes, from which a number of them is
   // reckoned by trying a few. One of them is 0.
   uint64_t samples = 0;
@@ -44,27 +44,23 @@ struct TrainOptions {
   double rate = 5e-3;      // of Adam; short trainings learn less with 2e-3
   double average = 0.998;  // what the moving average keeps at each step
   int reports = 12;        // in all
-  std::function<void(const TrainProgress&)> progress;
+  std::function<void(const SurrogateTrainProgress&)> progress;
 };
 
-struct TrainedNetwork {
+struct TrainedSurrogate {
   ConvLstm network;
   uint64_t samples;  // trained on: --samples of the same training
 };
 
 // The same weights for the same sampler, seed and number of samples, whatever
-// the number of threads, on CPUs with the same instructions. Blocks.
-TrainedNetwork train_network(const StudySampler& sampler,
-                             const std::vector<TrainingSample>& validation,
-                             const TrainOptions& options);
+// the number of threads, on CPUs with the same instructions and with the same
+// LibTorch. Blocks. Commands call it through Engine::train_surrogate.
+TrainedSurrogate train_surrogate(const StudySampler& sampler,
+                                 const std::vector<TrainingSample>& validation,
+                                 const SurrogateTrainOptions& options);
 
 LogScores log_scores(const ConvLstm& network,
                      const std::vector<TrainingSample>& samples,
                      unsigned threads);
-
-// About `count` samples of draws with these seeds, from several threads.
-std::vector<TrainingSample> draw_samples(const StudySampler& sampler,
-                                         uint64_t first_seed, size_t draws,
-                                         unsigned threads);
 
 }  // namespace dtune

@@ -1,12 +1,16 @@
-#include "dtune/speed/speed_trainer.h"
+#include "dtune/pretrain/speed_trainer.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+
+#include <ATen/ATen.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
+#include "dtune/pretrain/adam.h"
+#include "dtune/pretrain/speed_lstm_graph.h"
 #include "dtune/speed/speed_traces.h"
+#include "dtune/train/process.h"
 
 namespace dtune {
 namespace {
@@ -15,40 +19,6 @@ constexpr uint64_t kTraining = 1;  // parts of seeds
 constexpr uint64_t kValidation = 2;
 constexpr uint64_t kValidationTraces = 120;
 constexpr size_t kValidationRounds = 300;
-
-class Adam {
- public:
-  explicit Adam(size_t parameters) : mean_(parameters), square_(parameters) {}
-
-  void step(std::span<double> parameters, std::span<const double> gradient,
-            double rate) {
-    double sum = 0;
-    for (const double g : gradient) sum += g * g;
-    const double norm = std::sqrt(sum);
-    if (!std::isfinite(norm)) return;
-    const double factor = norm > kClip ? kClip / norm : 1;
-    ++steps_;
-    const double first = 1 - std::pow(kMean, steps_);
-    const double second = 1 - std::pow(kSquare, steps_);
-    for (size_t i = 0; i < mean_.size(); ++i) {
-      const double g = factor * gradient[i];
-      mean_[i] += (1 - kMean) * (g - mean_[i]);
-      square_[i] += (1 - kSquare) * (g * g - square_[i]);
-      parameters[i] -= rate * (mean_[i] / first) /
-                       (std::sqrt(square_[i] / second) + kEpsilon);
-    }
-  }
-
- private:
-  static constexpr double kClip = 0.5;
-  static constexpr double kMean = 0.9;
-  static constexpr double kSquare = 0.999;
-  static constexpr double kEpsilon = 1e-8;
-
-  int steps_ = 0;
-  std::vector<double> mean_;
-  std::vector<double> square_;
-};
 
 std::vector<double> sample_trace(const SpeedTrainOptions& options,
                                  int64_t index) {
@@ -77,10 +47,26 @@ std::vector<std::vector<double>> validation_traces(uint64_t seed) {
   return traces;
 }
 
-double falling_rate(const SpeedTrainOptions& options, double progress) {
-  const double warm = std::min(1.0, 40 * progress + 0.02);
-  const double fall = 0.5 * (1 + std::cos(std::numbers::pi * progress));
-  return options.rate * warm * (0.01 + 0.99 * fall);
+constexpr double kClip = 0.5;
+constexpr double kWarmUp = 0.025;  // share of the steps
+
+// The gradient of the batch's mean loss, which is returned.
+double gradient_of(const SpeedTrainOptions& options,
+                   std::span<float> parameters,
+                   std::span<const std::vector<SpeedStep>> traces,
+                   std::vector<float>& gradient) {
+  const at::Tensor leaf =
+      at::from_blob(parameters.data(),
+                    {static_cast<int64_t>(parameters.size())}, at::kFloat)
+          .clone()
+          .requires_grad_();
+  const at::Tensor loss = speed_loss(
+      options.hidden, leaf, speed_batch(traces, at::kFloat), options.loss);
+  loss.backward();
+  const at::Tensor result = leaf.grad().contiguous();
+  const float* first = result.data_ptr<float>();
+  gradient.assign(first, first + result.numel());
+  return loss.item<double>();
 }
 
 // Tells how far the training is; ten times.
@@ -108,7 +94,7 @@ class Reporter {
     report_.loss = sum_ / static_cast<double>(since_);
     report_.validation = 0;
     for (const auto& steps : validation_) {
-      report_.validation += network.loss(steps, options_.loss) /
+      report_.validation += mean_loss(network, steps, options_.loss) /
                             static_cast<double>(validation_.size());
     }
     options_.progress(report_);
@@ -125,29 +111,45 @@ class Reporter {
 
 }  // namespace
 
+double mean_loss(const SpeedLstm& network, std::span<const SpeedStep> steps,
+                 const SpeedLoss& loss) {
+  DTUNE_CHECK(!steps.empty());
+  SpeedLstmState state = network.start();
+  double sum = 0;
+  for (const SpeedStep& step : steps) {
+    const double error = network.step(step.moment, state) - step.next;
+    sum += std::hypot(error, kSpeedSmooth) - kSpeedSmooth + loss.tilt * error;
+  }
+  return sum / static_cast<double>(steps.size());
+}
+
 SpeedLstm train_speed_lstm(const SpeedTrainOptions& options) {
   DTUNE_CHECK(options.samples >= 1 && options.batch >= 1);
   DTUNE_CHECK(options.rounds >= 2);
+  prepare_process();
+  const SingleThread exactly;
   SpeedLstm network(options.hidden, options.seed);
   Reporter reporter(options);
-  Adam adam(network.parameters().size());
-  std::vector<double> gradient(network.parameters().size());
+  std::vector<float> weights(network.parameters().begin(),
+                             network.parameters().end());
+  const int64_t steps = (options.samples + options.batch - 1) / options.batch;
+  Adam adam(weights.size(), {.rate = options.rate,
+                             .warm_up = kWarmUp * static_cast<double>(steps),
+                             .steps = steps,
+                             .clip = kClip});
+  std::vector<float> gradient;
   for (int64_t done = 0; done < options.samples;) {
     const int64_t batch = std::min(options.batch, options.samples - done);
-    std::fill(gradient.begin(), gradient.end(), 0);
-    double sum = 0;
+    std::vector<std::vector<SpeedStep>> traces;
     for (int64_t i = 0; i < batch; ++i) {
-      sum += network.add_gradient(speed_steps(sample_trace(options, done + i)),
-                                  options.loss, 1 / static_cast<double>(batch),
-                                  gradient);
+      traces.push_back(speed_steps(sample_trace(options, done + i)));
     }
-    adam.step(network.parameters(), gradient,
-              falling_rate(options, static_cast<double>(done) /
-                                        static_cast<double>(options.samples)));
+    const double loss = gradient_of(options, weights, traces, gradient);
+    adam.step(weights, gradient);
+    std::ranges::copy(weights, network.parameters().begin());
     done += batch;
-    reporter.add(network, sum, batch);
+    reporter.add(network, loss * static_cast<double>(batch), batch);
   }
-  network.round_parameters();
   return network;
 }
 
