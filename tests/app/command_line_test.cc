@@ -157,6 +157,33 @@ TEST_CASE("plan shows data, model, space, schedule and budget") {
   CHECK_FALSE(place.has("tiny.db"));
 }
 
+TEST_CASE("plan says why the learnt prior takes no part, where it takes none") {
+  const Workplace place;
+  place.write("tiny.yaml", kSynthetic);
+  const std::string said = "the learnt prior takes no part";
+  CHECK_FALSE(contains(place.run({"plan", "tiny.yaml"}).out, said));
+  for (const std::string optimizer : {"adam", "adamw"}) {
+    const Outcome outcome = place.run(
+        {"plan", "tiny.yaml", "--set", "train.optimizer=" + optimizer});
+    CHECK(outcome.code == 0);
+    CHECK(contains(outcome.out, said +
+                                    ": it was learnt from SGD, and "
+                                    "train.optimizer is " +
+                                    optimizer));
+  }
+  const auto document = nlohmann::json::parse(
+      place
+          .run({"plan", "tiny.yaml", "--json", "--set", "train.optimizer=adam"})
+          .out);
+  CHECK(contains(document["without_learnt_prior"].get<std::string>(), "SGD"));
+  CHECK_FALSE(
+      contains(place
+                   .run({"plan", "tiny.yaml", "--set", "train.optimizer=adam",
+                         "--set", "sampler=tpe", "--set", "scheduler=asha"})
+                   .out,
+               said));
+}
+
 TEST_CASE("missing data end in one message with a remedy and exit code 2") {
   const Workplace place;
   place.write("lost.yaml",

@@ -43,6 +43,36 @@ TEST_CASE("the defaults of a recipe can be made") {
   CHECK(make_scheduler(recipe, 12) != nullptr);
 }
 
+TEST_CASE("what was learnt from SGD takes part in studies of SGD alone") {
+  Recipe recipe = cube_recipe("convlstm", "freeze-thaw", 0, 10);
+  std::vector<Parameter> parameters = cube();
+  parameters[0].key = "train.lr";
+  recipe.space = SearchSpace(parameters);
+  const auto says = [&] {
+    const Study study = make_study(recipe, 12);
+    return make_tuner(recipe, 12).scheduler->explain(study).front();
+  };
+  CHECK(says().find("learnt") != std::string::npos);
+  CHECK(says().find("takes no part") == std::string::npos);
+  for (const OptimizerKind optimizer :
+       {OptimizerKind::adam, OptimizerKind::adamw}) {
+    recipe.train.optimizer = optimizer;
+    CHECK(says() == std::string("trusts plain 100% (the learnt prior takes no "
+                                "part: it was learnt from SGD, and "
+                                "train.optimizer is ") +
+                        to_string(optimizer) + ")");
+  }
+  recipe.train.optimizer = OptimizerKind::sgd;
+  Parameter tuned;
+  tuned.name = "optimizer";
+  tuned.key = "train.optimizer";
+  tuned.kind = ParameterKind::categorical;
+  tuned.choices = {std::string("sgd"), std::string("adam")};
+  parameters.push_back(tuned);
+  recipe.space = SearchSpace(parameters);
+  CHECK(says().find("other optimizers are tried") != std::string::npos);
+}
+
 TEST_CASE("an unknown kind is named with the nearest one and all others") {
   CHECK_THROWS_WITH_AS(
       make_sampler(with_sampler("sobal", {})),

@@ -187,3 +187,52 @@ TEST_CASE("an epsilon that is no small probability is refused") {
     CHECK_THROWS_AS(make_tuner(recipe, kHorizon), Error);
   }
 }
+
+namespace {
+
+class NothingNew final : public Sampler {
+ public:
+  std::optional<Proposal> propose(const Study& /*study*/,
+                                  int64_t /*decision*/) override {
+    return std::nullopt;
+  }
+};
+
+// The trial that goes on, of two with the same curve.
+TrialId preferred(std::optional<Value> prior) {
+  Recipe recipe = cube_recipe("plain-gp", "freeze-thaw", 1, 0);
+  std::vector<Parameter> parameters = {cube()[2]};
+  parameters[0].prior = std::move(prior);
+  parameters[0].confidence = Confidence::high;
+  recipe.space = SearchSpace(std::move(parameters));
+  Study study = make_study(recipe, kHorizon);
+  for (const double unit : {0.2, 0.8}) {
+    Trial trial;
+    trial.id = std::ssize(study.trials) + 1;
+    trial.point = recipe.space.decode(std::vector<double>{unit});
+    trial.unit = recipe.space.encode(trial.point);
+    trial.seed = uint64_t(trial.id);
+    trial.state = TrialState::paused;
+    trial.target_step = 1;
+    StepReport report;
+    report.step = 1;
+    report.sequence = ++study.reports;
+    report.metrics[recipe.objective.metric] = 0.5;
+    trial.curve.push_back(report);
+    study.trials.push_back(std::move(trial));
+  }
+  const Tuner tuner = make_tuner(recipe, kHorizon);
+  NothingNew sampler;
+  const Directive d = tuner.scheduler->next(study, sampler, 3, true);
+  CHECK(d.kind == Directive::Kind::resume);
+  return d.trial;
+}
+
+}  // namespace
+
+TEST_CASE("a user's prior weighs paused trials as it does new points") {
+  const Parameter dropout = cube()[2];
+  const double width = dropout.high - dropout.low;
+  CHECK(preferred(dropout.low + 0.2 * width) == 1);
+  CHECK(preferred(dropout.low + 0.8 * width) == 2);
+}

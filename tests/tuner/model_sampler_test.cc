@@ -6,7 +6,10 @@
 #include "tuner/simulation.h"
 #include <doctest/doctest.h>
 
+#include "dtune/tuner/evidence.h"
 #include "dtune/tuner/factory.h"
+#include "dtune/tuner/gp_model.h"
+#include "dtune/tuner/model_space.h"
 
 using namespace dtune;           // NOLINT(google-build-using-namespace)
 using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
@@ -37,6 +40,29 @@ TEST_CASE("modelling finds the bottom of a bowl far better than chance") {
   const double random = mean_best("random", space, bowl, 40);
   CHECK(mean_best("gp", space, bowl, 20) > 0.02 * random);
   CHECK(mean_best("tpe", space, bowl, 40) > 0.5 * random);
+}
+
+TEST_CASE("under noise the best to improve on is what is expected") {
+  Study study = study_of("gp", unit_cube(2));
+  Rng rng(5);
+  for (int i = 0; i < 24; ++i) {
+    Trial trial;
+    trial.id = i + 1;
+    const double spot = 0.2 + 0.3 * (i % 3);
+    trial.point = study.recipe.space.decode(std::vector<double>{
+        spot + 1e-3 * rng.uniform(), spot + 1e-3 * rng.uniform()});
+    trial.unit = study.recipe.space.encode(trial.point);
+    trial.state = TrialState::complete;
+    StepReport report;
+    report.step = 1;
+    report.metrics[study.recipe.objective.metric] = i % 2 == 0 ? 0.45 : 0.55;
+    trial.curve.push_back(report);
+    study.trials.push_back(trial);
+  }
+  const FittedStudy model(ModelSpace(study.recipe.space),
+                          gather_evidence(study));
+  CHECK(model.best() < 0.53);
+  CHECK(model.best() > 0.47);
 }
 
 TEST_CASE("modelling works over integers, words, conditions, constraints") {
