@@ -1,5 +1,6 @@
 #include "dtune/tuner/surrogate_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -223,6 +224,27 @@ TEST_CASE("a long study is learnt from its end: at once as bit by bit") {
           bit_by_bit.log_chance(queries(), 0.01));
     CHECK(at_once.leader().trial == bit_by_bit.leader().trial);
   }
+}
+
+TEST_CASE("of many queries the most promising is found as among few") {
+  const Recipe recipe = rates_recipe();
+  SurrogateModel model = plain_model(recipe);
+  model.update(rising_study(recipe, 30, 13));
+  Rng rng(9);
+  std::vector<ModelQuery> many;
+  for (int i = 0; i < 1000; ++i) {
+    many.push_back({{rng.uniform(), rng.uniform(), rng.uniform()}, kHorizon});
+  }
+  const std::vector<double> at_once = model.log_chance(many, 0.01);
+  const auto best = std::max_element(at_once.begin(), at_once.end());
+  double one_by_one = -HUGE_VAL;
+  for (const ModelQuery& query : many) {
+    one_by_one =
+        std::max(one_by_one, model.log_chance({&query, 1}, 0.01).front());
+  }
+  CHECK(*best == doctest::Approx(one_by_one).epsilon(1e-3));
+  const ModelQuery& winner = many[size_t(best - at_once.begin())];
+  CHECK(model.log_chance({&winner, 1}, 0.01).front() == doctest::Approx(*best));
 }
 
 TEST_CASE("a long study without noise is learnt to its end") {
