@@ -26,8 +26,8 @@ double scale_of(const MatrixXd& k) { return k.diagonal().cwiseAbs().mean(); }
 
 void CovarianceFactor::reserve(Index n) {
   if (lower_.rows() >= n) return;
-  MatrixXd larger(std::max<Index>(n, 2 * lower_.rows()),
-                  std::max<Index>(n, 2 * lower_.rows()));
+  const Index room = std::max(n, lower_.rows() + lower_.rows() / 4);
+  MatrixXd larger(room, room);
   larger.topLeftCorner(size_, size_) = lower_.topLeftCorner(size_, size_);
   lower_.swap(larger);
 }
