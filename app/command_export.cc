@@ -87,8 +87,9 @@ Action declare_export(Arguments& arguments) {
                     "for a spreadsheet");
   arguments.example("dtune export recipe.db --curves --output curves.csv",
                     "every step of every trial");
-  arguments.example("dtune export recipe.files/model.safetensors --pytorch m.py",
-                    "the model for PyTorch");
+  arguments.example(
+      "dtune export recipe.files/model.safetensors --pytorch m.py",
+      "the model for PyTorch");
   return [options](const Console& console) {
     return export_study(console, *options);
   };

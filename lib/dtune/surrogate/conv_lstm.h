@@ -44,7 +44,7 @@ struct ConvLstmShape {
 // on, with commas.
 inline constexpr const char* kLeftOutKey = "left_out";
 
-// Thread-safe as long as nobody writes to parameters(): every call has scratch
+// Thread-safe while parameters() are not written to: every call has scratch
 // memory of its own (about 1 MB with 16 channels, kept for later calls until
 // the network and its copies are gone).
 class ConvLstm {

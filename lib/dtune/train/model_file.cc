@@ -51,18 +51,18 @@ TextMap metadata_of(const ModelCard& card) {
 }
 
 [[noreturn]] void mismatch(const std::string& name, const std::string& what) {
-  throw Error(ErrorKind::config,
-              fmt::format("{}: {} (use the recipe beside the model)", name,
-                          what));
+  throw Error(
+      ErrorKind::config,
+      fmt::format("{}: {} (use the recipe beside the model)", name, what));
 }
 
 void check_fits(const SafetensorsFile& file, const ModelMetadata& model,
                 const PreparedData& data) {
   if (model.input != data.image_shape()) {
-    mismatch(file.name(),
-             fmt::format("was trained on images of {}, but the data's are {}",
-                         to_string(model.input),
-                         to_string(data.image_shape())));
+    mismatch(
+        file.name(),
+        fmt::format("was trained on images of {}, but the data's are {}",
+                    to_string(model.input), to_string(data.image_shape())));
   }
   // As written: what is no UTF-8 was replaced.
   if (file.text("class_names") != dump(data.class_names())) {
