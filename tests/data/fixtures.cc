@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -92,6 +93,12 @@ Bytes npy_bytes(const std::string& type, const std::vector<int64_t>& shape,
   if (version > 1) bytes.insert(bytes.end(), {0, 0});
   bytes.insert(bytes.end(), text.begin(), text.end());
   bytes.insert(bytes.end(), values.begin(), values.end());
+  return bytes;
+}
+
+Bytes float_bytes(const std::vector<float>& values) {
+  Bytes bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
 }
 

@@ -32,6 +32,9 @@ Bytes npy_bytes(const std::string& type, const std::vector<int64_t>& shape,
                 const Bytes& values, bool fortran_order = false,
                 int version = 1);
 
+// As NumPy's '<f4' has them.
+Bytes float_bytes(const std::vector<float>& values);
+
 enum class Packing { stored, deflated };
 // `members`: name without .npy -> bytes.
 void write_npz(const std::filesystem::path& path,

@@ -120,6 +120,49 @@ TEST_CASE("an image folder that is wrong says which file and why") {
         "another ending)");
 }
 
+TEST_CASE("images of kinds that are not read are skipped with a note") {
+  ImageFolder images;
+  images.add("a/1.png", gray_png(1));
+  images.add("b/1.png", gray_png(1));
+  CHECK(images.read().notes.empty());
+  images.add("a/2.GIF", bytes_of("GIF89a"));
+  images.add("b/3.webp", bytes_of("RIFF"));
+  images.add("b/4.webp", bytes_of("RIFF"));
+  images.add("b/notes.txt", bytes_of("no image"));
+  CHECK(images.read().notes ==
+        std::vector<std::string>{
+            "images of kinds that are not read were skipped: 1 .gif, 2 .webp "
+            "(convert them to PNG or JPEG)"});
+  images.add("c/1.bmp", bytes_of("BM"));
+  CHECK(images.error() ==
+        "data: c: holds no PNG or JPEG images, but 1 .bmp (convert them to "
+        "PNG)");
+}
+
+TEST_CASE("all images that do not decode are named at once") {
+  ImageFolder images;
+  for (const char* name :
+       {"train/a/2.png", "train/b/1.png", "val/a/1.png", "test/b/1.png"}) {
+    images.add(name, gray_png(1));
+  }
+  images.add("train/a/1.png", bytes_of("GIF89a"));
+  images.add("train/b/2.png", {});
+  images.add("val/a/3.jpg", bytes_of("oops"));
+  std::string text = images.error();
+  for (size_t at = 0;
+       (at = text.find(images.root.string() + "/", at)) != std::string::npos;) {
+    text.erase(at, images.root.string().size() + 1);
+  }
+  CHECK(
+      text ==
+      "data: ROOT: 3 images cannot be read:\n"
+      "  train/a/1.png: is a GIF, not PNG or JPEG (convert it, or give it "
+      "another ending)\n"
+      "  train/b/2.png: is empty (delete or replace it)\n"
+      "  val/a/3.jpg: is neither PNG nor JPEG (convert it, or give it another "
+      "ending)");
+}
+
 TEST_CASE("a class that the training images do not have is refused") {
   ImageFolder images;
   for (const char* name : {"train/a/1.png", "train/b/1.png", "test/c/1.png"}) {

@@ -1,5 +1,7 @@
 #include "dtune/data/npz.h"
 
+#include <cmath>
+
 #include "data/fixtures.h"
 #include <doctest/doctest.h>
 
@@ -37,6 +39,12 @@ Members join(Members a, const Members& b) {
 Members tiny(const Bytes& images) {
   return {{"train_images", images},
           {"train_labels", npy_bytes("|u1", {2}, {0, 1})}};
+}
+
+// The same of floats, one for each pixel.
+Members tiny(const std::vector<float>& values) {
+  const auto pixels = static_cast<int64_t>(values.size() / 2);
+  return tiny(npy_bytes("<f4", {2, 1, pixels}, float_bytes(values)));
 }
 
 // The place of the member's entry in the central directory.
@@ -98,15 +106,121 @@ TEST_CASE("all .npy versions, integer types and orders mean the same") {
             .train.images == expected);
 }
 
+TEST_CASE("floats in [0, 1] become the levels that they came from") {
+  NpzFile file;
+  std::vector<float> shares;
+  Bytes levels;
+  for (int level = 0; level < 256; ++level) {
+    levels.push_back(static_cast<uint8_t>(level));
+    shares.push_back(static_cast<float>(level) / 255.0F);
+  }
+  const SourceData data = file.read(tiny(shares));
+  CHECK(data.train.images == levels);
+  REQUIRE(data.notes.size() == 1);
+  CHECK(data.notes[0] ==
+        "the images are float32 in [0, 1]: they are stored as 0 to 255 (times "
+        "255, rounded)");
+  // Black and white.
+  CHECK(file.read(tiny(std::vector<float>{0, 1, 1, 0})).train.images ==
+        Bytes{0, 255, 255, 0});
+}
+
+TEST_CASE("floats of whole levels stay as they are") {
+  NpzFile file;
+  const SourceData data = file.read(tiny(std::vector<float>{0, 7, 255, 3}));
+  CHECK(data.train.images == Bytes{0, 7, 255, 3});
+  CHECK(data.notes.empty());
+}
+
+TEST_CASE("standardised images become the levels that they came from") {
+  NpzFile file;
+  std::vector<float> values;
+  Bytes levels;
+  for (int level = 0; level < 256; ++level) {
+    levels.push_back(static_cast<uint8_t>(level));
+    values.push_back((static_cast<float>(level) / 255.0F - 0.2860F) / 0.3530F);
+  }
+  const SourceData data = file.read(tiny(values));
+  CHECK(data.train.images == levels);
+  REQUIRE(data.notes.size() == 1);
+  CHECK(data.notes[0] ==
+        "the images are float32 from -0.8102 to 2.023: each channel's range is "
+        "stored as 0 to 255 (256 levels; what is beyond the training images' "
+        "range gets the nearest level)");
+}
+
+TEST_CASE("each channel of standardised images has a range of its own") {
+  NpzFile file;
+  const std::vector<float> values = {-1, 100, 0, 150, 1, 200, 0, 100};
+  const SourceData data = file.read(
+      {{"train_images", npy_bytes("<f4", {2, 1, 2, 2}, float_bytes(values))},
+       {"train_labels", npy_bytes("|u1", {2}, {0, 1})}});
+  CHECK(data.train.images == Bytes{0, 0, 128, 128, 255, 255, 128, 0});
+}
+
+TEST_CASE("one outlier does not take the levels of all other pixels") {
+  NpzFile file;
+  std::vector<float> values;
+  for (int i = 0; i < 4000; ++i) {
+    values.push_back(static_cast<float>(i % 200) / 100.0F - 1);
+  }
+  values[17] = 1e6F;
+  const Bytes levels = file.read(tiny(values)).train.images;
+  CHECK(levels[17] == 255);
+  CHECK(levels[0] == 0);
+  CHECK(levels[199] >= 16);
+}
+
+TEST_CASE("splits on another scale than the training images are refused") {
+  NpzFile file;
+  const auto error = [&](const std::vector<float>& train, const Bytes& test) {
+    Members members = tiny(train);
+    members["test_images"] = test;
+    members["test_labels"] = npy_bytes("|u1", {2}, {0, 1});
+    return file.error(members);
+  };
+  const Bytes levels = npy_bytes("|u1", {2, 1, 2}, {0, 100, 200, 255});
+  const Bytes shares =
+      npy_bytes("<f4", {2, 1, 2}, float_bytes({0, 0.5F, 0.25F, 1}));
+  CHECK(error({0, 0.5F, 1, 0.25F}, levels) ==
+        "data: set.npz: test_images: holds the value 255, but the training "
+        "images are in [0, 1] (scale all splits alike)");
+  CHECK(error({0, 7, 255, 3}, shares) ==
+        "data: set.npz: test_images: holds the value 0.5, but the training "
+        "images are whole numbers from 0 to 255 (scale all splits alike)");
+  CHECK(error({-1, 0.5F, 1, 0.25F}, levels) ==
+        "data: set.npz: test_images: holds the value 200, but the training "
+        "images have another range (scale all splits alike)");
+}
+
+TEST_CASE("float images that are not finite are refused") {
+  NpzFile file;
+  CHECK(file.error(tiny(std::vector<float>{0, std::nanf(""), 1, 0})) ==
+        "data: set.npz: train_images: holds the value nan (replace what is not "
+        "finite, e.g. by numpy.nan_to_num)");
+}
+
+TEST_CASE("images with the channels first are told from those of strips") {
+  NpzFile file;
+  const Bytes values(2 * 3 * 8 * 8);
+  CHECK(file.error(tiny(npy_bytes("|u1", {2, 3, 8, 8}, values))) ==
+        "data: set.npz: train_images: has the shape [2, 3, 8, 8], which looks "
+        "like [N, channels, height, width], expected [N, height, width, "
+        "channels] (save images.transpose(0, 2, 3, 1))");
+  const SourceData strips =
+      file.read(tiny(npy_bytes("|u1", {2, 1, 64, 3}, values)));
+  CHECK(strips.train.width == 64);
+}
+
 TEST_CASE("NPZ arrays of the wrong type, shape or range are refused") {
   NpzFile file;
-  CHECK(file.error(tiny(npy_bytes("<f4", {2, 1, 1}, Bytes(8)))) ==
-        "data: set.npz: train_images: holds values of type '<f4'; images must "
-        "be uint8 and labels integers (convert them with .astype('uint8'))");
+  CHECK(file.error(tiny(npy_bytes("|S4", {2, 1, 1}, Bytes(8)))) ==
+        "data: set.npz: train_images: holds values of type '|S4'; expected "
+        "numbers");
   CHECK(
       file.error(tiny(npy_bytes("<i2", {2, 1, 2}, {1, 0, 2, 0, 3, 0, 0, 1}))) ==
       "data: set.npz: train_images: holds the value 256, outside 0 to 255 "
-      "(scale pixels to uint8)");
+      "(scale them to [0, 1] as float32, or to 0 .. 255)");
   CHECK(file.error(tiny(npy_bytes("|u1", {2, 2}, {1, 2, 3, 4}))) ==
         "data: set.npz: train_images: has the shape [2, 2], expected [N, "
         "height, width] or [N, height, width, channels]");
@@ -119,6 +233,10 @@ TEST_CASE("NPZ arrays of the wrong type, shape or range are refused") {
   CHECK(file.error(members) ==
         "data: set.npz: train_labels holds 3 labels, but train_images holds 2 "
         "images");
+  members["train_labels"] = npy_bytes("<f4", {2}, Bytes(8));
+  CHECK(file.error(members) ==
+        "data: set.npz: train_labels: holds values of type '<f4'; labels must "
+        "be integers (convert them with .astype('int64'))");
   members["train_labels"] = npy_bytes("|i1", {2}, {0, 255});
   CHECK(file.error(members) ==
         "data: set.npz: training labels reach from -1 to 0 (labels are 0, 1, "

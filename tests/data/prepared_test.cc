@@ -211,7 +211,7 @@ TEST_CASE("opening what is no whole prepared file says why") {
   newer.write(path);
   CHECK(open_error(path) ==
         "data: x: was prepared by another version of dtune or another machine "
-        "(version 9, this one reads 1; delete it: it is made anew)");
+        "(version 9, this one reads 2; delete it: it is made anew)");
   Altered cut(good);
   cut.bytes.resize(cut.bytes.size() - 64);
   cut.write(path);
@@ -305,4 +305,35 @@ TEST_CASE("a cache that cannot be made says what to set") {
   CHECK(error_of(prepare, folder.path()) ==
         "data: file/cache: cannot be created: Not a directory (set "
         "XDG_CACHE_HOME to a folder that can be written)");
+}
+
+TEST_CASE("a prepared file keeps what was said of its source") {
+  TemporaryDirectory folder;
+  write_npz(folder.path() / "set.npz",
+            {{"train_images",
+              npy_bytes("<f4", {4, 1, 1}, float_bytes({0, 0.5F, 1, 0.25F}))},
+             {"train_labels", npy_bytes("|u1", {4}, {0, 1, 0, 1})}});
+  DataSpec spec;
+  spec.kind = DataKind::npz;
+  spec.path = (folder.path() / "set.npz").string();
+  spec.test = 0;
+  spec.validation = 0;
+  for (int time = 0; time < 2; ++time) {  // then from the cache
+    const PreparedData data(prepare_data(spec, folder.path()));
+    REQUIRE(data.notes().size() == 1);
+    CHECK(data.notes()[0].starts_with("the images are float32 in [0, 1]"));
+  }
+}
+
+TEST_CASE("one class cannot be learnt") {
+  TemporaryDirectory folder;
+  write_npz(folder.path() / "set.npz",
+            {{"train_images", npy_bytes("|u1", {3, 1, 1}, {1, 2, 3})},
+             {"train_labels", npy_bytes("|u1", {3}, {0, 0, 0})}});
+  DataSpec spec;
+  spec.kind = DataKind::npz;
+  spec.path = (folder.path() / "set.npz").string();
+  CHECK(error_of([&] { prepare_data(spec, folder.path()); }, folder.path()) ==
+        "data: data: all 3 training labels are 0: one class cannot be learnt "
+        "(give at least two classes, labels 0 and 1)");
 }

@@ -64,6 +64,23 @@ TEST_CASE("warnings say what a user should know before spending hours") {
             "data.validation, e.g. to 0.1)"});
 }
 
+TEST_CASE("a validation split of one class is a warning") {
+  TemporaryDirectory folder;
+  auto members = npz_split("train", 4, 2);
+  members.merge(npz_split("val", 600, 1));
+  members.merge(npz_split("test", 2, 2));
+  write_npz(folder.path() / "set.npz", members);
+  DataSpec spec;
+  spec.kind = DataKind::npz;
+  spec.path = (folder.path() / "set.npz").string();
+  CHECK(data_warnings(
+            summarize(PreparedData(prepare_data(spec, folder.path())))) ==
+        std::vector<std::string>{
+            "all 600 validation images are of class 0: a model that always "
+            "answers 0 gets an accuracy of 1 (give the split images of every "
+            "class)"});
+}
+
 TEST_CASE("class names are made printable, well-formed UTF-8") {
   CHECK(printable_name("caf\xc3\xa9 \xe7\x8c\xab \xf0\x9f\x90\x88") ==
         "caf\xc3\xa9 \xe7\x8c\xab \xf0\x9f\x90\x88");

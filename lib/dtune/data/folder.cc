@@ -1,12 +1,17 @@
 #include "dtune/data/folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "dtune/base/error.h"
 #include "dtune/base/parallel.h"
 #include "dtune/data/image.h"
 #include "dtune/data/source_error.h"
@@ -16,10 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Images of kinds that are not read: ".gif" -> how many.
+using SkippedImages = std::map<std::string, int>;
+
 struct ClassFolder {
   std::string name;
   fs::path path;
   std::vector<fs::path> images;  // sorted
+  SkippedImages skipped;
 };
 
 struct Tree {
@@ -28,31 +37,70 @@ struct Tree {
   std::vector<ClassFolder> test;
 };
 
-bool is_image_name(const fs::path& path) {
+// The file's ending in small letters, with its dot.
+std::string ending_of(const fs::path& path) {
   std::string ending = path.extension().string();
   for (char& c : ending) c = static_cast<char>(std::tolower(uint8_t(c)));
+  return ending;
+}
+
+bool is_image(const std::string& ending) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+}
+
+// Images that people have and expect to be used; other files are their own.
+bool is_foreign_image(const std::string& ending) {
+  constexpr std::array<std::string_view, 8> kEndings = {
+      ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif", ".jp2"};
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
+// "2 .gif, 1 .webp".
+std::string skipped_text(const SkippedImages& skipped) {
+  std::string text;
+  for (const auto& [ending, count] : skipped) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, ending);
+  }
+  return text;
 }
 
 bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
+void list_images(ClassFolder& folder) {
+  folder.images = images_below(folder.path);
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path)) {
+    const std::string ending = ending_of(entry.path());
+    if (entry.is_regular_file() && !is_hidden(entry.path()) &&
+        is_foreign_image(ending)) {
+      ++folder.skipped[ending];
+    }
+  }
+}
+
+[[noreturn]] void fail_empty(const ClassFolder& folder) {
+  const std::string skipped = skipped_text(folder.skipped);
+  fail_data(folder.path,
+            skipped.empty()
+                ? "holds no images (.png, .jpg or .jpeg; delete the folder if "
+                  "it is no class)"
+                : fmt::format("holds no PNG or JPEG images, but {} (convert "
+                              "them to PNG)",
+                              skipped));
+}
+
 std::vector<ClassFolder> list_classes(const fs::path& folder) {
   std::vector<ClassFolder> classes;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!entry.is_directory() || is_hidden(entry.path())) continue;
-    classes.push_back({entry.path().filename().string(), entry.path(), {}});
+    classes.push_back({entry.path().filename().string(), entry.path(), {}, {}});
   }
   std::sort(classes.begin(), classes.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (ClassFolder& one : classes) {
-    one.images = images_below(one.path);
-    if (one.images.empty()) {
-      fail_data(one.path,
-                "holds no images (.png, .jpg or .jpeg; delete the folder if it "
-                "is no class)");
-    }
+    list_images(one);
+    if (one.images.empty()) fail_empty(one);
   }
   return classes;
 }
@@ -92,11 +140,23 @@ Tree list_tree(const fs::path& root) {
   return tree;
 }
 
+// The first image that decodes; all that do not are listed later.
+Image first_image(const std::vector<fs::path>& images, int channels) {
+  for (const fs::path& path : images) {
+    try {
+      return read_image_file(path, channels);
+    } catch (const Error&) {
+      if (&path == &images.back()) throw;
+    }
+  }
+  throw Error(ErrorKind::internal, "a class without images");
+}
+
 // What of the recipe's size is missing follows from the first image.
-std::pair<int, int> target_size(const DataSpec& spec, const fs::path& first,
-                                int channels) {
+std::pair<int, int> target_size(const DataSpec& spec,
+                                const ClassFolder& first_class, int channels) {
   if (spec.height > 0 && spec.width > 0) return {spec.height, spec.width};
-  const Image image = read_image_file(first, channels);
+  const Image image = first_image(first_class.images, channels);
   if (spec.height <= 0 && spec.width <= 0) return {image.height, image.width};
   const auto scaled = [](int side, int other_wanted, int other) {
     const double size = double(side) * other_wanted / other;
@@ -142,8 +202,40 @@ Listing list_split(const std::vector<ClassFolder>& folders,
   return listing;
 }
 
+// Of the images that do not decode, "path: why": so that one run names them
+// all. Thread-safe.
+class BrokenImages {
+ public:
+  void add(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    errors_.emplace_back(error.what());
+  }
+
+  // Throws Error(data) if there are any.
+  void check(const fs::path& root) {
+    constexpr size_t kMostShown = 50;
+    if (errors_.empty()) return;
+    if (errors_.size() == 1) throw Error(ErrorKind::data, errors_.front());
+    std::sort(errors_.begin(), errors_.end());
+    std::string list;
+    for (size_t i = 0; i < std::min(errors_.size(), kMostShown); ++i) {
+      list += "\n  " + errors_[i];
+    }
+    if (errors_.size() > kMostShown) {
+      list += fmt::format("\n  and {} more", errors_.size() - kMostShown);
+    }
+    fail_data(root,
+              fmt::format("{} images cannot be read:{}", errors_.size(), list));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> errors_;
+};
+
 void read_split(const std::vector<ClassFolder>& folders,
-                const std::vector<std::string>& names, ImageSet& set) {
+                const std::vector<std::string>& names, ImageSet& set,
+                BrokenImages& broken) {
   Listing listing = list_split(folders, names);
   if (listing.paths.empty()) return;
   const fs::path root = folders[0].path.parent_path();
@@ -155,11 +247,34 @@ void read_split(const std::vector<ClassFolder>& folders,
   set.labels = std::move(listing.labels);
   const size_t pixels = *bytes / listing.paths.size();
   parallel_for(listing.paths.size(), [&](size_t i) {
-    const Image image = resize_image(
-        read_image_file(listing.paths[i], set.channels), set.height, set.width);
-    std::copy(image.pixels.begin(), image.pixels.end(),
-              set.images.begin() + static_cast<std::ptrdiff_t>(i * pixels));
+    try {
+      const Image image =
+          resize_image(read_image_file(listing.paths[i], set.channels),
+                       set.height, set.width);
+      std::copy(image.pixels.begin(), image.pixels.end(),
+                set.images.begin() + static_cast<std::ptrdiff_t>(i * pixels));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      broken.add(error);
+    }
   });
+}
+
+// What was left out of all folders, as a note; "" if nothing.
+std::string skipped_note(const Tree& tree) {
+  SkippedImages skipped;
+  for (const auto* split : {&tree.train, &tree.validation, &tree.test}) {
+    for (const ClassFolder& folder : *split) {
+      for (const auto& [ending, count] : folder.skipped) {
+        skipped[ending] += count;
+      }
+    }
+  }
+  if (skipped.empty()) return "";
+  return fmt::format(
+      "images of kinds that are not read were skipped: {} (convert them to PNG "
+      "or JPEG)",
+      skipped_text(skipped));
 }
 
 }  // namespace
@@ -167,16 +282,20 @@ void read_split(const std::vector<ClassFolder>& folders,
 SourceData read_image_folder(const fs::path& root, const DataSpec& spec) {
   const Tree tree = list_tree(root);
   const int channels = spec.gray ? 1 : 3;
-  const auto [height, width] =
-      target_size(spec, tree.train[0].images[0], channels);
+  const auto [height, width] = target_size(spec, tree.train[0], channels);
   SourceData data;
   for (const ClassFolder& folder : tree.train) {
     data.class_names.push_back(folder.name);
   }
   data.train = data.validation = data.test = make_set(height, width, channels);
-  read_split(tree.train, data.class_names, data.train);
-  read_split(tree.validation, data.class_names, data.validation);
-  read_split(tree.test, data.class_names, data.test);
+  BrokenImages broken;
+  read_split(tree.train, data.class_names, data.train, broken);
+  read_split(tree.validation, data.class_names, data.validation, broken);
+  read_split(tree.test, data.class_names, data.test, broken);
+  broken.check(root);
+  if (std::string note = skipped_note(tree); !note.empty()) {
+    data.notes.push_back(std::move(note));
+  }
   return data;
 }
 
@@ -184,7 +303,7 @@ std::vector<fs::path> images_below(const fs::path& folder) {
   std::vector<fs::path> images;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file() && !is_hidden(entry.path()) &&
-        is_image_name(entry.path())) {
+        is_image(ending_of(entry.path()))) {
       images.push_back(entry.path());
     }
   }

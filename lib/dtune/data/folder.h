@@ -12,9 +12,10 @@ namespace dtune {
 // Classes are the names of the training split's folders, sorted by byte. Every
 // image gets spec.height x spec.width; where one of them is 0 it follows from
 // the first training image (its size, or its aspect). 3 channels, 1 with
-// spec.gray. Hidden files and files of other endings are left out. Throws
-// Error(data): no class folders, a class without images, a class that only
-// another split has, an image that does not decode (with its path).
+// spec.gray. Hidden files and files of other endings are left out; a note names
+// the images among them (GIF, WebP, ...). Throws Error(data): no class folders,
+// a class without images, a class that only another split has, images that do
+// not decode (all of them, with their paths).
 SourceData read_image_folder(const std::filesystem::path& root,
                              const DataSpec& spec);
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
@@ -15,6 +18,25 @@ bool starts_with(std::span<const uint8_t> bytes,
                  std::initializer_list<uint8_t> magic) {
   return bytes.size() >= magic.size() &&
          std::equal(magic.begin(), magic.end(), bytes.begin());
+}
+
+bool has_word(std::span<const uint8_t> bytes, size_t at,
+              std::string_view word) {
+  return bytes.size() >= at + word.size() &&
+         std::equal(word.begin(), word.end(), bytes.begin() + long(at));
+}
+
+// Of a file that is no image that is read.
+const char* what_it_is(std::span<const uint8_t> bytes) {
+  if (has_word(bytes, 0, "GIF8")) return "a GIF, not PNG or JPEG";
+  if (has_word(bytes, 0, "BM")) return "a BMP, not PNG or JPEG";
+  if (has_word(bytes, 0, "RIFF") && has_word(bytes, 8, "WEBP")) {
+    return "a WebP, not PNG or JPEG";
+  }
+  if (has_word(bytes, 0, "II*") || has_word(bytes, 0, {"MM\0*", 4})) {
+    return "a TIFF, not PNG or JPEG";
+  }
+  return "neither PNG nor JPEG";
 }
 
 Image to_gray(const Image& image) {
@@ -55,9 +77,11 @@ Image decode_image(std::span<const uint8_t> bytes, int channels,
   } else if (starts_with(bytes, {0xff, 0xd8, 0xff})) {
     image = decode_jpeg(bytes, where);
   } else {
-    fail_data(where, bytes.empty() ? "is empty (delete or replace it)"
-                                   : "is neither PNG nor JPEG (convert it, or "
-                                     "give it another ending)");
+    fail_data(where, bytes.empty()
+                         ? "is empty (delete or replace it)"
+                         : fmt::format("is {} (convert it, or give it another "
+                                       "ending)",
+                                       what_it_is(bytes)));
   }
   return convert_channels(std::move(image), channels);
 }

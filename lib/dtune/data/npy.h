@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,8 +52,12 @@ std::vector<int32_t> npy_to_int32(const NpyHeader& header,
                                   std::span<const uint8_t> raw,
                                   const std::filesystem::path& where);
 
-// Numbers of any type as they are, finite or not, in C order (integers past
-// 2^63 become that). Throws Error(data) for words. REQUIRES: as above.
+// Visits numbers of any type as they are, finite or not, in C order (integers
+// past 2^63 become that). Throws Error(data) for words. REQUIRES: as above.
+void for_each_number(const NpyHeader& header, std::span<const uint8_t> raw,
+                     const std::filesystem::path& where,
+                     const std::function<void(double)>& visit);
+// The same as a list.
 std::vector<double> npy_to_double(const NpyHeader& header,
                                   std::span<const uint8_t> raw,
                                   const std::filesystem::path& where);

@@ -148,13 +148,9 @@ void for_each_item(const NpyHeader& header, Visit visit) {
 template <typename Out>
 std::vector<Out> convert(const NpyHeader& header, std::span<const uint8_t> raw,
                          const std::filesystem::path& where,
-                         const char* remedy) {
+                         const char* type_remedy, const char* remedy) {
   DTUNE_CHECK(raw.size() == header.value_bytes());
-  if (!is_integer(header)) {
-    fail_type(header, where,
-              "images must be uint8 and labels integers (convert them with "
-              ".astype('uint8'))");
-  }
+  if (!is_integer(header)) fail_type(header, where, type_remedy);
   constexpr int64_t kLow = std::numeric_limits<Out>::min();
   constexpr int64_t kHigh = std::numeric_limits<Out>::max();
   std::vector<Out> values(header.items);
@@ -176,28 +172,39 @@ std::vector<Out> convert(const NpyHeader& header, std::span<const uint8_t> raw,
 std::vector<uint8_t> npy_to_uint8(const NpyHeader& header,
                                   std::span<const uint8_t> raw,
                                   const std::filesystem::path& where) {
-  return convert<uint8_t>(header, raw, where, "scale pixels to uint8");
+  return convert<uint8_t>(header, raw, where, "expected numbers",
+                          "scale them to [0, 1] as float32, or to 0 .. 255");
 }
 
 std::vector<int32_t> npy_to_int32(const NpyHeader& header,
                                   std::span<const uint8_t> raw,
                                   const std::filesystem::path& where) {
-  return convert<int32_t>(header, raw, where, "labels count from 0");
+  return convert<int32_t>(
+      header, raw, where,
+      "labels must be integers (convert them with .astype('int64'))",
+      "labels count from 0");
+}
+
+void for_each_number(const NpyHeader& header, std::span<const uint8_t> raw,
+                     const std::filesystem::path& where,
+                     const std::function<void(double)>& visit) {
+  DTUNE_CHECK(raw.size() == header.value_bytes());
+  if (!is_integer(header) && header.kind != 'f') {
+    fail_type(header, where, "expected numbers");
+  }
+  for_each_item(header, [&](uint64_t place) {
+    visit(real_at(raw.data() + place * static_cast<uint64_t>(header.item_bytes),
+                  header));
+  });
 }
 
 std::vector<double> npy_to_double(const NpyHeader& header,
                                   std::span<const uint8_t> raw,
                                   const std::filesystem::path& where) {
-  DTUNE_CHECK(raw.size() == header.value_bytes());
-  if (!is_integer(header) && header.kind != 'f') {
-    fail_type(header, where, "expected numbers");
-  }
-  std::vector<double> values(header.items);
-  size_t next = 0;
-  for_each_item(header, [&](uint64_t place) {
-    values[next++] = real_at(
-        raw.data() + place * static_cast<uint64_t>(header.item_bytes), header);
-  });
+  std::vector<double> values;
+  values.reserve(header.items);
+  for_each_number(header, raw, where,
+                  [&](double value) { values.push_back(value); });
   return values;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "dtune/data/npz_pixels.h"
 #include "dtune/data/source_error.h"
 
 namespace dtune {
@@ -17,8 +18,24 @@ namespace fs = std::filesystem;
 
 constexpr int kMaxNpzChannels = 64;
 
+// Square images of one, three or four channels, the channels first: what
+// PyTorch's users have. Read as [N, height, width, channels] these would be
+// strips of 1 to 4 pixels.
+bool looks_channels_first(const std::vector<int64_t>& shape) {
+  constexpr int64_t kLeastSide = 6;
+  return shape.size() == 4 && shape[1] <= 4 && shape[2] == shape[3] &&
+         shape[2] >= kLeastSide;
+}
+
 void set_image_shape(const NpzArray& array, ImageSet& set) {
   const std::vector<int64_t>& shape = array.header.shape;
+  if (looks_channels_first(shape)) {
+    fail_data(array.where,
+              fmt::format("has the shape [{}], which looks like [N, channels, "
+                          "height, width], expected [N, height, width, "
+                          "channels] (save images.transpose(0, 2, 3, 1))",
+                          fmt::join(shape, ", ")));
+  }
   const bool fits = shape.size() == 3 || shape.size() == 4;
   const int64_t channels = shape.size() == 4 ? shape[3] : 1;
   if (!fits || shape[1] < 1 || shape[2] < 1 || shape[1] > kMaxImageSide ||
@@ -70,8 +87,14 @@ std::optional<MemberNames> find_pair(const ZipArchive& archive,
   return std::nullopt;
 }
 
-ImageSet read_split(ZipArchive& archive, const MemberNames& names) {
-  ImageSet set = npz_images(read_npz_array(archive, names.images));
+// `map` is made by the first split that is read: the training images.
+ImageSet read_split(ZipArchive& archive, const MemberNames& names,
+                    std::optional<PixelMap>& map) {
+  ImageSet set;
+  NpzArray images = read_npz_array(archive, names.images);
+  set_image_shape(images, set);
+  if (!map) map.emplace(images, set.channels);
+  set.images = map->pixels(std::move(images));
   read_labels(archive, names.labels, set);
   const size_t pixels =
       size_t(set.height) * size_t(set.width) * size_t(set.channels);
@@ -117,11 +140,8 @@ int count_classes(const ZipArchive& archive, const ImageSet& train) {
 ImageSet npz_images(NpzArray array) {
   ImageSet set;
   set_image_shape(array, set);
-  const bool as_is = (array.header.kind == 'u' || array.header.kind == 'b') &&
-                     array.header.item_bytes == 1 &&
-                     !array.header.fortran_order;
-  set.images = as_is ? std::move(array.bytes)
-                     : npy_to_uint8(array.header, array.bytes, array.where);
+  const PixelMap map(array, set.channels);
+  set.images = map.pixels(std::move(array));
   return set;
 }
 
@@ -135,7 +155,8 @@ SourceData read_npz(ZipArchive& archive) {
                           fmt::join(names, ", ")));
   }
   SourceData data;
-  data.train = read_split(archive, *train);
+  std::optional<PixelMap> map;
+  data.train = read_split(archive, *train, map);
   if (data.train.count() == 0) {
     fail_data(archive.where(), "holds no training images");
   }
@@ -143,8 +164,11 @@ SourceData read_npz(ZipArchive& archive) {
   for (const auto& [split, set] :
        {std::pair{"val", &data.validation}, std::pair{"test", &data.test}}) {
     const auto names = find_pair(archive, split);
-    if (names) *set = read_split(archive, *names);
+    if (names) *set = read_split(archive, *names, map);
     check_like_train(archive, data.train, *set, split, classes);
+  }
+  if (const std::string note = map->note(); !note.empty()) {
+    data.notes.push_back(note);
   }
   for (int i = 0; i < classes; ++i) {
     data.class_names.push_back(std::to_string(i));

@@ -2,7 +2,8 @@
 // doi 10.1038/s41597-022-01721-8) or of Keras:
 //   train_images, train_labels, [val_..., test_...]   or
 //   x_train, y_train, [x_val, y_val, x_test, y_test]
-// images [N, H, W] or [N, H, W, C], labels [N] or [N, 1].
+// images [N, H, W] or [N, H, W, C] of whole numbers from 0 to 255 or of floats
+// (npz_pixels.h), labels [N] or [N, 1].
 #pragma once
 
 #include <filesystem>
@@ -18,7 +19,8 @@ namespace dtune {
 SourceData read_npz(ZipArchive& archive);
 SourceData read_npz_file(const std::filesystem::path& path);
 
-// The images of one array, without labels. Throws Error(data) naming the array:
+// The images of one array, without labels; floats outside of [0, 1] become
+// levels by their own range, not that of training images. Throws Error(data) naming the array:
 // another shape than above, values that are no pixels.
 ImageSet npz_images(NpzArray array);
 

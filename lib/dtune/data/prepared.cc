@@ -7,6 +7,7 @@ namespace dtune {
 PreparedData::PreparedData(const std::filesystem::path& path) : file_(path) {
   check_prepared(file_.bytes(), path);
   class_names_ = prepared_names(file_.bytes(), path);
+  notes_ = prepared_notes(file_.bytes(), path);
 }
 
 const PreparedHeader& PreparedData::header() const {

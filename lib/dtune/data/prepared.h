@@ -34,6 +34,7 @@ struct SourceData {
   ImageSet validation;
   ImageSet test;
   std::vector<std::string> class_names;  // size() == number of classes
+  std::vector<std::string> notes;        // what users should know: sentences
 };
 
 // Reads the source that `spec` names. Throws Error(data): missing (says which
@@ -66,6 +67,8 @@ class PreparedData {
   Shape image_shape() const;  // channels, height, width
   int classes() const;
   const std::vector<std::string>& class_names() const { return class_names_; }
+  // What users should know of how the source was read: sentences, often none.
+  const std::vector<std::string>& notes() const { return notes_; }
   int64_t count(Split split) const;
 
   // [count, height, width, channels] uint8; valid while this lives.
@@ -80,6 +83,7 @@ class PreparedData {
   const PreparedHeader& header() const;
   MappedFile file_;
   std::vector<std::string> class_names_;
+  std::vector<std::string> notes_;
 };
 
 // Reads the source, splits it by spec.split_seed (stratified by class), takes

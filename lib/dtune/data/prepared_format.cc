@@ -58,6 +58,27 @@ void check_section(uint64_t offset, std::initializer_list<int64_t> sizes,
   }
 }
 
+void check_words(uint64_t offset, uint64_t bytes, Bytes file,
+                 const fs::path& where) {
+  if (bytes > file.size()) fail_damaged(where, "a section lies outside of it");
+  check_section(offset, {int64_t(bytes)}, file.size(), where);
+}
+
+// Each with its length before it.
+std::vector<std::string> words_in(Bytes left, const fs::path& where) {
+  std::vector<std::string> words;
+  while (!left.empty()) {
+    uint32_t length = 0;
+    if (left.size() < sizeof length) fail_damaged(where, "a name is cut off");
+    std::memcpy(&length, left.data(), sizeof length);
+    left = left.subspan(sizeof length);
+    if (length > left.size()) fail_damaged(where, "a name is cut off");
+    words.emplace_back(reinterpret_cast<const char*>(left.data()), length);
+    left = left.subspan(length);
+  }
+  return words;
+}
+
 void check_shape(const PreparedHeader& header, const fs::path& where) {
   const auto within = [](int32_t value, int64_t most) {
     return value >= 1 && value <= most;
@@ -122,11 +143,8 @@ void check_prepared(Bytes file, const fs::path& where) {
   const PreparedHeader header = copy_header(file, where);
   check_identity(header, file.size(), where);
   check_shape(header, where);
-  if (header.names_bytes > file.size()) {
-    fail_damaged(where, "a section lies outside of it");
-  }
-  check_section(header.names_offset, {int64_t(header.names_bytes)}, file.size(),
-                where);
+  check_words(header.names_offset, header.names_bytes, file, where);
+  check_words(header.notes_offset, header.notes_bytes, file, where);
   check_statistics(header, file, where);
   for (const PreparedSplit& split : header.splits) {
     check_split(header, split, file, where);
@@ -135,21 +153,17 @@ void check_prepared(Bytes file, const fs::path& where) {
 
 std::vector<std::string> prepared_names(Bytes file, const fs::path& where) {
   const PreparedHeader header = copy_header(file, where);
-  Bytes left = file.subspan(header.names_offset, header.names_bytes);
-  std::vector<std::string> names;
-  while (!left.empty()) {
-    uint32_t length = 0;
-    if (left.size() < sizeof length) fail_damaged(where, "a name is cut off");
-    std::memcpy(&length, left.data(), sizeof length);
-    left = left.subspan(sizeof length);
-    if (length > left.size()) fail_damaged(where, "a name is cut off");
-    names.emplace_back(reinterpret_cast<const char*>(left.data()), length);
-    left = left.subspan(length);
-  }
+  auto names =
+      words_in(file.subspan(header.names_offset, header.names_bytes), where);
   if (names.size() != size_t(header.classes)) {
     fail_damaged(where, "it does not name its classes");
   }
   return names;
+}
+
+std::vector<std::string> prepared_notes(Bytes file, const fs::path& where) {
+  const PreparedHeader header = copy_header(file, where);
+  return words_in(file.subspan(header.notes_offset, header.notes_bytes), where);
 }
 
 bool is_prepared(const fs::path& path, uint64_t key) {
@@ -159,6 +173,7 @@ bool is_prepared(const fs::path& path, uint64_t key) {
     const MappedFile file(path);
     check_prepared(file.bytes(), path);
     prepared_names(file.bytes(), path);
+    prepared_notes(file.bytes(), path);
     const PreparedHeader header = copy_header(file.bytes(), path);
     return header.key == key &&
            header.body_crc == crc_of(file.bytes().subspan(sizeof header));

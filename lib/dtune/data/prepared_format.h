@@ -1,7 +1,8 @@
-// The prepared file, version 1, in the machine's byte order:
+// The prepared file, version 2, in the machine's byte order:
 //
 //   header      PreparedHeader
 //   names       each class name: uint32 length, UTF-8 bytes (printable_name)
+//   notes       likewise, each of PreparedData::notes()
 //   statistics  float32 mean[channels], deviation[channels]
 //   for each split: images, uint8 [count, height, width, channels],
 //                   labels, int32 [count]
@@ -24,7 +25,7 @@ namespace dtune {
 
 inline constexpr std::array<char, 8> kPreparedMagic = {'d', 't', 'u', 'n',
                                                        'e', 'd', 'a', 't'};
-inline constexpr uint32_t kPreparedVersion = 1;
+inline constexpr uint32_t kPreparedVersion = 2;
 inline constexpr uint32_t kPreparedByteOrder = 0x01020304;
 inline constexpr uint64_t kPreparedAlignment = 64;
 
@@ -46,12 +47,14 @@ struct PreparedHeader {
   int32_t classes;
   uint64_t names_offset;
   uint64_t names_bytes;
+  uint64_t notes_offset;
+  uint64_t notes_bytes;
   uint64_t statistics_offset;
   std::array<PreparedSplit, 3> splits;  // by Split
   uint32_t body_crc;                    // of all bytes after the header
   uint32_t header_crc;                  // of the header with this field 0
 };
-static_assert(sizeof(PreparedHeader) == 152);
+static_assert(sizeof(PreparedHeader) == 168);
 
 uint32_t header_crc(const PreparedHeader& header);
 
@@ -64,6 +67,10 @@ void check_prepared(std::span<const std::byte> file,
 // REQUIRES: check_prepared passed. Throws Error(data) for names that do not
 // add up.
 std::vector<std::string> prepared_names(std::span<const std::byte> file,
+                                        const std::filesystem::path& where);
+
+// Likewise.
+std::vector<std::string> prepared_notes(std::span<const std::byte> file,
                                         const std::filesystem::path& where);
 
 // Whether `path` is a whole, undamaged prepared file of this key; reads all of

@@ -136,15 +136,15 @@ PreparedSplit append_split(SectionWriter& out, const ImageSet& set,
   return split;
 }
 
-uint64_t append_names(SectionWriter& out,
-                      const std::vector<std::string>& names) {
+uint64_t append_words(SectionWriter& out,
+                      const std::vector<std::string>& words) {
   uint64_t bytes = 0;
-  for (const std::string& raw : names) {
-    const std::string name = printable_name(raw);
-    const auto length = static_cast<uint32_t>(name.size());
+  for (const std::string& raw : words) {
+    const std::string word = printable_name(raw);
+    const auto length = static_cast<uint32_t>(word.size());
     out.append(std::as_bytes(std::span(&length, 1)));
-    out.append(std::as_bytes(std::span(name)));
-    bytes += sizeof length + name.size();
+    out.append(std::as_bytes(std::span(word)));
+    bytes += sizeof length + word.size();
   }
   return bytes;
 }
@@ -214,7 +214,9 @@ void write_prepared(const fs::path& path, const SourceData& source,
   header.classes = static_cast<int32_t>(source.class_names.size());
   out.skip_header();
   header.names_offset = out.align();
-  header.names_bytes = append_names(out, source.class_names);
+  header.names_bytes = append_words(out, source.class_names);
+  header.notes_offset = out.align();
+  header.notes_bytes = append_words(out, source.notes);
   const PixelStatistics statistics = pixel_statistics(train, plan.train);
   header.statistics_offset = out.align();
   out.append(std::as_bytes(std::span(statistics.mean)));

@@ -54,6 +54,13 @@ std::vector<int64_t> class_quotas(const std::vector<int64_t>& sizes,
 }
 
 void check_classes(const SourceData& source, std::span<const int64_t> train) {
+  if (source.class_names.size() < 2) {
+    throw Error(ErrorKind::data,
+                fmt::format("data: all {} training labels are {}: one class "
+                            "cannot be learnt (give at least two classes, "
+                            "labels 0 and 1)",
+                            train.size(), source.train.labels.front()));
+  }
   std::vector<bool> seen(source.class_names.size(), false);
   for (const int64_t i : train) {
     seen[size_t(source.train.labels[size_t(i)])] = true;

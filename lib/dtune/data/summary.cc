@@ -15,6 +15,17 @@ void count_labels(std::span<const int32_t> labels, int64_t ClassCount::*member,
   for (const int32_t label : labels) ++(classes[size_t(label)].*member);
 }
 
+// The only class of the validation split; null where it has none or several.
+const ClassCount* only_validation_class(const DataSummary& summary) {
+  const auto is_all = [&](const ClassCount& one) {
+    return one.validation == summary.validation;
+  };
+  if (summary.validation == 0) return nullptr;
+  const auto found =
+      std::find_if(summary.classes.begin(), summary.classes.end(), is_all);
+  return found == summary.classes.end() ? nullptr : &*found;
+}
+
 bool fewer_train(const ClassCount& a, const ClassCount& b) {
   return a.train < b.train;
 }
@@ -74,6 +85,12 @@ std::vector<std::string> data_warnings(const DataSummary& summary) {
         "smaller differences between trials mean nothing (a larger "
         "data.validation helps)",
         summary.validation, standard_error(summary.validation)));
+  }
+  if (const ClassCount* only = only_validation_class(summary)) {
+    warnings.push_back(fmt::format(
+        "all {} validation images are of class {}: a model that always answers "
+        "{} gets an accuracy of 1 (give the split images of every class)",
+        summary.validation, only->name, only->name));
   }
   if (summary.imbalance >= kUnbalanced) {
     warnings.push_back(fmt::format(
