@@ -333,10 +333,14 @@ TEST_CASE("the cache folder follows the environment") {
     ::setenv("HOME", old_home.c_str(), 1);
     return result;
   };
-  CHECK(with("/x/cache", "/home/me") == "/x/cache/dtune");
-  CHECK(with("", "/home/me") == "/home/me/.cache/dtune");
-  CHECK(with("relative", "/home/me") == "/home/me/.cache/dtune");
+  const TemporaryDirectory home("dtune-test");
+  const char* me = home.path().c_str();
+  CHECK(with("/x/cache", me) == "/x/cache/dtune");
+  CHECK(with("", me) == home.path() / ".cache/dtune");
+  CHECK(with("relative", me) == home.path() / ".cache/dtune");
   CHECK(with("", "").parent_path() == fs::temp_directory_path());
+  // A home that cannot be written, not by root either.
+  CHECK(with("", "/dev/null").parent_path() == fs::temp_directory_path());
 }
 
 TEST_CASE("the program knows its folder") {

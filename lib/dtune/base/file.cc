@@ -210,13 +210,29 @@ uint64_t free_bytes(const fs::path& path) {
   return error ? UINT64_MAX : info.available;
 }
 
+namespace {
+
+// Whether `folder` can be written, or made where it is missing. A read-only
+// file system counts as one that cannot, for root as well.
+bool can_write(fs::path folder) {
+  std::error_code error;
+  while (!fs::exists(folder, error) && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  return fs::is_directory(folder, error) &&
+         ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+}  // namespace
+
 fs::path cache_directory() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME");
       cache != nullptr && *cache == '/') {
     return fs::path(cache) / "dtune";
   }
   if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
-    return fs::path(home) / ".cache" / "dtune";
+    fs::path cache = fs::path(home) / ".cache" / "dtune";
+    if (can_write(cache)) return cache;
   }
   return fs::temp_directory_path() / fmt::format("dtune-{}", ::getuid());
 }

@@ -74,8 +74,8 @@ class TemporaryDirectory {
 // nearest existing parent).
 uint64_t free_bytes(const std::filesystem::path& path);
 
-// $XDG_CACHE_HOME/dtune, else ~/.cache/dtune, else a folder of the temporary
-// directory. Not created.
+// $XDG_CACHE_HOME/dtune, else ~/.cache/dtune if that can be written, else a
+// folder of the temporary directory. Not created.
 std::filesystem::path cache_directory();
 
 // The folder of the running program's file.
