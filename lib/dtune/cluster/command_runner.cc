@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdio>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "dtune/cluster/command_lines.h"
 #include "dtune/cluster/process.h"
 #include "dtune/cluster/worker.h"
+#include "dtune/study/command_words.h"
 
 namespace dtune {
 namespace {
@@ -22,40 +22,10 @@ constexpr int kInvalidExitCode = 42;
 constexpr size_t kTailBytes = 2000;
 constexpr int kPollMs = 20;  // how soon a stop is noticed
 
-std::string upper(std::string name) {
-  for (char& c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    c = std::isalnum(byte) != 0 ? static_cast<char>(std::toupper(byte)) : '_';
-  }
-  return name;
-}
-
-// Puts values for "{name}". Empty: the word is about a parameter that this
-// point does not have, and is left out.
-std::optional<std::string> substitute(std::string word,
-                                      const TrialAssignment& assignment) {
-  for (const Parameter& parameter : assignment.recipe.space.parameters()) {
-    const std::string mark = "{" + parameter.name + "}";
-    const auto value = assignment.point.find(parameter.name);
-    for (size_t at = word.find(mark); at != std::string::npos;
-         at = word.find(mark, at)) {
-      if (value == assignment.point.end()) return std::nullopt;
-      const std::string text = to_string(value->second);
-      word.replace(at, mark.size(), text);
-      at += text.size();
-    }
-  }
-  return word;
-}
-
 SpawnOptions spawn_options(const TrialAssignment& assignment, int steps_done) {
   const CommandSpec& command = *assignment.recipe.command;
   SpawnOptions spawn;
-  for (const std::string& word : command.argv) {
-    if (auto text = substitute(word, assignment)) {
-      spawn.argv.push_back(std::move(*text));
-    }
-  }
+  spawn.argv = command_words(assignment.recipe, assignment.point);
   spawn.directory = command.directory.empty() ? assignment.recipe.directory
                                               : command.directory;
   spawn.environment = command.environment;
@@ -65,8 +35,8 @@ SpawnOptions spawn_options(const TrialAssignment& assignment, int steps_done) {
   spawn.environment["DTUNE_STEP"] = std::to_string(steps_done);
   spawn.environment["DTUNE_SEED"] = std::to_string(assignment.seed);
   spawn.environment["DTUNE_CHECKPOINT"] = assignment.checkpoint.string();
-  for (const auto& [name, value] : assignment.point) {
-    spawn.environment["DTUNE_PARAM_" + upper(name)] = to_string(value);
+  for (const auto& [name, value] : point_environment(assignment.point)) {
+    spawn.environment[name] = value;
   }
   return spawn;
 }

@@ -42,8 +42,7 @@ int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
 
 // Runs any program as a trial (recipe `command:`).
 //
-// It gets its point as arguments, "{name}" being replaced by the value (a word
-// about a parameter that is inactive in the point is left out), and in its
+// It gets its point as arguments (study/command_words.h) and in its
 // environment:
 //   DTUNE_PARAM_<NAME>  values, the name in capitals, other signs as _
 //   DTUNE_TRIAL, DTUNE_ATTEMPT, DTUNE_SEED, DTUNE_STUDY

@@ -1,0 +1,24 @@
+// The command line of a `command:` recipe at one point of its space.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "dtune/study/recipe.h"
+
+namespace dtune {
+
+// The program and its arguments, every "{name}" replaced by the point's value.
+// A word about a parameter that the point does not have (`when:`) is left out;
+// if it is nothing but "{name}", so is an option just before it: of "--depth
+// {depth}" both go. Options begin with '-' and a letter (or two '-' and more),
+// and have no '='.
+std::vector<std::string> command_words(const Recipe& recipe,
+                                       const Point& point);
+
+// The point as environment variables: DTUNE_PARAM_<NAME>, the name in capitals,
+// signs that are neither letters nor digits as _.
+std::map<std::string, std::string> point_environment(const Point& point);
+
+}  // namespace dtune
