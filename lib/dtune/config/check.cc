@@ -10,6 +10,7 @@
 #include "dtune/base/suggest.h"
 #include "dtune/config/path.h"
 #include "dtune/config/schema.h"
+#include "dtune/study/command_words.h"
 #include "dtune/study/data_shape.h"
 
 namespace dtune {
@@ -216,6 +217,27 @@ class Checker {
     }
     for (const std::string& word : recipe_.command->argv) {
       check_placeholders(word);
+      check_conditions(word);
+    }
+  }
+
+  // A word about a parameter that a point does not have is left out: of a
+  // shell's script, which is one word, nothing would remain.
+  void check_conditions(const std::string& word) {
+    if (word.find_first_of(" \t\n") == std::string::npos) return;
+    if (!is_fresh("command.run")) return;
+    for (const Parameter& parameter : recipe_.space.parameters()) {
+      const std::string mark = "{" + parameter.name + "}";
+      if (parameter.when.empty() || word.find(mark) == std::string::npos) {
+        continue;
+      }
+      std::string variable =
+          point_environment({{parameter.name, 0.0}}).begin()->first;
+      complain("command.run",
+               fmt::format("the command's {0} is a part of a longer word, all "
+                           "of which is left out where '{1}' does not apply "
+                           "(make {0} a word of its own, or use ${2})",
+                           mark, parameter.name, variable));
     }
   }
 

@@ -38,11 +38,21 @@ void keep_key(const YamlNode& tree, const std::string& path, YamlNode& value) {
   value.set_value(fixed);
 }
 
+// Read as YAML. On a command line '>' is a comparison (expect.x=">= 0.9"), not
+// the beginning of a text of several lines.
+YamlNode override_value(const Override& override, int source) {
+  const bool comparison = override.value.starts_with('>') &&
+                          override.value.find('\n') == std::string::npos;
+  if (!comparison) return parse_yaml(override.value, source);
+  return YamlNode::scalar(override.value,
+                          Mark{.line = 1, .column = 1, .source = source});
+}
+
 void apply_override(YamlNode& tree, const Override& override, int source) {
   const Mark mark{.line = 1, .column = 1, .source = source};
   YamlNode value;
   try {
-    value = parse_yaml(override.value, source);
+    value = override_value(override, source);
   } catch (const YamlProblem& problem) {
     throw YamlProblem{mark, fmt::format("the value '{}' does not read ({})",
                                         override.value, problem.message)};

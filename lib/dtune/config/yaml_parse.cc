@@ -214,6 +214,32 @@ size_t character_length(const unsigned char* at, size_t left) {
   return 0;
 }
 
+// The column of a tab among the blanks that a line begins with; 0: none.
+int column_of_tab_indent(const std::string& text, int line) {
+  size_t begin = 0;
+  for (int i = 1; i < line; ++i) {
+    begin = text.find('\n', begin);
+    if (begin == std::string::npos) return 0;
+    ++begin;
+  }
+  const size_t end = text.find_first_not_of(" \t", begin);
+  const size_t tab = text.find('\t', begin);
+  const bool indents = tab != std::string::npos && tab < end;
+  return indents ? static_cast<int>(tab - begin) + 1 : 0;
+}
+
+[[noreturn]] void fail_syntax(const YAML::Exception& error,
+                              const std::string& text, int source) {
+  Mark at = mark_of(error.mark, source);
+  if (const int column = column_of_tab_indent(text, at.line); column > 0) {
+    at.column = column;
+    throw YamlProblem{at,
+                      "the line is indented with a tab (YAML indents with "
+                      "spaces only: replace the tab with spaces)"};
+  }
+  throw YamlProblem{at, "not YAML: " + error.msg};
+}
+
 void check_text(const std::string& text, int source) {
   if (text.size() > kMaxBytes) {
     throw YamlProblem{{.line = 1, .column = 1, .source = source},
@@ -260,7 +286,7 @@ YamlNode parse_yaml(const std::string& text, int source) {
     }
     return root;
   } catch (const YAML::Exception& error) {
-    throw YamlProblem{mark_of(error.mark, source), "not YAML: " + error.msg};
+    fail_syntax(error, text, source);
   } catch (const std::exception& error) {
     throw YamlProblem{{.line = 1, .column = 1, .source = source},
                       std::string("not YAML: ") + error.what()};
