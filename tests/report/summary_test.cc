@@ -55,12 +55,42 @@ TEST_CASE("the status lists budgets, failures and the best trials") {
 
 TEST_CASE("the best point can be copied into a command") {
   const std::string text = best_text(sample_study(), sample_facts(), {});
-  CHECK(text.find("  --set train.lr=0.04\n"
-                  "  --set train.l2=1e-05\n"
-                  "  --set model.dropout=0.2\n") != std::string::npos);
+  CHECK(text.find("  --set space.lr=0.04\n"
+                  "  --set space.l2=1e-05\n"
+                  "  --set space.dropout=0.2\n") != std::string::npos);
   Study empty;
   CHECK(best_text(empty, {}, {}) ==
         "best     none: no trial has reported a finite val_accuracy\n");
+}
+
+TEST_CASE("the best point of a command is a line for a shell") {
+  Study study = sample_study();
+  study.recipe.command.emplace().argv = {"train it", "--lr", "{lr}"};
+  study.recipe.command->directory = "/my work";
+  study.recipe.command->environment = {{"FLAVOR", "sour cherry"}};
+  CHECK(again_command(study, sample_facts()) ==
+        "(cd '/my work' && DTUNE_PARAM_DROPOUT=0.2 DTUNE_PARAM_L2=1e-05 "
+        "DTUNE_PARAM_LR=0.04 FLAVOR='sour cherry' 'train it' --lr 0.04)");
+  study.recipe.command.reset();
+  StudyFacts facts = sample_facts();
+  facts.database = "my work/shell.db";
+  CHECK(again_command(study, facts) ==
+        "dtune best 'my work/shell.db' --recipe > shell-best.yaml && dtune run "
+        "shell-best.yaml");
+  CHECK(again_command({}, facts).empty());
+}
+
+TEST_CASE("rows of several nodes name the node") {
+  Study study = sample_study();
+  study.trials[0].state = TrialState::running;
+  study.trials[0].slot = 3;
+  CHECK(status_text(study, sample_facts(), {}, 0).find("slot 3") !=
+        std::string::npos);
+  CHECK(status_text(study, sample_facts(), {}, 0).find("box slot 3") ==
+        std::string::npos);
+  study.trials[1].node = "gpu1";
+  CHECK(status_text(study, sample_facts(), {}, 0).find("box slot 3") !=
+        std::string::npos);
 }
 
 TEST_CASE("a trial is shown with its curve and its history") {

@@ -83,6 +83,8 @@ TEST_CASE("words for the shell are quoted where they must be") {
   CHECK(shell_quoted("it's") == "'it'\\''s'");
   CHECK(shell_quoted("") == "''");
   CHECK(shell_quoted("$(rm)") == "'$(rm)'");
+  CHECK(shell_quoted("a\tb\n'\\\x1b[1m\xff") ==
+        "$'a\\011b\\n\\'\\\\\\033[1m\\377'");
 }
 
 TEST_CASE("a table leaves out its least important columns first") {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dtune/base/error.h"
 #include "dtune/report/facts.h"
 #include "dtune/report/text.h"
 
@@ -42,5 +43,9 @@ std::string expectations_text(const std::vector<ExpectationResult>& results,
 // one case per expectation. The dialect that Jenkins, GitLab and GitHub read.
 std::string junit_xml(const Study& study,
                       const std::vector<ExpectationResult>& results);
+
+// The same for a command that ended in an error before there was a result: the
+// case "study" with that error.
+std::string junit_error_xml(const std::string& name, const Error& error);
 
 }  // namespace dtune

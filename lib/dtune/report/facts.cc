@@ -1,10 +1,12 @@
 #include "dtune/report/facts.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "dtune/report/text.h"
+#include "dtune/study/command_words.h"
 
 namespace dtune {
 namespace {
@@ -147,6 +149,37 @@ std::string describe_states(const Study& study) {
                         state, describe_reasons(count));
   }
   return fmt::format("{} trial{}{}", total, total == 1 ? "" : "s", text);
+}
+
+namespace {
+
+// "(cd 'my work' && DTUNE_PARAM_LR=0.1 python train.py --lr 0.1)".
+std::string program_line(const Recipe& recipe, const Point& point) {
+  std::map<std::string, std::string> environment = point_environment(point);
+  environment.merge(std::map(recipe.command->environment));
+  std::string line = "(";
+  if (!recipe.command->directory.empty()) {
+    line += "cd " + shell_quoted(recipe.command->directory) + " &&";
+  }
+  for (const auto& [name, value] : environment) {
+    line += fmt::format(" {}={}", name, shell_quoted(value));
+  }
+  for (const std::string& word : command_words(recipe, point)) {
+    line += " " + shell_quoted(word);
+  }
+  return line + ")";
+}
+
+}  // namespace
+
+std::string again_command(const Study& study, const StudyFacts& facts) {
+  const Trial* best = incumbent(study);
+  if (best == nullptr) return "";
+  if (study.recipe.command) return program_line(study.recipe, best->point);
+  const auto name = std::filesystem::path(facts.database).stem().string();
+  const std::string recipe = shell_quoted(name + "-best.yaml");
+  return fmt::format("dtune best {} --recipe > {} && dtune run {}",
+                     shell_quoted(facts.database), recipe, recipe);
 }
 
 std::string next_command(const Study& study, const StudyFacts& facts) {

@@ -59,6 +59,11 @@ std::string describe_point(const Study& study, const Point& point);
 // "40 trials: 9 complete, 27 cut (rung), 2 failed (diverged, crashed)".
 std::string describe_states(const Study& study);
 
+// A line for a shell that trains the incumbent's point once more: a command as
+// the trial ran it, where it ran; else a study of that point alone. "" where
+// there is no incumbent.
+std::string again_command(const Study& study, const StudyFacts& facts);
+
 // The command to type next: resume, eval, best ...
 std::string next_command(const Study& study, const StudyFacts& facts);
 

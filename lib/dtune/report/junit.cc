@@ -63,7 +63,21 @@ std::string expectation_case(const Study& study,
                     escaped(expectation.where));
 }
 
+constexpr const char* kDeclaration =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+
 }  // namespace
+
+std::string junit_error_xml(const std::string& name, const Error& error) {
+  return fmt::format(
+      "{0}<testsuite name=\"dtune {1}\" tests=\"1\" failures=\"0\" "
+      "errors=\"1\" skipped=\"0\" time=\"0\">\n"
+      "  <testcase classname=\"dtune.{1}\" name=\"study\" time=\"0\">\n"
+      "    <error type=\"{2}\" message=\"{3}\"/>\n"
+      "  </testcase>\n</testsuite>\n",
+      kDeclaration, escaped(name), to_string(error.kind()),
+      escaped(error.what()));
+}
 
 std::string junit_xml(const Study& study,
                       const std::vector<ExpectationResult>& results) {
@@ -74,10 +88,9 @@ std::string junit_xml(const Study& study,
     cases += expectation_case(study, result);
   }
   return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<testsuite name=\"dtune {}\" tests=\"{}\" failures=\"{}\" "
+      "{}<testsuite name=\"dtune {}\" tests=\"{}\" failures=\"{}\" "
       "errors=\"{}\" skipped=\"0\" time=\"{:.3f}\">\n{}</testsuite>\n",
-      escaped(study.recipe.study), results.size() + 1, failures,
+      kDeclaration, escaped(study.recipe.study), results.size() + 1, failures,
       study.state == StudyState::finished ? 0 : 1, study.searched_seconds,
       cases);
 }

@@ -220,13 +220,14 @@ std::string best_text(const Study& study, const StudyFacts& facts,
   if (best == nullptr) return text;
   text += result_lines(facts, style);
   text += labelled(style, "study", printable(facts.database));
-  text += "\nas recipe keys:\n";
+  text += "\ntrain it again:\n  " + again_command(study, facts) + '\n';
+  if (study.recipe.command) return text;
+  text +=
+      "\nto fix it in a recipe (options of dtune run, with another --db):\n";
   for (const Parameter& parameter : study.recipe.space.parameters()) {
     const auto found = best->point.find(parameter.name);
     if (found == best->point.end()) continue;  // inactive
-    const std::string& key =
-        parameter.key.empty() ? parameter.name : parameter.key;
-    text += fmt::format("  --set {}={}\n", printable(key),
+    text += fmt::format("  --set space.{}={}\n", printable(parameter.name),
                         shell_quoted(to_string(found->second)));
   }
   return text;

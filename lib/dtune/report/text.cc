@@ -260,16 +260,39 @@ std::string progress_bar(double fraction, int width, bool unicode) {
   return bar;
 }
 
+namespace {
+
+// In the form $'...' of bash, zsh and ksh, on one line and harmless on a
+// terminal whatever it holds.
+std::string escape_quoted(const std::string& word) {
+  std::string quoted = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\'' || c == '\\') {
+      quoted += std::string("\\") + c;
+    } else if (byte < 0x20 || byte >= 0x7f) {
+      quoted += fmt::format("\\{:03o}", byte);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
 std::string shell_quoted(const std::string& word) {
   const std::string plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
       ",:=@%+";
-  std::string safe = printable(word);
-  if (!safe.empty() && safe.find_first_not_of(plain) == std::string::npos) {
-    return safe;
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
+    return word;
   }
+  if (printable(word) != word) return escape_quoted(word);
   std::string quoted = "'";
-  for (const char c : safe) {
+  for (const char c : word) {
     quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   }
   return quoted + "'";

@@ -59,7 +59,8 @@ std::string sparkline(const std::vector<double>& values, const Scale& scale,
 // A bar of exactly `width` columns, of which `fraction` (0..1) is filled.
 std::string progress_bar(double fraction, int width, bool unicode);
 
-// A word for a POSIX shell, quoted where it has to be.
+// A word for a POSIX shell, quoted where it has to be; one that printable()
+// would change in the form $'...', which takes bash or zsh.
 std::string shell_quoted(const std::string& word);
 
 }  // namespace dtune

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -37,11 +38,23 @@ std::string last_shown(const ObjectiveSpec& objective, const Trial& trial) {
   return found == metrics.end() ? "" : format_metric(found->second);
 }
 
+bool has_several_nodes(const Study& study) {
+  std::string_view first;
+  for (const Trial& trial : study.trials) {
+    if (trial.node.empty()) continue;
+    if (first.empty()) first = trial.node;
+    if (trial.node != first) return true;
+  }
+  return false;
+}
+
 // Where it runs, or why it is as it is, in a word.
-std::string why_of(const Trial& trial) {
+std::string why_of(const Trial& trial, bool with_node) {
   switch (trial.state) {
     case TrialState::running:
-      return fmt::format("slot {}", trial.slot);
+      return with_node && !trial.node.empty()
+                 ? fmt::format("{} slot {}", printable(trial.node), trial.slot)
+                 : fmt::format("slot {}", trial.slot);
     case TrialState::waiting:
     case TrialState::complete:
       return "";
@@ -50,7 +63,7 @@ std::string why_of(const Trial& trial) {
   }
 }
 
-std::vector<TableColumn> columns_of(const Study& study) {
+std::vector<TableColumn> columns_of(const Study& study, bool with_node) {
   std::vector<TableColumn> columns = {
       {"", false, 0, 1},      {"trial", true, 0, 7},
       {"state", false, 1, 9}, {"curve", false, 6, kCurveWidth},
@@ -61,13 +74,13 @@ std::vector<TableColumn> columns_of(const Study& study) {
   for (const Parameter& parameter : study.recipe.space.parameters()) {
     columns.push_back({printable(parameter.name), true, rank++, 12});
   }
-  columns.push_back({"why", false, 8, 12});
+  columns.push_back({"why", false, 8, with_node ? 28 : 12});
   columns.push_back({"note", false, rank + 1000, 60});
   return columns;
 }
 
 TableRow row_of(const Study& study, const Trial& trial, const Trial* best,
-                const Scale& scale, bool unicode) {
+                const Scale& scale, bool with_node, bool unicode) {
   const ObjectiveSpec& objective = study.recipe.objective;
   const bool is_best = &trial == best;
   const Color color = color_of(trial.state);
@@ -86,7 +99,7 @@ TableRow row_of(const Study& study, const Trial& trial, const Trial* best,
   for (const Parameter& parameter : study.recipe.space.parameters()) {
     row.push_back({format_parameter(trial.point, parameter.name), Color::none});
   }
-  row.push_back({why_of(trial), Color::dim});
+  row.push_back({why_of(trial, with_node), Color::dim});
   row.push_back({printable(trial.detail), Color::dim});
   return row;
 }
@@ -168,11 +181,13 @@ std::vector<std::string> trial_table(const Study& study,
                                      const TextStyle& style) {
   const Trial* best = incumbent(study);
   const Scale scale = curve_scale(study.recipe.objective, trials);
+  const bool with_node = has_several_nodes(study);
   std::vector<TableRow> rows;
   for (const Trial* trial : trials) {
-    rows.push_back(row_of(study, *trial, best, scale, style.unicode));
+    rows.push_back(
+        row_of(study, *trial, best, scale, with_node, style.unicode));
   }
-  return render_table(columns_of(study), rows, style);
+  return render_table(columns_of(study, with_node), rows, style);
 }
 
 }  // namespace dtune
