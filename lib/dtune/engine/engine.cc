@@ -1,11 +1,7 @@
 // What libdtune_train.so shows of itself: one C function.
-#include <algorithm>
-#include <chrono>
-
 #include <ATen/ATen.h>
 #include <torch/version.h>
 
-#include "dtune/base/clock.h"
 #include "dtune/engine/runner.h"
 #include "dtune/pretrain/speed_trainer.h"
 #include "dtune/pretrain/surrogate_trainer.h"
@@ -18,25 +14,6 @@
 
 namespace dtune {
 namespace {
-
-constexpr int64_t kSize = 768;
-constexpr double kOperations = 2.0 * kSize * kSize * kSize;
-
-// Rate of one thread at multiplying matrices: the best of three, so that other
-// processes disturb it little.
-double measure_gflops() {
-  const SingleThread one;
-  const at::Tensor a = at::ones({kSize, kSize}, at::kFloat);
-  at::Tensor product = at::mm(a, a);  // starts the BLAS
-  double best = 0;
-  for (int i = 0; i < 3; ++i) {
-    const MonoTime begin = system_clock().now();
-    at::mm_out(product, a, a);
-    const double seconds = to_seconds(system_clock().now() - begin);
-    if (seconds > 0) best = std::max(best, kOperations / seconds / 1e9);
-  }
-  return best;
-}
 
 class TorchEngine final : public Engine {
  public:
@@ -70,7 +47,8 @@ class TorchEngine final : public Engine {
     EngineInfo info;
     info.torch_version = TORCH_VERSION;
     info.blas = blas_name();
-    info.gflops_per_core = measure_gflops();
+    info.optimized_blas = has_optimized_blas();
+    info.gflops_per_core = matrix_rate();
     info.mkldnn = at::globalContext().hasMKLDNN();
     info.cuda_compiled = at::hasCUDA();
     info.cuda_devices = cuda_device_names();

@@ -23,8 +23,9 @@ struct TrainingSample;         // surrogate/study_sampler.h
 // What `dtune doctor` and reports say of the engine.
 struct EngineInfo {
   std::string torch_version;
-  std::string blas;            // "OpenBLAS 0.3.21 (SkylakeX)" or so
-  double gflops_per_core = 0;  // measured: one sgemm of 768, best of three
+  std::string blas;             // "OpenBLAS 0.3.21 (SkylakeX)" or so
+  bool optimized_blas = false;  // not the reference implementation
+  double gflops_per_core = 0;   // measured: process.h, matrix_rate()
   bool mkldnn = false;
   bool cuda_compiled = false;
   std::vector<std::string> cuda_devices;  // names, or empty
@@ -33,7 +34,7 @@ struct EngineInfo {
 // `dtune eval`: a model file and what to judge it on.
 struct EvalRequest {
   std::filesystem::path model;  // model.safetensors
-  Recipe recipe;                // from the recipe beside it
+  Recipe recipe;                // that it was trained by
   std::filesystem::path prepared_data;
   std::string split = "test";  // train, validation, test
   int threads = 1;

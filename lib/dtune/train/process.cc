@@ -1,5 +1,7 @@
 #include "dtune/train/process.h"
 
+#include <algorithm>
+#include <ctime>
 #include <exception>
 #include <mutex>
 
@@ -39,6 +41,13 @@ void prepare_once() {
   }
 }
 
+// Processor time of this thread.
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
+
 // "0.3.21" of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...".
 std::string version_in(const std::string& config) {
   const size_t begin = config.find(' ');
@@ -66,6 +75,11 @@ SingleThread::SingleThread() : threads_(at::get_num_threads()) {
 
 SingleThread::~SingleThread() { set_threads(threads_); }
 
+bool has_optimized_blas() {
+  return loaded_function<const char*()>("openblas_get_config") != nullptr ||
+         at::globalContext().hasMKL();
+}
+
 std::string blas_name() {
   using Text = const char*();
   if (auto* config = loaded_function<Text>("openblas_get_config")) {
@@ -75,6 +89,25 @@ std::string blas_name() {
   }
   if (at::globalContext().hasMKL()) return "Intel MKL";
   return "neither OpenBLAS nor MKL (slow; install libopenblas0-pthread)";
+}
+
+double matrix_rate() {
+  constexpr int64_t kSize = 768;
+  constexpr double kOperations = 2.0 * kSize * kSize * kSize;
+  constexpr double kLongest = 0.5;  // seconds of processor time
+  constexpr int kMost = 40;
+  const SingleThread one;
+  const at::Tensor a = at::ones({kSize, kSize}, at::kFloat);
+  at::Tensor product = at::mm(a, a);  // starts the BLAS
+  const double first = thread_seconds();
+  double best = 0;
+  for (int i = 0; i < kMost && thread_seconds() - first < kLongest; ++i) {
+    const double begin = thread_seconds();
+    at::mm_out(product, a, a);
+    const double seconds = thread_seconds() - begin;
+    if (seconds > 0) best = std::max(best, kOperations / seconds / 1e9);
+  }
+  return best;
 }
 
 }  // namespace dtune

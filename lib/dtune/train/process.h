@@ -33,5 +33,12 @@ class SingleThread {
 
 // "OpenBLAS 0.3.21 (SkylakeX)", "Intel MKL" or a hint that it is a slow one.
 std::string blas_name();
+// Whether that is known to be a fast one.
+bool has_optimized_blas();
+
+// GFLOP/s of one thread that multiplies large matrices: the best of many, each
+// by the processor time that the thread got, so that other processes do not
+// lower it. Takes about half a second.
+double matrix_rate();
 
 }  // namespace dtune
