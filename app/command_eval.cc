@@ -4,10 +4,11 @@
 
 #include "app/command.h"
 #include "app/model_files.h"
-#include "app/study_run.h"
+#include "app/study_check.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/safetensors.h"
 #include "dtune/base/suggest.h"
 #include "dtune/config/recipe_file.h"
 #include "dtune/train/plugin.h"
@@ -27,19 +28,18 @@ struct EvalOptions {
 
 const std::vector<std::string> kSplits = {"test", "validation", "train"};
 
-RecipeFile recipe_beside(const fs::path& model, const std::string& data) {
-  const fs::path recipe = fs::path(model).replace_extension(".yaml");
-  if (!fs::exists(recipe)) {
-    throw Error(ErrorKind::config,
-                fmt::format("{}: the recipe that belongs to the model is not "
-                            "beside it (keep the two files together)",
-                            recipe.string()));
-  }
+// The recipe beside the model, which may have been changed, else the one that
+// the model itself holds.
+RecipeFile recipe_of(const fs::path& model, const std::string& data) {
   std::vector<Override> overrides;
   if (!data.empty()) {
     overrides.push_back({"data.path", fs::absolute(data).string()});
   }
-  return RecipeFile::load(recipe, overrides);
+  const fs::path recipe = fs::path(model).replace_extension(".yaml");
+  if (fs::exists(recipe)) return RecipeFile::load(recipe, overrides);
+  return RecipeFile::parse_stored(SafetensorsFile(model).text("recipe"),
+                                  model.string() + ": recipe",
+                                  fs::absolute(model).parent_path(), overrides);
 }
 
 int eval(const Console& console, const EvalOptions& options) {
@@ -53,7 +53,7 @@ int eval(const Console& console, const EvalOptions& options) {
   }
   EvalRequest request;
   request.model = find_model(options.model);
-  request.recipe = recipe_beside(request.model, options.data).recipe();
+  request.recipe = recipe_of(request.model, options.data).recipe();
   request.prepared_data = prepare_recipe_data(console, request.recipe);
   request.split = options.split;
   request.threads = static_cast<int>(options.threads.value_or(1));
@@ -79,9 +79,7 @@ Action declare_eval(Arguments& arguments) {
       "Evaluates a model that 'dtune run' wrote. On the same data, with the "
       "same number of threads, the metrics are those of the run, exactly.");
   arguments.positional("MODEL", options->model,
-                       "model.safetensors (its recipe lies beside it), or a "
-                       "study.",
-                       Complete::model, true);
+                       "model.safetensors, or a study.", Complete::model, true);
   arguments.option("--split", options->split, "SPLIT",
                    "test (default), validation or train.", Complete::words,
                    kSplits);

@@ -19,10 +19,28 @@ struct InitOptions {
   bool force = false;
 };
 
+// A recipe's comments name it as it lies in the project ("dtune run
+// recipes/image-folder.yaml"); here it gets the name of the file written.
+std::string name_file(std::string text, const std::string& file) {
+  const std::string folder = "recipes/";
+  const std::string ending = ".yaml";
+  const std::string word = shell_quoted(file);
+  for (size_t at = text.find(folder); at != std::string::npos;
+       at = text.find(folder, at)) {
+    const size_t end = text.find(ending, at);
+    if (end == std::string::npos) break;
+    text.replace(at, end + ending.size() - at, word);
+    at += word.size();
+  }
+  return text;
+}
+
 int init(const Console& console, const InitOptions& options) {
-  const std::string text = recipe_template(options.kind);
+  const bool named = !options.file.empty() && options.file != "-";
   const std::string file =
       options.file.empty() ? options.kind + ".yaml" : options.file;
+  const std::string text = name_file(recipe_template(options.kind),
+                                     named ? file : options.kind + ".yaml");
   if (file == "-") {
     console.print(text);
     return kExitOk;

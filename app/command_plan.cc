@@ -3,15 +3,10 @@
 #include <memory>
 
 #include "app/command.h"
-#include "app/machine.h"
 #include "app/overrides.h"
 #include "app/plan.h"
-#include "app/study_run.h"
+#include "app/study_start.h"
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "dtune/data/prepared.h"
-#include "dtune/tuner/factory.h"
 
 namespace dtune {
 namespace {
@@ -22,8 +17,21 @@ struct PlanOptions {
   std::string recipe;
   std::vector<std::string> set;
   std::string database;
+  bool measure = false;
   bool json = false;
 };
+
+// What `dtune run` would do with the database, by the run's own decision; the
+// step time of a study that it would go on with.
+void look_at_database(const RecipeFile& file, StudyPlan& plan) {
+  try {
+    const RunDecision decision = decide_run(plan.database, file);
+    plan.what_run_does = decision.text;
+    if (decision.seen) plan.step_time = step_time_of(decision.seen->study);
+  } catch (const Error& error) {
+    plan.what_run_does = fmt::format("a run is refused: {}", error.what());
+  }
+}
 
 StudyPlan make_plan(const Console& console, const PlanOptions& options) {
   StudyPlan plan;
@@ -31,23 +39,12 @@ StudyPlan make_plan(const Console& console, const PlanOptions& options) {
   const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
   plan.recipe_path = path.string();
   plan.recipe = file.recipe();
-  plan.slots = plan_slots(plan.recipe);
-  check_gang_fits(plan.recipe, plan.slots);
+  plan.check = check_study(console, file, false);
   plan.database = options.database.empty() ? default_database(path).path
                                            : fs::path(options.database);
   plan.database_exists = fs::exists(plan.database);
-  if (!plan.recipe.command) {
-    const PreparedData data(prepare_recipe_data(console, plan.recipe));
-    plan.data = describe_data(plan.recipe, data);
-    const auto layers =
-        expand_model(plan.recipe.model, data.image_shape(), data.classes());
-    check_pipeline_fits(file, layers.size());
-    plan.layers = infer_shapes(layers, data.image_shape());
-  }
-  plan.horizon = horizon_steps(plan.recipe, plan.data.training);
-  make_sampler(plan.recipe);  // checks its options
-  plan.schedule = make_scheduler(plan.recipe, plan.horizon)
-                      ->describe_plan(plan.recipe, plan.horizon);
+  look_at_database(file, plan);
+  if (options.measure) plan.step_time = measure_step(file, plan.check);
   return plan;
 }
 
@@ -64,15 +61,21 @@ Action declare_plan(Arguments& arguments) {
   auto options = std::make_shared<PlanOptions>();
   arguments.describe(
       "Shows what 'dtune run' would do: the data, the model's layers, the "
-      "search space, the scheduler's plan, budget and slots. Trains nothing.");
+      "search space, the scheduler's plan, budget, slots and time, and what "
+      "the run would do with a database that exists. Makes the same checks as "
+      "'dtune run'; trains nothing without --measure.");
   arguments.positional("RECIPE", options->recipe, "The recipe (YAML).",
                        Complete::recipe, true);
   arguments.option("--set", options->set, "KEY=VALUE",
                    "Override a key of the recipe.");
   arguments.option("--db", options->database, "FILE",
                    "The database that the run would use.", Complete::file);
+  arguments.flag("--measure", options->measure,
+                 "Train for up to ten seconds and say how long the study "
+                 "takes.");
   arguments.flag("--json", options->json, "As JSON.");
   arguments.example("dtune plan recipe.yaml", "before an expensive run");
+  arguments.example("dtune plan recipe.yaml --measure", "minutes, not FLOPs");
   arguments.example("dtune plan recipe.yaml --set model.arch=resnet18",
                     "what another model would cost");
   return [options](const Console& console) {

@@ -146,7 +146,9 @@ fs::path database_of(const fs::path& output, uint64_t repeat) {
 bool train_grid(const Console& console, const RecordOptions& options,
                 const RecipeFile& file, const fs::path& path,
                 const fs::path& database) {
-  if (!holds_study(database)) create_study(console, database, path, file);
+  if (!holds_study(database)) {
+    create_study(database, path, file, check_study(console, file, false));
+  }
   {
     const LoadedStudy seen = load_study(database, StoreMode::read_only);
     if (seen.row.recipe_hash != file.search_hash()) {

@@ -158,8 +158,10 @@ Action declare_resume(Arguments& arguments) {
   arguments.example("dtune resume recipe.db", "go on after Ctrl-C or a crash");
   arguments.example("dtune resume recipe.db --trials +20 --time +10m",
                     "search for longer");
-  return
-      [options](const Console& console) { return resume(console, *options); };
+  return [options](const Console& console) {
+    return with_junit(options->view, options->study,
+                      [&] { return resume(console, *options); });
+  };
 }
 
 }  // namespace dtune

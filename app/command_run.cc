@@ -56,51 +56,17 @@ fs::path choose_database(const Console& console, const RunOptions& options,
   return chosen.path;
 }
 
-bool same_budget(const BudgetSpec& a, const BudgetSpec& b) {
-  return a.trials == b.trials && a.time == b.time && a.steps == b.steps;
-}
-
-// Some limit is higher, or gone (0).
-bool is_larger(const BudgetSpec& budget, const StudyRow& granted) {
-  const auto larger = [](double now, double before) {
-    return before > 0 && (now == 0 || now > before);
-  };
-  return larger(budget.trials, double(granted.budget_trials)) ||
-         larger(to_seconds(budget.time), granted.budget_seconds) ||
-         larger(double(budget.steps), double(granted.budget_steps));
-}
-
-// What a recipe says now counts: keys that do not define the search may have
-// changed. A changed budget is the new total, what was spent stays spent.
-// Returns true if a finished study has something to do again.
-bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {
-  const BudgetSpec& said = file.recipe().budget;
-  const bool budget_changed = !same_budget(loaded.recipe.recipe().budget, said);
-  const bool more = budget_changed && is_larger(said, loaded.row);
-  if (budget_changed) grant_budget(said, loaded.row);
-  loaded.row.recipe_yaml = file.resolved_yaml();
-  loaded.recipe = file;
-  loaded.study.recipe = file.recipe();
-  loaded.study.recipe_yaml = loaded.row.recipe_yaml;
-  apply_granted_budget(loaded.row, loaded.study.recipe);
-  loaded.facts = facts_of(loaded.row, short_path(loaded.files.database));
-  return more;
+int show_result(const Console& console, const LoadedStudy& seen,
+                const RunView& view) {
+  console.notice(fmt::format(
+      "the study in {} is finished; this is its result (more: 'dtune "
+      "resume {} --trials +20', anew: --fresh)",
+      seen.facts.database, shell_quoted(seen.facts.database)));
+  return report_result(console, seen, view);
 }
 
 int continue_study(const Console& console, const fs::path& database,
                    const RecipeFile& file, const RunView& view) {
-  {
-    LoadedStudy seen = load_study(database, StoreMode::read_only);
-    check_same_study(seen, file);
-    const bool more = adopt_recipe(seen, file);
-    if (seen.study.state == StudyState::finished && !more) {
-      console.notice(fmt::format(
-          "the study in {} is finished; this is its result (more: 'dtune "
-          "resume {} --trials +20', anew: --fresh)",
-          seen.facts.database, shell_quoted(seen.facts.database)));
-      return report_result(console, seen, view);
-    }
-  }
   LoadedStudy loaded = load_study(database, StoreMode::open);
   check_same_study(loaded, file);
   adopt_recipe(loaded, file);
@@ -115,19 +81,38 @@ int continue_study(const Console& console, const fs::path& database,
   return run_study(console, loaded, view);
 }
 
-int run(const Console& standard, const RunOptions& options) {
-  Console console = standard;
-  console.quiet = options.quiet;
-  const fs::path path = find_recipe(options.recipe);
-  const RecipeFile file = RecipeFile::load(path, overrides_of(options));
-  const fs::path database = choose_database(console, options, path);
+// Checks first, moves an old study and writes last: what is wrong with the
+// recipe or its data leaves everything as it was.
+void start_anew(const Console& console, const RunOptions& options,
+                const fs::path& database, const fs::path& path,
+                const RecipeFile& file) {
+  const StudyCheck check =
+      check_study(console, file, !options.view.listen.empty());
+  for (const std::string& note : check.data.notes) console.notice(note);
   if (options.fresh) {
     const fs::path moved = move_aside(database);
     if (!moved.empty()) {
       console.notice(fmt::format("moved the old study to {}", moved.string()));
     }
   }
-  if (!holds_study(database)) create_study(console, database, path, file);
+  create_study(database, path, file, check);
+}
+
+int run(const Console& standard, const RunOptions& options) {
+  Console console = standard;
+  console.quiet = options.quiet;
+  const fs::path path = find_recipe(options.recipe);
+  const RecipeFile file = RecipeFile::load(path, overrides_of(options));
+  const fs::path database = choose_database(console, options, path);
+  RunDecision decision;
+  if (!options.fresh) decision = decide_run(database, file);
+  if (decision.kind == RunDecision::Kind::show_result) {
+    return show_result(console, *decision.seen, options.view);
+  }
+  decision.seen.reset();
+  if (decision.kind == RunDecision::Kind::create) {
+    start_anew(console, options, database, path, file);
+  }
   return continue_study(console, database, file, options.view);
 }
 
@@ -196,7 +181,10 @@ Action declare_run(Arguments& arguments) {
       "dtune run recipe.yaml --seed 1 --deterministic --quiet "
       "--junit result.xml",
       "a check in CI: exit code 1 if 'expect:' does not hold");
-  return [options](const Console& console) { return run(console, *options); };
+  return [options](const Console& console) {
+    return with_junit(options->view, options->recipe,
+                      [&] { return run(console, *options); });
+  };
 }
 
 }  // namespace dtune

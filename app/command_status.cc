@@ -27,6 +27,7 @@ struct StatusOptions {
 
 struct BestOptions {
   std::string study;
+  bool recipe = false;
   bool json = false;
 };
 
@@ -130,6 +131,11 @@ int best(const Console& console, const BestOptions& options) {
                             loaded.facts.database,
                             shell_quoted(loaded.facts.database)));
   }
+  if (options.recipe) {
+    const Point& point = incumbent(loaded.study)->point;
+    console.print(loaded.recipe.with_point(point).yaml);
+    return kExitOk;
+  }
   console.print(console.json ? best_json(loaded.study, loaded.facts)
                              : best_text(loaded.study, shown_facts(loaded),
                                          style_of(console)));
@@ -177,6 +183,8 @@ Action declare_best(Arguments& arguments) {
                        true);
   arguments.flag("--json", options->json,
                  "As JSON: trial, params, metrics, model.");
+  arguments.flag("--recipe", options->recipe,
+                 "As a recipe of this point alone.");
   arguments.example("dtune best recipe.db", "the winner");
   arguments.example("dtune best recipe.db --json | jq .params.lr",
                     "one value for a script");

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/clock.h"
-#include "dtune/config/check.h"
 #include "dtune/tuner/learnt_part.h"
 
 namespace dtune {
@@ -52,6 +51,31 @@ std::string range_text(const Parameter& parameter) {
   return text;
 }
 
+std::vector<std::string> time_texts(const StudyPlan& plan) {
+  if (!plan.step_time) {
+    return {plan.recipe.command
+                ? "not known before the program has run in a trial"
+                : fmt::format("not known yet: 'dtune plan {} --measure' "
+                              "trains for some seconds to tell",
+                              shell_quoted(plan.recipe_path))};
+  }
+  const StudyTime time = study_time(plan.recipe, plan.check, *plan.step_time);
+  std::vector<std::string> lines = {fmt::format("{} for one full training ({})",
+                                                format_seconds(time.training),
+                                                plan.step_time->source)};
+  if (time.search) {
+    lines.push_back(
+        fmt::format("at most {} for the search, {} trial{} at a time",
+                    format_seconds(*time.search), time.at_once,
+                    time.at_once == 1 ? "" : "s"));
+  }
+  if (time.final_training > 0) {
+    lines.push_back(fmt::format("{} for the final training",
+                                format_seconds(time.final_training)));
+  }
+  return lines;
+}
+
 class PlanPrinter {
  public:
   PlanPrinter(const StudyPlan& plan, const TextStyle& style)
@@ -70,10 +94,9 @@ class PlanPrinter {
     space();
     search();
     line("slots", slots());
-    line("database",
-         fmt::format(
-             "{} ({})", short_path(plan_.database),
-             plan_.database_exists ? "exists: the run continues it" : "new"));
+    for (const std::string& text : time_texts(plan_)) line("time", text);
+    line("database", fmt::format("{} ({})", short_path(plan_.database),
+                                 printable(plan_.what_run_does)));
     for (const Expectation& expectation : plan_.recipe.expect) {
       line("expects", printable(expectation.metric + " " + expectation.text));
     }
@@ -98,7 +121,7 @@ class PlanPrinter {
   }
 
   void data() {
-    const DataPlan& data = plan_.data;
+    const DataPlan& data = plan_.check.data;
     line("data",
          fmt::format("{}: {} training, {} validation, {} test images "
                      "of {}, {} classes",
@@ -107,6 +130,7 @@ class PlanPrinter {
                      format_count(data.test), to_string(data.image),
                      data.classes));
     line("data", "from " + printable(data.source));
+    for (const std::string& note : data.notes) line("note", printable(note));
   }
 
   void model() {
@@ -114,9 +138,9 @@ class PlanPrinter {
     line("model",
          fmt::format("{}: {} parameters, {}FLOP to train on an image",
                      own ? "layers of the recipe" : plan_.recipe.model.arch,
-                     format_count(sum_parameters(plan_.layers)),
-                     with_prefix(double(training_flops(plan_.layers)))));
-    for (const LayerInfo& layer : plan_.layers) {
+                     format_count(sum_parameters(plan_.check.layers)),
+                     with_prefix(double(training_flops(plan_.check.layers)))));
+    for (const LayerInfo& layer : plan_.check.layers) {
       line("model",
            fmt::format(
                "  {:<14} {:<16} {:>10} {:>14}", layer.name,
@@ -129,13 +153,14 @@ class PlanPrinter {
     const TrainSpec& train = plan_.recipe.train;
     line("training",
          fmt::format("{:g} epochs of {} images, {} steps, batches of {}, {}",
-                     train.epochs, format_count(plan_.data.training),
-                     plan_.horizon, train.batch_size,
+                     train.epochs, format_count(plan_.check.data.training),
+                     plan_.check.horizon, train.batch_size,
                      to_string(train.optimizer)));
     line("training",
-         fmt::format("{}FLOP for one full training",
-                     with_prefix(double(training_flops(plan_.layers)) *
-                                 train.epochs * double(plan_.data.training))));
+         fmt::format(
+             "{}FLOP for one full training",
+             with_prefix(double(training_flops(plan_.check.layers)) *
+                         train.epochs * double(plan_.check.data.training))));
   }
 
   void space() {
@@ -164,7 +189,11 @@ class PlanPrinter {
       line("sampler", "the learnt prior takes no part: " + unlearnt);
     }
     line("scheduler", recipe.scheduler.kind);
-    for (const std::string& text : plan_.schedule) line("scheduler", text);
+    for (const std::string& text : plan_.check.schedule)
+      line("scheduler", text);
+    for (const std::string& old : plan_.check.warm_start) {
+      line("warm start", printable(old));
+    }
     line("budget", budget());
   }
 
@@ -184,7 +213,7 @@ class PlanPrinter {
   }
 
   std::string slots() const {
-    const SlotPlan& slots = plan_.slots;
+    const SlotPlan& slots = plan_.check.slots;
     const ParallelSpec& parallel = plan_.recipe.parallel;
     if (parallel.mode != ParallelMode::none) return gangs(slots, parallel);
     return fmt::format("{} trial{} at a time, {} thread{} each{}", slots.slots,
@@ -216,6 +245,16 @@ class PlanPrinter {
   std::string heading_;
 };
 
+ordered_json time_json(const StudyPlan& plan) {
+  const StudyTime time = study_time(plan.recipe, plan.check, *plan.step_time);
+  ordered_json object = {{"source", plan.step_time->source},
+                         {"step_seconds", plan.step_time->seconds},
+                         {"training_seconds", time.training}};
+  if (time.search) object["search_seconds_at_most"] = *time.search;
+  object["final_seconds"] = time.final_training;
+  return object;
+}
+
 ordered_json value_json(const Value& value) {
   return std::visit([](const auto& held) { return ordered_json(held); }, value);
 }
@@ -241,37 +280,19 @@ ordered_json parameter_json(const Parameter& parameter) {
 
 ordered_json model_json(const StudyPlan& plan) {
   ordered_json layers = ordered_json::array();
-  for (const LayerInfo& layer : plan.layers) {
+  for (const LayerInfo& layer : plan.check.layers) {
     layers.push_back({{"name", layer.name},
                       {"kind", to_string(layer.kind)},
                       {"output", to_string(layer.output)},
                       {"parameters", layer.parameters},
                       {"flops", layer.flops}});
   }
-  return {{"parameters", sum_parameters(plan.layers)},
-          {"training_flops", training_flops(plan.layers)},
+  return {{"parameters", sum_parameters(plan.check.layers)},
+          {"training_flops", training_flops(plan.check.layers)},
           {"layers", layers}};
 }
 
 }  // namespace
-
-DataPlan describe_data(const Recipe& recipe, const PreparedData& data) {
-  const bool synthetic = recipe.data.kind == DataKind::synthetic;
-  return {.source = synthetic ? fmt::format("seed {}", recipe.data.split_seed)
-                              : source_path(recipe.data).string(),
-          .image = data.image_shape(),
-          .classes = data.classes(),
-          .training = data.count(Split::train),
-          .validation = data.count(Split::validation),
-          .test = data.count(Split::test)};
-}
-
-void check_pipeline_fits(const RecipeFile& file, size_t layers) {
-  const auto problem = find_stage_problem(file.recipe(), layers);
-  if (!problem) return;
-  throw Error(ErrorKind::config, fmt::format("{}: {}", file.where(problem->key),
-                                             problem->message));
-}
 
 int64_t training_flops(const std::vector<LayerInfo>& layers) {
   int64_t forward = 0;
@@ -288,15 +309,17 @@ std::string plan_json(const StudyPlan& plan) {
                            {"recipe", plan.recipe_path},
                            {"database", plan.database.string()},
                            {"database_exists", plan.database_exists},
-                           {"horizon", plan.horizon}};
+                           {"run", plan.what_run_does},
+                           {"horizon", plan.check.horizon}};
   if (!plan.recipe.command) {
     document["data"] = {{"kind", to_string(plan.recipe.data.kind)},
-                        {"source", plan.data.source},
-                        {"image", to_string(plan.data.image)},
-                        {"classes", plan.data.classes},
-                        {"training", plan.data.training},
-                        {"validation", plan.data.validation},
-                        {"test", plan.data.test}};
+                        {"source", plan.check.data.source},
+                        {"image", to_string(plan.check.data.image)},
+                        {"classes", plan.check.data.classes},
+                        {"training", plan.check.data.training},
+                        {"validation", plan.check.data.validation},
+                        {"test", plan.check.data.test},
+                        {"notes", plan.check.data.notes}};
     document["model"] = model_json(plan);
   }
   document["space"] = ordered_json::array();
@@ -309,13 +332,17 @@ std::string plan_json(const StudyPlan& plan) {
   document["without_learnt_prior"] =
       unlearnt.empty() ? ordered_json() : ordered_json(unlearnt);
   document["scheduler"] = plan.recipe.scheduler.kind;
-  document["schedule"] = plan.schedule;
+  document["schedule"] = plan.check.schedule;
   document["budget"] = {{"trials", budget.trials},
                         {"seconds", to_seconds(budget.time)},
                         {"steps", budget.steps}};
-  document["slots"] = {{"slots", plan.slots.slots},
-                       {"threads", plan.slots.threads},
-                       {"devices", plan.slots.devices}};
+  document["slots"] = {{"slots", plan.check.slots.slots},
+                       {"threads", plan.check.slots.threads},
+                       {"devices", plan.check.slots.devices}};
+  if (!plan.check.warm_start.empty()) {
+    document["warm_start"] = plan.check.warm_start;
+  }
+  if (plan.step_time) document["time"] = time_json(plan);
   return document.dump(2) + '\n';
 }
 

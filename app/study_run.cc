@@ -7,19 +7,16 @@
 #include <vector>
 
 #include "app/cluster_door.h"
-#include "app/machine.h"
 #include "app/nodes.h"
-#include "app/patience.h"
-#include "app/plan.h"
 #include "app/progress.h"
 #include "app/signals.h"
+#include "app/study_check.h"
 #include "app/study_tuner.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/file.h"
 #include "dtune/comm/socket.h"
-#include "dtune/data/prepared.h"
 #include "dtune/report/expectations.h"
 #include "dtune/report/json.h"
 #include "dtune/report/summary.h"
@@ -89,22 +86,15 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   // The live table says it itself: other writers would tear it.
   const StopSignals signals(console.quiet || shows_live(console, view),
                             said_hint.c_str());
-  const fs::path data = prepare_recipe_data(console, recipe);
-  const ParallelMode mode = recipe.parallel.mode;
-  if (mode == ParallelMode::model || mode == ParallelMode::hybrid) {
-    const PreparedData prepared(data);
-    const auto layers =
-        expand_model(recipe.model, prepared.image_shape(), prepared.classes());
-    check_pipeline_fits(loaded.recipe, layers.size());
-  }
+  const StudyCheck check =
+      check_training(console, loaded.recipe, !view.listen.empty());
   make_folder(loaded.files.checkpoints());
-  const SlotPlan slots = plan_slots(recipe);
   const ClusterDoor door(loaded, view.listen);
-  if (!door.open()) check_gang_fits(recipe, slots);
   const SocketDirectory sockets;
   const std::string endpoint = sockets.endpoint("coordinator");
   std::unique_ptr<Nodes> nodes;
-  CoordinatorOptions options = coordinator_options(loaded, endpoint, data);
+  CoordinatorOptions options =
+      coordinator_options(loaded, endpoint, check.prepared_data);
   options.gangs.local = sockets.endpoint("gangs");
   options.trace = view.trace;
   door.describe(options);
@@ -122,8 +112,8 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   nodes = std::make_unique<Nodes>(
       NodesOptions{.nodes = recipe.nodes,
                    .study_id = loaded.study.id,
-                   .slots = slots,
-                   .threads = slots.threads,
+                   .slots = check.slots,
+                   .threads = check.slots.threads,
                    .local_endpoint = endpoint,
                    .remote_endpoint = coordinator.remote_endpoint(),
                    .make_token = [&door] { return door.make_token(); },
@@ -179,16 +169,6 @@ std::string result_json(const LoadedStudy& loaded,
 
 }  // namespace
 
-fs::path prepare_recipe_data(const Console& console, const Recipe& recipe) {
-  if (recipe.command) return {};
-  const Patience patience([&console, kind = to_string(recipe.data.kind)] {
-    console.notice(fmt::format(
-        "reading the {} data (kept in {}, so the next run is faster)", kind,
-        cache_directory().string()));
-  });
-  return prepare_data(recipe.data, cache_directory());
-}
-
 StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
                          const RunView& view) {
   StudyOutcome outcome = coordinate(console, loaded, view);
@@ -202,6 +182,21 @@ int run_study(const Console& console, LoadedStudy& loaded,
               const RunView& view) {
   train_study(console, loaded, view);
   return report_result(console, loaded, view);
+}
+
+int with_junit(const RunView& view, const std::string& name,
+               const std::function<int()>& command) {
+  try {
+    return command();
+  } catch (const Error& error) {
+    if (view.junit.empty()) throw;
+    try {
+      write_file_atomic(view.junit, junit_error_xml(name, error), false);
+    } catch (const Error&) {
+      // The first error says more.
+    }
+    throw;
+  }
 }
 
 int report_result(const Console& console, const LoadedStudy& loaded,

@@ -1,6 +1,7 @@
 // Runs a study from its database until it ends or is stopped.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "app/console.h"
@@ -19,11 +20,6 @@ struct RunView {
   std::string listen;  // where agents of other machines join, or ""
 };
 
-// Prepares the data of a recipe in the cache folder; "" for commands. Says so
-// where it takes long. Throws Error(data).
-std::filesystem::path prepare_recipe_data(const Console& console,
-                                          const Recipe& recipe);
-
 // Trains what the budget of `loaded` (opened for writing) has left; says why
 // where it did not finish. Blocks.
 StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
@@ -32,6 +28,11 @@ StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
 // Continues `loaded` (opened for writing) with what its budget has left, then
 // reports as report_result does. Blocks; returns the exit code.
 int run_study(const Console& console, LoadedStudy& loaded, const RunView& view);
+
+// Runs a command; an error that leaves no result is written to the JUnit file
+// before it is thrown on. `name`: what the user called the study by.
+int with_junit(const RunView& view, const std::string& name,
+               const std::function<int()>& command);
 
 // Prints the result, evaluates `expect:`, writes JUnit; returns the exit code.
 int report_result(const Console& console, const LoadedStudy& loaded,

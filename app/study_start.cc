@@ -2,13 +2,11 @@
 
 #include <cctype>
 
-#include "app/study_run.h"
-#include "app/study_tuner.h"
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "dtune/base/random.h"
-#include "dtune/data/prepared.h"
+#include "dtune/report/facts.h"
 
 namespace dtune {
 namespace {
@@ -30,11 +28,6 @@ std::string new_study_id(const std::string& name) {
   return fmt::format("{}-{:08x}", word, mixed >> 32);
 }
 
-int64_t training_samples(const Console& console, const Recipe& recipe) {
-  if (recipe.command) return 0;
-  return PreparedData(prepare_recipe_data(console, recipe)).count(Split::train);
-}
-
 // Keys that do not define the search (RecipeFile::search_hash).
 bool defines_search(const std::string& key) {
   const std::string section = key.substr(0, key.find('.'));
@@ -43,6 +36,20 @@ bool defines_search(const std::string& key) {
     if (section == other) return false;
   }
   return true;
+}
+
+bool same_budget(const BudgetSpec& a, const BudgetSpec& b) {
+  return a.trials == b.trials && a.time == b.time && a.steps == b.steps;
+}
+
+// Some limit is higher, or gone (0).
+bool is_larger(const BudgetSpec& budget, const StudyRow& granted) {
+  const auto larger = [](double now, double before) {
+    return before > 0 && (now == 0 || now > before);
+  };
+  return larger(budget.trials, double(granted.budget_trials)) ||
+         larger(to_seconds(budget.time), granted.budget_seconds) ||
+         larger(double(budget.steps), double(granted.budget_steps));
 }
 
 }  // namespace
@@ -61,13 +68,11 @@ bool holds_study(const fs::path& database) {
   }
 }
 
-void create_study(const Console& console, const fs::path& database,
-                  const fs::path& path, const RecipeFile& file) {
+void create_study(const fs::path& database, const fs::path& path,
+                  const RecipeFile& file, const StudyCheck& check) {
   const Recipe& recipe = file.recipe();
   StudyRow row;
-  row.horizon = horizon_steps(recipe, training_samples(console, recipe));
-  // A tuner that cannot be made must not leave a study behind.
-  tuner_of(recipe, row.horizon);
+  row.horizon = check.horizon;
   row.id = new_study_id(recipe.study);
   row.name = recipe.study;
   row.recipe_yaml = file.resolved_yaml();
@@ -96,6 +101,41 @@ void check_same_study(const LoadedStudy& loaded, const RecipeFile& file) {
                   "with that study: 'dtune resume {2}'; start anew, the old "
                   "one is moved aside: --fresh; keep both: --db OTHER.db)",
                   name, keys, shell_quoted(name)));
+}
+
+bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {
+  const BudgetSpec& said = file.recipe().budget;
+  const bool budget_changed = !same_budget(loaded.recipe.recipe().budget, said);
+  const bool more = budget_changed && is_larger(said, loaded.row);
+  if (budget_changed) grant_budget(said, loaded.row);
+  loaded.row.recipe_yaml = file.resolved_yaml();
+  loaded.recipe = file;
+  loaded.study.recipe = file.recipe();
+  loaded.study.recipe_yaml = loaded.row.recipe_yaml;
+  apply_granted_budget(loaded.row, loaded.study.recipe);
+  loaded.facts = facts_of(loaded.row, short_path(loaded.files.database));
+  return more;
+}
+
+RunDecision decide_run(const fs::path& database, const RecipeFile& file) {
+  if (!holds_study(database)) return {.text = "new"};
+  RunDecision decision;
+  decision.seen = load_study(database, StoreMode::read_only);
+  LoadedStudy& seen = *decision.seen;
+  check_same_study(seen, file);
+  const bool more = adopt_recipe(seen, file);
+  if (seen.study.state == StudyState::finished && !more) {
+    decision.kind = RunDecision::Kind::show_result;
+    decision.text = "its study is finished: a run shows the result";
+    return decision;
+  }
+  decision.kind = RunDecision::Kind::go_on;
+  const auto writer = writer_of(database);
+  decision.text =
+      writer
+          ? fmt::format("process {} works on it: a run has to wait", *writer)
+          : fmt::format("a run continues it: {}", describe_states(seen.study));
+  return decision;
 }
 
 }  // namespace dtune

@@ -1,4 +1,5 @@
 // What the program says without running a study.
+#include <regex>
 #include <sstream>
 
 #include "app/program.h"
@@ -120,6 +121,49 @@ TEST_CASE("init writes recipes that validate, and never overwrites one") {
   CHECK(place.run({"init", "command", "--force"}).code == 0);
   CHECK(place.read("command.yaml") != "mine");
   CHECK(contains(place.run({"init", "comand"}).err, "did you mean 'command'"));
+}
+
+TEST_CASE("a written recipe's comments name no file that is not there") {
+  const Workplace place;
+  const std::regex file("[A-Za-z0-9_./-]+\\.(yaml|md)");
+  for (const char* kind : {"fashion-mnist", "cifar10", "npz", "folder",
+                           "synthetic", "command", "layers", "ci"}) {
+    CAPTURE(kind);
+    REQUIRE(place.run({"init", kind, "mine.yaml", "--force"}).code == 0);
+    const std::string text = place.read("mine.yaml");
+    for (std::sregex_iterator at(text.begin(), text.end(), file), end;
+         at != end; ++at) {
+      CHECK(at->str() == "mine.yaml");
+    }
+  }
+  const std::string shown = place.run({"init", "folder", "-"}).out;
+  CHECK(contains(shown, "dtune run folder.yaml"));
+}
+
+TEST_CASE("a tab in a recipe is called a tab") {
+  const Workplace place;
+  place.write("tab.yaml", "study: tab\ntrain:\n\tepochs: 3\n");
+  const Outcome outcome = place.run({"validate", "tab.yaml"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "tab.yaml:3:1: the line is indented with a tab"));
+}
+
+TEST_CASE("an expectation can be set on the command line") {
+  const Workplace place;
+  place.write("tiny.yaml", kSynthetic);
+  for (const char* set :
+       {"expect.val_accuracy=>= 0.9", "expect.val_accuracy=>0.9",
+        "expect.val_loss=< 2", "expect.val_loss=\">= 0\""}) {
+    CAPTURE(set);
+    const Outcome outcome = place.run({"plan", "tiny.yaml", "--set", set});
+    CHECK_MESSAGE(outcome.code == 0, outcome.err);
+    CHECK(contains(outcome.out, "expects    val_"));
+  }
+  CHECK(contains(
+      place
+          .run({"validate", "tiny.yaml", "--set", "expect.val_accuracy=> much"})
+          .err,
+      "must be a comparison"));
 }
 
 TEST_CASE("validate shows every problem with its place") {

@@ -1,5 +1,6 @@
 // Studies of a shell command, from their first run to their end.
 #include <csignal>
+#include <cstdlib>
 #include <sstream>
 
 #include "app/program.h"
@@ -262,4 +263,111 @@ TEST_CASE("a reader that saw enough does not make a command fail") {
   CHECK(std::system(line.c_str()) == 0);
   CHECK(contains(place.read("out.txt"), "started"));
   CHECK(status_of(place, "shell.db")["state"] == "finished");
+}
+
+TEST_CASE("a flag of a conditional parameter goes with its value") {
+  Workplace place;
+  place.write("show.sh",
+              "echo \"$*\" >> arguments.txt\necho val_accuracy=0.5\n");
+  place.write("shell.yaml",
+              "study: shell\n"
+              "command: sh show.sh --kind {kind} --depth {depth} -w {width}"
+              " --last\n"
+              "space:\n"
+              "  kind: { choice: [plain, deep] }\n"
+              "  depth: { int: [1, 8], when: \"kind == 'deep'\" }\n"
+              "  width: { int: [3, 5], when: \"kind == 'plain'\" }\n"
+              "sampler: sobol\nscheduler: fifo\n"
+              "budget: { trials: 6 }\n"
+              "slots: 1\n");
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  std::istringstream lines(place.read("arguments.txt"));
+  int deep = 0;
+  int plain = 0;
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    if (contains(line, "deep")) {
+      ++deep;
+      CHECK(line.starts_with("--kind deep --depth "));
+      CHECK(line.size() == std::string("--kind deep --depth 1 --last").size());
+    } else {
+      ++plain;
+      CHECK(line.starts_with("--kind plain -w "));
+      CHECK(line.size() == std::string("--kind plain -w 3 --last").size());
+    }
+  }
+  CHECK(deep > 0);
+  CHECK(plain > 0);
+}
+
+TEST_CASE("a condition inside of a shell's script is refused with a remedy") {
+  const Workplace place;
+  place.write("shell.yaml",
+              "study: shell\n"
+              "command: \"sh -c 'train --depth {depth}'\"\n"
+              "space:\n"
+              "  deep: { bool: true }\n"
+              "  depth: { int: [1, 8], when: deep }\n");
+  const Outcome outcome = place.run({"validate", "shell.yaml"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "shell.yaml:2:"));
+  CHECK(contains(outcome.err, "or use $DTUNE_PARAM_DEPTH"));
+}
+
+TEST_CASE("the line that best prints trains the best point of a command") {
+  Workplace place;
+  place.write("my work/show me.sh",
+              "echo \"$FLAVOR $DTUNE_PARAM_LR $*\" >> arguments.txt\n"
+              "echo val_accuracy=$3\n");
+  place.write("my work/shell.yaml",
+              "study: shell\n"
+              "command:\n"
+              "  run: [sh, show me.sh, \"it's\", \"a\\tb\", \"{lr}\"]\n"
+              "  environment: { FLAVOR: sour cherry }\n"
+              "space: { lr: { linear: [0.1, 0.9] } }\n"
+              "budget: { trials: 3 }\n");
+  REQUIRE(place.run({"run", "my work/shell.yaml", "--quiet"}).code == 0);
+  const Outcome best = place.run({"best", "my work/shell.yaml"});
+  const auto params = nlohmann::json::parse(
+      place.run({"best", "my work/shell.yaml", "--json"}).out)["params"];
+  const std::string heading = "train it again:\n";
+  const size_t begin = best.out.find(heading);
+  REQUIRE(begin != std::string::npos);
+  const std::string line = best.out.substr(begin + heading.size());
+  CHECK_FALSE(contains(best.out, "--set"));
+  std::filesystem::remove(place / "my work/arguments.txt");
+  place.write("paste.sh", line);
+  const std::string paste =
+      "bash '" + (place / "paste.sh").string() + "' > /dev/null";
+  CHECK(std::system(paste.c_str()) == 0);
+  std::istringstream written(place.read("my work/arguments.txt"));
+  std::string sour, cherry, variable, rest;
+  written >> sour >> cherry >> variable;
+  std::getline(written, rest);
+  CHECK(sour + cherry == "sourcherry");
+  CHECK(std::stod(variable) == doctest::Approx(params["lr"].get<double>()));
+  CHECK(rest == " it's a\tb " + variable);
+}
+
+TEST_CASE("an error before there is a result is written as JUnit, too") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(2, 2, "0"));
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"budget.trials", "--set budget.trials: no &apos;=&apos;"},
+      {"budget.trials=[", "does not read"},
+      {"sampler=nothing", "nothing"}};
+  for (const auto& [set, message] : wrong) {
+    CAPTURE(set);
+    std::filesystem::remove(place / "x.xml");
+    CHECK(place.run({"run", "shell.yaml", "--set", set, "--junit", "x.xml"})
+              .code == 2);
+    CHECK(contains(place.read("x.xml"), "errors=\"1\""));
+    CHECK(contains(place.read("x.xml"), message));
+  }
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  CHECK(place
+            .run({"resume", "shell.db", "--trials", "many", "--junit",
+                  "resume.xml"})
+            .code == 2);
+  CHECK(contains(place.read("resume.xml"), "--trials: &apos;many&apos;"));
 }

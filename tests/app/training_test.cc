@@ -1,9 +1,11 @@
 // A network trained by the program, from recipe to model and back.
+#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "app/program.h"
+#include "data/fixtures.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -141,4 +143,106 @@ TEST_CASE("ranks that are slowed and killed leave a measurement behind") {
   CHECK(measured["rows"][0]["images_per_second"] > 0);
   CHECK(measured["rows"][0]["percent"].size() == 7);
   CHECK(place.orphans().empty());
+}
+
+TEST_CASE("eval needs nothing beside the model") {
+  Workplace place;
+  place.write("tiny.yaml", kRecipe);
+  const auto result =
+      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+  std::filesystem::rename(place / "tiny.files/model.safetensors",
+                          place / "alone.safetensors");
+  const auto judged =
+      json_of(place.run({"eval", "alone.safetensors", "--json"}));
+  CHECK(judged["test_accuracy"] == result["test_accuracy"]);
+  CHECK(judged["test_loss"] == result["test_loss"]);
+
+  // The line that best prints trains that point alone.
+  const Outcome best = place.run({"best", "tiny.db"});
+  const std::string heading = "train it again:\n  dtune ";
+  const size_t begin = best.out.find(heading);
+  REQUIRE(begin != std::string::npos);
+  const size_t end = best.out.find('\n', begin + heading.size());
+  std::string line = best.out.substr(begin + heading.size() - 6,
+                                     end - begin - heading.size() + 6);
+  const std::string function = "dtune() { '" DTUNE_BINARY "' \"$@\"; }\n";
+  place.write("paste.sh",
+              function + "cd '" + place.path().string() + "'\n" + line + "\n");
+  const std::string paste = "bash '" + (place / "paste.sh").string() + "' > '" +
+                            (place / "out.txt").string() + "' 2>&1";
+  CHECK_MESSAGE(std::system(paste.c_str()) == 0, place.read("out.txt"));
+  const auto again = json_of(place.run({"best", "tiny-best.db", "--json"}));
+  CHECK(json_of(place.run(
+            {"status", "tiny-best.db", "--json"}))["trials"]["total"] == 1);
+  CHECK(again["value"].get<double>() > 0.5);
+}
+
+TEST_CASE("float images in [0, 1] train as the same images in uint8 do") {
+  using namespace dtune::testing;
+  Workplace place;
+  Bytes levels;
+  Bytes labels;
+  std::vector<float> shares;
+  for (int i = 0; i < 120; ++i) {
+    labels.push_back(static_cast<uint8_t>(i % 2));
+    for (int p = 0; p < 64; ++p) {
+      levels.push_back(
+          static_cast<uint8_t>((i * 37 + p * 11 * (1 + i % 2)) % 256));
+      shares.push_back(static_cast<float>(levels.back()) / 255.0F);
+    }
+  }
+  const Bytes all = npy_bytes("|u1", {120}, labels);
+  write_npz(place / "levels.npz",
+            {{"train_images", npy_bytes("|u1", {120, 8, 8}, levels)},
+             {"train_labels", all}});
+  write_npz(
+      place / "floats.npz",
+      {{"train_images", npy_bytes("<f4", {120, 8, 8}, float_bytes(shares))},
+       {"train_labels", all}});
+  place.write("set.yaml",
+              "study: set\ndeterministic: true\n"
+              "data: { kind: npz, path: levels.npz, validation: 30 }\n"
+              "model: { arch: cnn-small, width: 4 }\n"
+              "train: { epochs: 2, batch_size: 16 }\n"
+              "sampler: sobol\nscheduler: fifo\n"
+              "budget: { trials: 2 }\nslots: 1\n");
+  const auto metrics = [&](const std::string& set, const std::string& db) {
+    return json_of(place.run({"run", "set.yaml", "--json", "--quiet", "--set",
+                              "data.path=" + set, "--db", db}))["metrics"];
+  };
+  CHECK(metrics("levels.npz", "a.db") == metrics("floats.npz", "b.db"));
+}
+
+TEST_CASE("plan measures how long a study takes") {
+  Workplace place;
+  place.write("tiny.yaml", kRecipe);
+  const auto plan =
+      json_of(place.run({"plan", "tiny.yaml", "--measure", "--json"}));
+  CHECK(contains(plan["time"]["source"], "measured: "));
+  CHECK(plan["time"]["training_seconds"] > 0);
+  CHECK(plan["time"]["final_seconds"] > 0);
+  CHECK(plan["time"]["search_seconds_at_most"] > 0);
+  CHECK(contains(place.run({"plan", "tiny.yaml"}).out, "--measure"));
+  CHECK_FALSE(place.has("tiny.db"));
+}
+
+TEST_CASE("doctor names a remedy for what is installed, not for a busy core") {
+  const Workplace place;
+  // Three quarters of the only core are gone.
+  place.write("busy.sh",
+              "taskset -p -c 0 $$ > /dev/null\n"
+              "sh -c 'while :; do :; done' & busy=$!\n"
+              "nice -n 5 '" DTUNE_BINARY
+              "' doctor --json > out.json\n"
+              "kill $busy\n");
+  const std::string line = "cd '" + place.path().string() + "' && bash busy.sh";
+  REQUIRE(std::system(line.c_str()) == 0);
+  const auto document = nlohmann::json::parse(place.read("out.json"));
+  for (const auto& finding : document["findings"]) {
+    if (finding["topic"] != "BLAS") continue;
+    const std::string what = finding["what"];
+    if (contains(what, "neither")) continue;
+    CHECK_FALSE(contains(finding["remedy"], "apt install"));
+    CHECK(finding["health"] != "problem");
+  }
 }

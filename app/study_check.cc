@@ -1,0 +1,117 @@
+#include "app/study_check.h"
+
+#include <utility>
+
+#include "app/patience.h"
+#include "app/study_tuner.h"
+#include <fmt/format.h>
+
+#include "dtune/base/file.h"
+#include "dtune/config/check.h"
+#include "dtune/data/prepared.h"
+#include "dtune/data/summary.h"
+#include "dtune/tuner/factory.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+DataPlan describe_data(const Recipe& recipe, const PreparedData& data) {
+  const bool synthetic = recipe.data.kind == DataKind::synthetic;
+  DataPlan plan{.source = synthetic
+                              ? fmt::format("seed {}", recipe.data.split_seed)
+                              : source_path(recipe.data).string(),
+                .image = data.image_shape(),
+                .classes = data.classes(),
+                .training = data.count(Split::train),
+                .validation = data.count(Split::validation),
+                .test = data.count(Split::test),
+                .notes = data.notes()};
+  for (std::string& warning : data_warnings(summarize(data))) {
+    plan.notes.push_back(std::move(warning));
+  }
+  return plan;
+}
+
+// A pipeline has at most as many stages as its model has layers. Reading the
+// recipe finds that, too, save for data whose shape or classes are in their
+// files.
+void check_pipeline_fits(const RecipeFile& file, size_t layers) {
+  const auto problem = find_stage_problem(file.recipe(), layers);
+  if (!problem) return;
+  throw Error(ErrorKind::config, fmt::format("{}: {}", file.where(problem->key),
+                                             problem->message));
+}
+
+// The layers' shapes on the data's images. Arrays have no names for their axes,
+// so a network that does not fit may be an array that is transposed.
+std::vector<LayerInfo> shapes_on(const RecipeFile& file,
+                                 const PreparedData& data) {
+  const Recipe& recipe = file.recipe();
+  const auto layers =
+      expand_model(recipe.model, data.image_shape(), data.classes());
+  check_pipeline_fits(file, layers.size());
+  try {
+    return infer_shapes(layers, data.image_shape());
+  } catch (const Error& error) {
+    if (recipe.data.kind != DataKind::npz) throw;
+    const Shape& image = data.image_shape();
+    throw Error(error.kind(),
+                fmt::format("{}; the images of {} were read as [N, {}, {}, "
+                            "{}]: height, width, channels (is that the order "
+                            "of their axes?)",
+                            error.what(), source_path(recipe.data).string(),
+                            image.height, image.width, image.channels));
+  }
+}
+
+std::vector<std::string> describe_warm_start(const TunerOptions& options) {
+  std::vector<std::string> lines;
+  for (const WarmStudy& old : options.warm) {
+    lines.push_back(fmt::format("{}: {} trial{}", old.name, old.trials.size(),
+                                old.trials.size() == 1 ? "" : "s"));
+  }
+  return lines;
+}
+
+}  // namespace
+
+fs::path prepare_recipe_data(const Console& console, const Recipe& recipe) {
+  if (recipe.command) return {};
+  const Patience patience([&console, kind = to_string(recipe.data.kind)] {
+    console.notice(fmt::format(
+        "reading the {} data (kept in {}, so the next run is faster)", kind,
+        cache_directory().string()));
+  });
+  return prepare_data(recipe.data, cache_directory());
+}
+
+StudyCheck check_training(const Console& console, const RecipeFile& file,
+                          bool listens) {
+  const Recipe& recipe = file.recipe();
+  StudyCheck check;
+  check.slots = plan_slots(recipe);
+  if (!listens) check_gang_fits(recipe, check.slots);
+  if (!recipe.command) {
+    check.prepared_data = prepare_recipe_data(console, recipe);
+    const PreparedData data(check.prepared_data);
+    check.data = describe_data(recipe, data);
+    check.layers = shapes_on(file, data);
+  }
+  check.horizon = horizon_steps(recipe, check.data.training);
+  return check;
+}
+
+StudyCheck check_study(const Console& console, const RecipeFile& file,
+                       bool listens) {
+  StudyCheck check = check_training(console, file, listens);
+  const Recipe& recipe = file.recipe();
+  const TunerOptions options = tuner_options(recipe);
+  check.warm_start = describe_warm_start(options);
+  const Tuner tuner = make_tuner(recipe, check.horizon, options);
+  check.schedule = tuner.scheduler->describe_plan(recipe, check.horizon);
+  return check;
+}
+
+}  // namespace dtune

@@ -1,0 +1,54 @@
+// What `dtune plan` and `dtune run` find out about a recipe before anything is
+// trained or written: both by these checks, so that neither lets pass what the
+// other refuses.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/console.h"
+#include "app/machine.h"
+
+#include "dtune/config/recipe_file.h"
+#include "dtune/study/layers.h"
+
+namespace dtune {
+
+struct DataPlan {
+  std::string source;  // where it was found
+  Shape image;
+  int classes = 0;
+  int64_t training = 0;  // samples
+  int64_t validation = 0;
+  int64_t test = 0;
+  // How the source was read, and what weakens the results: sentences.
+  std::vector<std::string> notes;
+};
+
+struct StudyCheck {
+  std::filesystem::path prepared_data;  // "" for commands
+  DataPlan data;                        // not for commands
+  std::vector<LayerInfo> layers;        // not for commands
+  int horizon = 1;                      // steps of a full training
+  SlotPlan slots;
+  std::vector<std::string> warm_start;  // "old.db: 24 trials", one a study
+  std::vector<std::string> schedule;    // what the scheduler plans: lines
+};
+
+// Prepares the data of a recipe in the cache folder; "" for commands. Says so
+// where it takes long. Throws Error(data).
+std::filesystem::path prepare_recipe_data(const Console& console,
+                                          const Recipe& recipe);
+
+// What training needs: data, model, slots; not the tuner. `listens`: machines
+// that join later may bring the slots that this one lacks. Throws Error(data)
+// and Error(config).
+StudyCheck check_training(const Console& console, const RecipeFile& file,
+                          bool listens);
+
+// The same and the tuner with its warm start.
+StudyCheck check_study(const Console& console, const RecipeFile& file,
+                       bool listens);
+
+}  // namespace dtune

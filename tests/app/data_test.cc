@@ -1,0 +1,198 @@
+// The user's own data: what is accepted, what is said of it, what is refused.
+#include <algorithm>
+
+#include "app/program.h"
+#include "data/fixtures.h"
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+using namespace dtune;           // NOLINT: a test
+using namespace dtune::testing;  // NOLINT
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNpzRecipe =
+    "study: set\n"
+    "data: { kind: npz, path: set.npz, validation: 8 }\n"
+    "model: { arch: cnn-small, width: 4 }\n"
+    "train: { epochs: 1, batch_size: 16 }\n"
+    "budget: { trials: 1 }\n";
+
+constexpr const char* kFolderRecipe =
+    "study: pictures\n"
+    "data: { kind: folder, path: images, size: 8, gray: true,"
+    " validation: 0.3, test: 0.2 }\n"
+    "model: { arch: cnn-small, width: 4 }\n"
+    "budget: { trials: 1 }\n";
+
+// `count` images of 8x8, of shape `shape`; pixel p of image i is `pixel(i, p)`.
+template <typename Pixel>
+Bytes images(std::vector<int64_t> shape, const Pixel& pixel) {
+  std::vector<float> values;
+  for (int i = 0; i < shape[0]; ++i) {
+    for (int p = 0; p < 64; ++p) {
+      values.push_back(static_cast<float>(pixel(i, p)));
+    }
+  }
+  return npy_bytes("<f4", shape, float_bytes(values));
+}
+
+Bytes labels(int count, int classes) {
+  Bytes values;
+  for (int i = 0; i < count; ++i) {
+    values.push_back(static_cast<uint8_t>(i % classes));
+  }
+  return npy_bytes("|u1", {count}, values);
+}
+
+double level(int i, int p) { return (i * 37 + p * 11) % 256; }
+
+// Both commands refuse it in one line, and no study is left.
+void check_refused(const Workplace& place, const std::string& text) {
+  for (const char* command : {"plan", "run"}) {
+    CAPTURE(command);
+    const Outcome outcome = place.run({command, "set.yaml"});
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(contains(outcome.err, text), outcome.err);
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+  CHECK_FALSE(place.has("set.db"));
+}
+
+std::string notes_of(const Outcome& outcome) {
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  return nlohmann::json::parse(outcome.out)["data"]["notes"].dump();
+}
+
+Bytes gray_png(int value) {
+  return png_bytes(flat_image(8, 8, {static_cast<uint8_t>(value)}));
+}
+
+void add_image(const Workplace& place, const std::string& name,
+               const Bytes& bytes) {
+  fs::create_directories((place / name).parent_path());
+  write_bytes(place / name, bytes);
+}
+
+// Eight images each of two classes.
+void add_classes(const Workplace& place) {
+  for (int i = 0; i < 8; ++i) {
+    add_image(place, fmt::format("images/cat/{}.png", i), gray_png(10 * i));
+    add_image(place, fmt::format("images/dog/{}.png", i), gray_png(9 * i));
+  }
+  place.write("pictures.yaml", kFolderRecipe);
+}
+
+}  // namespace
+
+TEST_CASE("float images are taken, and plan says how they are stored") {
+  const Workplace place;
+  place.write("set.yaml", kNpzRecipe);
+  SUBCASE("in [0, 1]") {
+    write_npz(
+        place / "set.npz",
+        {{"train_images",
+          images({40, 8, 8}, [](int i, int p) { return level(i, p) / 255; })},
+         {"train_labels", labels(40, 2)}});
+    CHECK(contains(notes_of(place.run({"plan", "set.yaml", "--json"})),
+                   "float32 in [0, 1]: they are stored as 0 to 255"));
+  }
+  SUBCASE("standardised") {
+    write_npz(place / "set.npz",
+              {{"train_images",
+                images({40, 8, 8},
+                       [](int i, int p) { return level(i, p) / 128 - 1; })},
+               {"train_labels", labels(40, 2)}});
+    CHECK(contains(notes_of(place.run({"plan", "set.yaml", "--json"})),
+                   "float32 from -1 to 0.9922: each channel's range is stored "
+                   "as 0 to 255"));
+  }
+  CHECK_FALSE(contains(place.run({"plan", "set.yaml"}).err, "astype"));
+}
+
+TEST_CASE("a set of one class is refused: nothing can be learnt of it") {
+  const Workplace place;
+  place.write("set.yaml", kNpzRecipe);
+  write_npz(place / "set.npz", {{"train_images", images({40, 8, 8}, level)},
+                                {"train_labels", labels(40, 1)}});
+  check_refused(place,
+                "data: all 40 training labels are 0: one class cannot "
+                "be learnt");
+}
+
+TEST_CASE("a validation split of one class is a warning") {
+  const Workplace place;
+  place.write("set.yaml", kNpzRecipe);
+  write_npz(place / "set.npz", {{"train_images", images({40, 8, 8}, level)},
+                                {"train_labels", labels(40, 2)},
+                                {"val_images", images({10, 8, 8}, level)},
+                                {"val_labels", labels(10, 1)}});
+  CHECK(contains(notes_of(place.run({"plan", "set.yaml", "--json"})),
+                 "all 10 validation images are of class 0"));
+}
+
+TEST_CASE("images with the channels first are refused with a hint") {
+  const Workplace place;
+  place.write("set.yaml", kNpzRecipe);
+  write_npz(place / "set.npz", {{"train_images", images({40, 1, 8, 8}, level)},
+                                {"train_labels", labels(40, 2)}});
+  check_refused(place,
+                "has the shape [40, 1, 8, 8], which looks like [N, channels, "
+                "height, width], expected [N, height, width, channels] (save "
+                "images.transpose(0, 2, 3, 1))");
+}
+
+TEST_CASE("images that the network cannot take are refused before a trial") {
+  const Workplace place;
+  place.write("set.yaml", kNpzRecipe);
+  write_npz(place / "set.npz", {{"train_images", images({40, 1, 16, 4}, level)},
+                                {"train_labels", labels(40, 2)}});
+  check_refused(place,
+                "were read as [N, 1, 16, 4]: height, width, channels "
+                "(is that the order of their axes?)");
+}
+
+TEST_CASE("images of kinds that are not read are named") {
+  const Workplace place;
+  add_classes(place);
+  add_image(place, "images/cat/a.gif", bytes_of("GIF89a"));
+  add_image(place, "images/cat/b.WEBP", bytes_of("RIFF....WEBP"));
+  add_image(place, "images/dog/c.bmp", bytes_of("BM"));
+  add_image(place, "images/dog/d.bmp", bytes_of("BM"));
+  const Outcome plan = place.run({"plan", "pictures.yaml", "--json"});
+  CHECK(contains(notes_of(plan), "were skipped: 2 .bmp, 1 .gif, 1 .webp"));
+}
+
+TEST_CASE("all images that do not decode are listed at once") {
+  const Workplace place;
+  add_classes(place);
+  add_image(place, "images/cat/0.png", bytes_of("GIF89a, renamed"));
+  add_image(place, "images/cat/9.png", {});
+  add_image(place, "images/dog/9.jpg", bytes_of("no image"));
+  for (const char* command : {"plan", "run"}) {
+    const Outcome outcome = place.run({command, "pictures.yaml"});
+    CHECK(outcome.code == 2);
+    CHECK(contains(outcome.err, "3 images cannot be read:"));
+    CHECK(contains(outcome.err, "cat/0.png: is a GIF, not PNG or JPEG"));
+    CHECK(contains(outcome.err, "cat/9.png: is empty"));
+    CHECK(contains(outcome.err, "dog/9.jpg: is neither PNG nor JPEG"));
+  }
+  CHECK_FALSE(place.has("pictures.db"));
+}
+
+TEST_CASE("a home that cannot be written is done without") {
+  Workplace place;
+  place.write("home", "a file, where root cannot make a folder either");
+  place.environment["HOME"] = (place / "home").string();
+  place.environment["XDG_CACHE_HOME"] = "";
+  place.environment["TMPDIR"] = place.path().string();
+  place.write("tiny.yaml",
+              "study: tiny\n"
+              "data: { kind: synthetic, size: [8, 8], samples: 100 }\n"
+              "budget: { trials: 1 }\n");
+  const Outcome outcome = place.run({"plan", "tiny.yaml"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+}

@@ -1,0 +1,84 @@
+// `dtune plan`: what a run would do, before it does it.
+#include <csignal>
+
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+std::string database_line(const Workplace& place) {
+  const Outcome outcome = place.run({"plan", "shell.yaml", "--json"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  return nlohmann::json::parse(outcome.out)["run"];
+}
+
+}  // namespace
+
+TEST_CASE("plan says what a run would do with the database, as the run does") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 3, "0.1"));
+  CHECK(database_line(place) == "new");
+  {
+    RunningProgram program = place.start({"run", "shell.yaml"});
+    REQUIRE(program.wait_for("step 2/3"));
+    CHECK(contains(database_line(place), "works on it: a run has to wait"));
+    program.send(SIGINT);
+    CHECK(program.wait().code == 130);
+  }
+  CHECK(contains(database_line(place), "a run continues it: "));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  CHECK(contains(database_line(place), "finished: a run shows the result"));
+  place.write("shell.yaml", shell_recipe(9, 3, "0.1"));
+  CHECK(contains(database_line(place), "a run continues it: 4 trials"));
+  place.write("shell.yaml", shell_recipe(4, 3, "0.1") + "seed: 5\n");
+  CHECK(contains(database_line(place), "a run is refused: "));
+  CHECK(contains(database_line(place), "(changed: seed)"));
+  CHECK(place.run({"run", "shell.yaml"}).code == 2);
+}
+
+TEST_CASE("plan tells the time from the study's own steps") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 3, "0.1"));
+  CHECK(contains(place.run({"plan", "shell.yaml"}).out,
+                 "not known before the program has run in a trial"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const Outcome plan = place.run({"plan", "shell.yaml"});
+  CHECK(contains(plan.out, "for one full training ("));
+  CHECK(contains(plan.out, "steps of this study)"));
+  const auto time = nlohmann::json::parse(
+      place.run({"plan", "shell.yaml", "--json"}).out)["time"];
+  CHECK(time["step_seconds"] >= 0.1);
+  CHECK(time["search_seconds_at_most"].get<double>() >=
+        time["training_seconds"].get<double>());
+  const Outcome measured = place.run({"plan", "shell.yaml", "--measure"});
+  CHECK(measured.code == 2);
+  CHECK(contains(measured.err, "--measure: the recipe's command trains"));
+}
+
+TEST_CASE("plan shows a warm start, and refuses one that run refuses") {
+  Workplace place;
+  place.write("old.yaml", shell_recipe(3, 2, "0"));
+  REQUIRE(place.run({"run", "old.yaml", "--quiet"}).code == 0);
+  place.write("new.yaml", shell_recipe(3, 2, "0") + "warm_start: [old.db]\n");
+  CHECK(contains(place.run({"plan", "new.yaml"}).out, "old.db: 3 trials"));
+  std::filesystem::remove(place / "old.db");
+  for (const char* command : {"plan", "run"}) {
+    const Outcome outcome = place.run({command, "new.yaml"});
+    CHECK(outcome.code == 2);
+    CHECK(contains(outcome.err, "old.db: there is no such database"));
+  }
+}
+
+TEST_CASE("--fresh checks first and moves the old study last") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(2, 2, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const std::string good = shell_recipe(2, 2, "0");
+  place.write("shell.yaml", good + "warm_start: [nowhere.db]\n");
+  CHECK(place.run({"run", "shell.yaml", "--fresh"}).code == 2);
+  CHECK(place.has("shell.db"));
+  CHECK_FALSE(place.has("shell.db.bak-1"));
+}
