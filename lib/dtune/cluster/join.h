@@ -5,15 +5,15 @@
 //   dtune1-<port>-<the server's public key, hex>-<one-time secret, hex>
 //
 //   agent                                     coordinator (ClusterAccess)
-//     |  CURVE handshake, with the server key of the token and a pair of its
-//     |  own, to <port>: any client may; one kind of message is read there
-//     |---- enrol {secret, node} ----------------->|  is the secret one that
-//     |                                            |  was given out, unused,
-//     not
-//     |<--- enrolled {study} or bye {why} ---------|  expired? then the key of
-//     |  keeps its pair and the server's key       |  this connection is
-//     allowed |                                            |  and kept |  CURVE
-//     to the coordinator's own port: admitted by the allow-list
+//     | CURVE handshake with the token's server key
+//     | and a key pair of its own, to <port>: every
+//     | client is let in, only `enrol` is read
+//     |---- enrol {secret, node} ----------------->| is the secret known, not
+//     |                                            | used and not expired? then
+//     |                                            | the key of this connection
+//     |<--- enrolled {study} or bye {why} ---------| is allowed and stored
+//     | keeps its key pair and the server's key    |
+//     |---- CURVE to the coordinator's own port -->| admitted by the allow-list
 //
 // The handshake proves to the agent that it speaks with the coordinator that
 // made the token, and to the coordinator that the agent has the secret of the

@@ -8,7 +8,8 @@
 //
 //   member                                server
 //     join(member, pid)          ->
-//     begin(step, ...)           ->         of a fidelity step, from everybody
+//     begin(step, ...)           ->         of a fidelity step, from every
+//                                           member
 //                                <-  regroup(incarnation, members, work)
 //     ready(round, totals)       ->         at the first finished gradient: the
 //                                           answer travels while others come;
@@ -18,8 +19,7 @@
 //     [reduce, update; next work]
 //     failed(round, what)        ->         a peer did not answer
 //                                <-  regroup(incarnation + 1, ...)
-//                                <-  catch_up(source, work)   to one that was
-//                                late
+//                                <-  catch_up(source, work)   to a late member
 //                                <-  evicted | closed
 //
 // Phases of a step: train until the step's end, evaluate (its batches are work

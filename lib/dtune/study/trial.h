@@ -49,7 +49,7 @@ enum class Reason {
   node_lost,
   killed,  // by a signal from outside
   wall_clock,
-  user,  // Ctrl-C, `dtune stop`
+  user,  // Ctrl-C
   budget,
   resumed,
   superseded,  // another copy finished first
