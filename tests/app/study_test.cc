@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "app/program.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -235,8 +236,7 @@ TEST_CASE("a recipe in a folder that cannot be written is kept here") {
   const Outcome outcome = place.run({"run", "there/shell.yaml"});
   std::filesystem::permissions(place / "there", all);
   if (outcome.code == 99) {
-    MESSAGE("skipped: the program lies where only root can run it");
-    return;
+    return skip("the program lies where only root can run it");
   }
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   CHECK(contains(outcome.err, "cannot be written: the study is kept in"));

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/mount.h>
@@ -159,10 +160,7 @@ TEST_CASE("a file longer than allowed is not read") {
 }
 
 TEST_CASE("an unreadable file names its permissions") {
-  if (::geteuid() == 0) {
-    MESSAGE("skipped: root may read everything");
-    return;
-  }
+  if (::geteuid() == 0) return skip("root may read everything");
   const TemporaryDirectory folder;
   const fs::path path = folder.path() / "secret";
   write_file_atomic(path, "x", false);
@@ -229,10 +227,7 @@ TEST_CASE("a target that is a folder is left alone, nothing stays behind") {
 
 TEST_CASE("a full disk is temporary and leaves the old content") {
   const TinyFileSystem disk;
-  if (!disk.mounted()) {
-    MESSAGE("skipped: mounting a small file system needs root");
-    return;
-  }
+  if (!disk.mounted()) return skip("mounting a small file system needs root");
   const fs::path path = disk.path() / "file";
   write_file_atomic(path, "old", true);
   for (const bool durable : {false, true}) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -137,8 +138,7 @@ TEST_CASE("tensors may lie in any order, be empty or scalars") {
 
 TEST_CASE("Python's safetensors opens what is written") {
   if (std::system("python3 -c 'import safetensors.numpy' 2>/dev/null") != 0) {
-    MESSAGE("skipped: no python3 with safetensors and numpy here");
-    return;
+    return skip("no python3 with safetensors and numpy here");
   }
   const TemporaryDirectory folder;
   const auto path = folder.path() / "m.safetensors";

@@ -3,6 +3,7 @@
 
 #include "cluster/network.h"
 #include "cluster/remote_study.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"
@@ -13,12 +14,8 @@ using toy::Network;
 
 namespace {
 
-// Says why where there can be none.
-bool skipped(const Network& network) {
-  if (network.ready()) return false;
-  MESSAGE("skipped: network namespaces need root and iproute2 (ip netns)");
-  return true;
-}
+constexpr char kNeedsNetwork[] =
+    "network namespaces need root and iproute2 (ip netns)";
 
 toy::RemoteStudy::Places places(const Network& network) {
   return {network.inside("a"), network.inside("b"), Network::kAddressA, 5555};
@@ -57,7 +54,7 @@ std::string word_said(Child& child, const std::string& begin,
 
 TEST_CASE("a study runs between two namespaces over CURVE") {
   const Network network;
-  if (skipped(network)) return;
+  if (!network.ready()) return skip(kNeedsNetwork);
   toy::RemoteStudy study("netns", 4, "learn", places(network));
   study.start_coordinator();
   CHECK(study.endpoint == "tcp://10.213.7.1:5555");
@@ -71,7 +68,7 @@ TEST_CASE("a study goes on after the cable was pulled at either end") {
   for (const std::string side : {"a", "b"}) {
     CAPTURE(side);
     Network network;
-    if (skipped(network)) return;
+    if (!network.ready()) return skip(kNeedsNetwork);
     toy::RemoteStudy study("partition", 4, "wait_once", places(network));
     study.start_coordinator();
     study.start_agent("token1");
@@ -86,7 +83,7 @@ TEST_CASE("a study goes on after the cable was pulled at either end") {
 
 TEST_CASE("a connection that died without a word is replaced") {
   Network network;
-  if (skipped(network)) return;
+  if (!network.ready()) return skip(kNeedsNetwork);
   toy::RemoteStudy study("halfopen", 3, "wait_once", places(network));
   study.start_coordinator();
   Child& first = study.start_agent("token1", "one");
@@ -102,7 +99,7 @@ TEST_CASE("a connection that died without a word is replaced") {
 
 TEST_CASE("a machine that cannot be reached is said as such") {
   Network network;
-  if (skipped(network)) return;
+  if (!network.ready()) return skip(kNeedsNetwork);
   toy::RemoteStudy study("unreached", 1, "learn", places(network));
   study.start_coordinator();
   REQUIRE(network.pull("a"));
@@ -115,7 +112,7 @@ TEST_CASE("a machine that cannot be reached is said as such") {
 
 TEST_CASE("dtune tunes a command on two machines after one line was carried") {
   const Network network;
-  if (skipped(network)) return;
+  if (!network.ready()) return skip(kNeedsNetwork);
   const TemporaryDirectory folder;
   const std::string home = folder.path();
   const auto path = [&](const char* name) { return home + "/" + name; };

@@ -1,10 +1,13 @@
+#include <filesystem>
+
 #include "comm/groups.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 
 using namespace dtune;  // NOLINT: a test
 
 TEST_CASE("a group of GPUs is refused with a remedy where there is no NCCL") {
-  if (has_nccl()) return;
+  if (has_nccl()) return skip("this build has NCCL");
   ThreadStore store;
   try {
     make_nccl_group({.name = "g"}, 0, store);
@@ -15,21 +18,25 @@ TEST_CASE("a group of GPUs is refused with a remedy where there is no NCCL") {
   }
 }
 
-// NCCL wants a GPU for each rank, so one GPU shows a group of one.
+// NCCL needs a GPU for each rank, so one GPU allows a group of one.
 TEST_CASE("a group of one GPU comes together and parts") {
-  if (!has_nccl()) {
-    MESSAGE("skipped: this build has no NCCL");
-    return;
-  }
+  if (!has_nccl()) return skip("this build has no NCCL");
+  if (!std::filesystem::exists("/dev/nvidiactl")) return skip("no CUDA device");
   ThreadStore store;
-  std::unique_ptr<Collective> group;
-  try {
-    group = make_nccl_group({.name = "g"}, 0, store);
-  } catch (const Error& e) {
-    MESSAGE("skipped: no CUDA device: ", std::string(e.what()));
-    CHECK(std::string(e.what()).starts_with("group 'g': CUDA"));
-    return;
-  }
+  const std::unique_ptr<Collective> group =
+      make_nccl_group({.name = "g"}, 0, store);
   CHECK(group->size() == 1);
   group->barrier(std::chrono::seconds(60));
+}
+
+TEST_CASE("a machine without a GPU is told so by NCCL's group") {
+  if (!has_nccl()) return skip("this build has no NCCL");
+  if (std::filesystem::exists("/dev/nvidiactl")) return skip("there is a GPU");
+  ThreadStore store;
+  try {
+    make_nccl_group({.name = "g"}, 0, store);
+    FAIL("there is no GPU");
+  } catch (const Error& e) {
+    CHECK(std::string(e.what()).starts_with("group 'g': CUDA"));
+  }
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "curves/curve_arrays.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/file.h"
@@ -159,8 +160,7 @@ TEST_CASE("the recorded curves that are shared are read whole") {
   const std::filesystem::path shared =
       std::filesystem::path(DTUNE_SOURCE_DIR) / "../shared/data";
   if (!std::filesystem::exists(shared / "lcbench_curves.npz")) {
-    MESSAGE("skipped: lcbench_curves.npz is not beside this checkout");
-    return;
+    return skip("lcbench_curves.npz is not beside this checkout");
   }
   const auto curves = read_curves(shared / "lcbench_curves.npz");
   REQUIRE(curves.size() == 17);

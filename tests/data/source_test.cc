@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "data/fixtures.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"
@@ -71,10 +72,8 @@ TEST_CASE("shapes that are known match what is read") {
 TEST_CASE("the system's Fashion-MNIST is read whole") {
   const DataSpec spec;
   if (!fs::exists(source_path(spec))) {
-    MESSAGE("skipped: " << source_path(spec).string()
-                        << " is missing (apt-get install "
-                           "dataset-fashion-mnist)");
-    return;
+    return skip(source_path(spec).string() +
+                " is missing (apt-get install dataset-fashion-mnist)");
   }
   TemporaryDirectory cache;
   const PreparedData data(prepare_data(spec, cache.path()));
@@ -94,8 +93,7 @@ TEST_CASE("the real PneumoniaMNIST is read with its own splits") {
   const fs::path path =
       fs::path(DTUNE_SOURCE_DIR) / "../shared/data/pneumoniamnist.npz";
   if (!fs::exists(path)) {
-    MESSAGE("skipped: " << path.string() << " is missing");
-    return;
+    return skip(path.string() + " is missing");
   }
   DataSpec spec;
   spec.kind = DataKind::npz;

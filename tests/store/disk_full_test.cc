@@ -3,6 +3,7 @@
 #include <fstream>
 #include <thread>
 
+#include "skip.h"
 #include "store/records.h"
 #include <doctest/doctest.h>
 #include <sys/mount.h>
@@ -47,17 +48,13 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
-}  // namespace
+constexpr char kNeedsRoot[] = "mounting a small file system needs root";
 
-#define REQUIRE_SMALL_DISK(disk)                                 \
-  if (!(disk).mounted()) {                                       \
-    MESSAGE("skipped: mounting a small file system needs root"); \
-    return;                                                      \
-  }
+}  // namespace
 
 TEST_CASE("a full disk is reported and loses nothing") {
   SmallDisk disk("size=2m");
-  REQUIRE_SMALL_DISK(disk);
+  if (!disk.mounted()) return skip(kNeedsRoot);
   const auto path = disk.path() / "study.db";
   std::atomic<int> acknowledged = 0;
   int put = 0;
@@ -109,7 +106,7 @@ TEST_CASE("a full disk is reported and loses nothing") {
 
 TEST_CASE("the writer tries again by itself after a full disk") {
   SmallDisk disk("size=2m");
-  REQUIRE_SMALL_DISK(disk);
+  if (!disk.mounted()) return skip(kNeedsRoot);
   const auto store =
       open_sqlite_store(disk.path() / "study.db", StoreMode::create_or_open);
   store->put_trial(make_trial(1));
@@ -134,7 +131,7 @@ TEST_CASE("the writer tries again by itself after a full disk") {
 
 TEST_CASE("no room for a new database is said at once") {
   SmallDisk disk("size=64k");
-  REQUIRE_SMALL_DISK(disk);
+  if (!disk.mounted()) return skip(kNeedsRoot);
   disk.fill(0);
   try {
     open_sqlite_store(disk.path() / "study.db", StoreMode::create_or_open);

@@ -80,7 +80,8 @@ endfunction()
 # dtune_test(<module> SOURCES ... DEPENDS ... [PER_FILE] [TORCH] [LABELS ...])
 # One program of doctest cases; every case is an entry of ctest of its own,
 # with PER_FILE every file (where starting the program is dear). TORCH: its
-# sources see LibTorch.
+# sources see LibTorch. What cannot run on this machine is shown as skipped
+# (tests/skip.h).
 function(dtune_test module)
   cmake_parse_arguments(ARG "PER_FILE;TORCH" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -107,10 +108,10 @@ function(dtune_test module)
       get_filename_component(stem ${source} NAME_WE)
       add_test(NAME ${module}.${stem} COMMAND ${target} --source-file=*${stem}.cc)
       set_tests_properties(${module}.${stem} PROPERTIES
-        TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+        TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${ARG_LABELS}")
     endforeach()
   else()
     doctest_discover_tests(${target} TEST_PREFIX "${module}: "
-      PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+      PROPERTIES TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77 LABELS "${ARG_LABELS}")
   endif()
 endfunction()
