@@ -46,8 +46,8 @@ void LocalStudy::ensure_agent() {
 }
 
 StudyOutcome LocalStudy::run(const std::atomic<int>& stop) {
-  Coordinator coordinator(study, *store, sampler_, *scheduler, sink,
-                          system_clock(), options);
+  Coordinator coordinator(study, *store, sampler_, *scheduler, sink, *clock,
+                          options);
   if (at_start) at_start(coordinator);
   StudyOutcome outcome = coordinator.run(stop);
   if (agent) agent->wait(std::chrono::seconds(2));

@@ -159,10 +159,14 @@ TEST_CASE("orphans are those whose agent is no more") {
 
 TEST_CASE("a memory cap makes allocation fail, not the machine") {
   SpawnOptions options = shell(
-      "head -c 300000000 /dev/zero | tail -c 299999999"
+      "head -c 100000000 /dev/zero | tail -c 99999999"
       " | wc -c");
-  options.data_bytes = 100 << 20;
-  Child child(options);
-  const std::string text = output_of(child);
-  CHECK(text.find("299999999") == std::string::npos);
+  Child free(options);
+  CHECK(output_of(free) == "99999999\n");
+  options.data_bytes = 50 << 20;
+  Child capped(options);
+  CHECK(output_of(capped) == "0\n");
+  std::string errors;
+  capped.read_err(errors);
+  CHECK(errors.find("memory exhausted") != std::string::npos);
 }
