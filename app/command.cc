@@ -36,6 +36,8 @@ const std::vector<Command>& commands() {
        declare_bench},
       {"doctor", "Use", "Check this machine, with a remedy for each problem",
        declare_doctor},
+      {"help", "Use", "Show a command's help, or a topic at length",
+       declare_help},
       {"keygen", "Use", "Make the keys that agents of other machines need",
        declare_keygen},
       {"token", "Use", "Let one more machine join a study that runs",

@@ -46,6 +46,7 @@ Action declare_surrogate(Arguments& arguments);
 Action declare_speeds(Arguments& arguments);
 Action declare_bench(Arguments& arguments);
 Action declare_doctor(Arguments& arguments);
+Action declare_help(Arguments& arguments);
 Action declare_keygen(Arguments& arguments);
 Action declare_token(Arguments& arguments);
 Action declare_completion(Arguments& arguments);

@@ -202,7 +202,7 @@ std::string bash_completion(const std::vector<CompletedCommand>& commands) {
   }
   return fmt::format(
       "{0}  if ((COMP_CWORD == 1)); then\n"
-      "    COMPREPLY=($(compgen -W '{1} help --help --version' -- \"$word\"))\n"
+      "    COMPREPLY=($(compgen -W '{1} --help --version' -- \"$word\"))\n"
       "    return\n"
       "  fi\n"
       "  for ((i = 2; i < COMP_CWORD; ++i)); do\n"
@@ -213,7 +213,6 @@ std::string bash_completion(const std::vector<CompletedCommand>& commands) {
       "    esac\n"
       "  done\n"
       "  case ${{COMP_WORDS[1]}} in\n"
-      "    help) COMPREPLY=($(compgen -W '{1}' -- \"$word\")) ;;\n"
       "{3}  esac\n"
       "}}\n\n"
       "complete -F _dtune dtune\n",

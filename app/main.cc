@@ -6,6 +6,7 @@
 #include <new>
 
 #include "app/command.h"
+#include "app/help.h"
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -17,29 +18,6 @@
 
 namespace dtune {
 namespace {
-
-std::string main_help() {
-  std::string text =
-      "Usage: dtune COMMAND [arguments]\n\n"
-      "Tunes and trains CNNs (or any program) for the least compute.\n";
-  std::string group;
-  for (const Command& command : commands()) {
-    if (command.group.empty()) continue;
-    if (command.group != group) {
-      group = command.group;
-      text += fmt::format("\n{}:\n", group);
-    }
-    text += fmt::format("  {:<12}{}\n", command.name, command.summary);
-  }
-  return text +
-         "\nOptions:\n"
-         "  -h, --help  Show this; 'dtune COMMAND --help' shows more.\n"
-         "  --version   Show the version.\n"
-         "\nExamples:\n"
-         "  dtune init fashion-mnist\n"
-         "  dtune run fashion-mnist.yaml\n"
-         "  dtune best fashion-mnist.yaml --json\n";
-}
 
 [[noreturn]] void unknown_command(const std::string& word) {
   std::vector<std::string> names;
@@ -63,16 +41,13 @@ int run_command(const Command& command, const Console& console,
   return action(console);
 }
 
-int dispatch(const Console& console, std::vector<std::string> words) {
+int dispatch(const Console& console, const std::vector<std::string>& words) {
   if (words.empty()) {
     console.print(main_help());
     return kExitConfig;
   }
-  if (words[0] == "help" && words.size() > 1) {
-    words = {words[1], "--help"};
-  }
   const std::string& first = words[0];
-  if (first == "--help" || first == "-h" || first == "help") {
+  if (first == "--help" || first == "-h") {
     console.print(main_help());
     return kExitOk;
   }
