@@ -1,6 +1,7 @@
 // Members that die, are suspended or are late, as processes.
 #include <csignal>
 #include <functional>
+#include <optional>
 
 #include "gang_fixture.h"
 #include <doctest/doctest.h>
@@ -138,55 +139,73 @@ TEST_CASE("a member that is killed in the middle of a step costs no sample") {
   }
 }
 
-TEST_CASE("others go on without a suspended member and take it in again") {
-  Workshop shop;
-  const std::string name = "late";
-  const int steps = 60;  // they last until it is back
-  Recipe recipe = gang_assignment(steps).recipe;
-  recipe.parallel.stragglers = StragglerPolicy::automatic;
-  Gang gang(recipe, name);
-  Processes members(shop, gang, name, steps, {{1, 2, 0.3, SIGSTOP}});
-  REQUIRE(WIFSTOPPED(members.wait(1, WUNTRACED)));
-  const auto wait_until = [&](const std::function<bool()>& what) {
-    for (int i = 0; i < 3000 && !what(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return what();
-  };
-  const int64_t before = gang.server().status(name).round;
-  CHECK(wait_until(
-      [&] { return gang.server().status(name).round > before + 10; }));
-  std::vector<GangEvent> events;
-  const auto happened = [&](GangEvent::Kind kind) {
+namespace {
+
+// Generous, for a loaded machine.
+bool wait_until(const std::function<bool()>& what) {
+  for (int i = 0; i < 3000 && !what(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return what();
+}
+
+// A run of three members, of which member 1 is suspended in its second step.
+struct SuspendedRun {
+  SuspendedRun(const Workshop& shop, const Recipe& recipe,
+               const std::string& name, int steps)
+      : gang(recipe, name),
+        members(shop, gang, name, steps, {{1, 2, 0.3, SIGSTOP}}) {}
+
+  // Whether the server has said `kind` of member 1 by now.
+  bool happened(GangEvent::Kind kind) {
     for (GangEvent& event : gang.server().take_events()) {
       events.push_back(std::move(event));
     }
     return told(events, kind, 1);
-  };
-  if (!happened(GangEvent::Kind::late)) {
-    // It was caught between being ready and the sum, which broke: the others
-    // regrouped without it.
-    ::kill(members.pid(1), SIGKILL);
-    members.wait(1);
-    gang.server().member_lost(name, 1, "it was killed");
-    CHECK(exit_status(members.wait(0)) == 0);
-    CHECK(exit_status(members.wait(2)) == 0);
-    return check_outcome(shop, name, steps, {0, 2});
   }
-  ::kill(members.pid(1), SIGCONT);
+
+  Gang gang;
+  Processes members;
+  std::vector<GangEvent> events;
+};
+
+}  // namespace
+
+TEST_CASE("others go on without a suspended member and take it in again") {
+  Workshop shop;
+  const int steps = 60;  // they last until it is back
+  Recipe recipe = gang_assignment(steps).recipe;
+  recipe.parallel.stragglers = StragglerPolicy::automatic;
+  // The signal may catch it between being ready and the sum, which then breaks
+  // instead of going on without it: that is another test's. A round is mostly
+  // computing, so one of a few runs is suspended there.
+  std::optional<SuspendedRun> run;
+  std::string name;
+  bool late = false;
+  for (int attempt = 0; attempt < 10 && !late; ++attempt) {
+    name = "late" + std::to_string(attempt);
+    run.emplace(shop, recipe, name, steps);
+    REQUIRE(WIFSTOPPED(run->members.wait(1, WUNTRACED)));
+    const auto round = [&] { return run->gang.server().status(name).round; };
+    const int64_t before = round();
+    REQUIRE(wait_until([&] { return round() > before + 10; }));
+    late = run->happened(GangEvent::Kind::late);
+  }
+  REQUIRE(late);
+  ::kill(run->members.pid(1), SIGCONT);
   // It catches up, unless it is found too slow to be worth it.
   CHECK(wait_until([&] {
-    return happened(GangEvent::Kind::rejoined) ||
-           happened(GangEvent::Kind::evicted);
+    return run->happened(GangEvent::Kind::rejoined) ||
+           run->happened(GangEvent::Kind::evicted);
   }));
   std::vector<int> finished;
   for (int member = 0; member < kRanks; ++member) {
     CAPTURE(member);
-    if (exit_status(members.wait(member)) == 0) {
+    if (exit_status(run->members.wait(member)) == 0) {
       finished.push_back(member);
     } else {
-      happened(GangEvent::Kind::evicted);
-      CHECK(told(events, GangEvent::Kind::evicted, member));
+      run->happened(GangEvent::Kind::evicted);
+      CHECK(told(run->events, GangEvent::Kind::evicted, member));
     }
   }
   REQUIRE(!finished.empty());

@@ -58,7 +58,41 @@ TEST_CASE("one to four ranks train what one process does") {
   }
 }
 
-TEST_CASE("running statistics of ranks are averaged before they are judged") {
+// One update of one batch in two equal parts: what comes to the first batch norm
+// is what comes to it in one process, so the mean of the parts' running means is
+// the running mean of the whole.
+TEST_CASE("running means of ranks become their mean") {
+  Workshop shop;
+  Recipe recipe = parallel_recipe(2);
+  recipe.model.layers = {{.kind = LayerKind::conv, .channels = 4, .kernel = 3},
+                         {.kind = LayerKind::batch_norm},
+                         {.kind = LayerKind::tanh},
+                         {.kind = LayerKind::linear, .channels = 4}};
+  recipe.train.batch_size = 32;
+  recipe.train.step_samples = 32;
+  TrialAssignment assignment = final_assignment(shop, recipe);
+  assignment.horizon = 1;
+  assignment.recipe.train.epochs = 32.0 / 400;
+  train_alone(shop, assignment, 1);
+  Gang gang(recipe, "mean");
+  check_no_failure(run_gang(shop, gang, assignment, 1));
+  const auto means = [&](const std::string& model) {
+    const SafetensorsFile file(shop.path(model));
+    const int64_t shape[] = {4};
+    const auto values = file.floats("batch_norm1.running_mean", shape);
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const auto whole = means("alone.model");
+  for (const std::string member : {"mean.model.0", "mean.model.1"}) {
+    const auto mean = means(member);
+    for (size_t i = 0; i < whole.size(); ++i) {
+      CHECK(std::abs(whole[i]) > 1e-4);
+      CHECK(mean[i] == doctest::Approx(whole[i]).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("running statistics of ranks are equal before they are judged") {
   Workshop shop;
   Recipe recipe = parallel_recipe(2);
   recipe.model.arch = "resnet18";

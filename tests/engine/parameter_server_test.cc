@@ -1,7 +1,5 @@
 // Trials with a parameter server, from outside: real sessions of workers and
 // servers in one gang.
-#include <algorithm>
-
 #include "gang_fixture.h"
 #include <doctest/doctest.h>
 
@@ -17,6 +15,19 @@ Recipe server_recipe(Consistency consistency, int workers, int servers) {
   return recipe;
 }
 
+// Without ReLU and max pooling: at their kinks rounding may choose another side,
+// and then more than rounding differs.
+std::vector<LayerSpec> smooth_layers() {
+  return {{.kind = LayerKind::conv, .channels = 4, .kernel = 3},
+          {.kind = LayerKind::tanh},
+          {.kind = LayerKind::avg_pool, .kernel = 2, .stride = 2},
+          {.kind = LayerKind::conv, .channels = 8, .kernel = 3},
+          {.kind = LayerKind::gelu},
+          {.kind = LayerKind::dropout},
+          {.kind = LayerKind::linear, .channels = 16},
+          {.kind = LayerKind::tanh}};
+}
+
 std::string fmt_name(const std::string& name, int a, int b) {
   return name + std::to_string(a) + "." + std::to_string(b);
 }
@@ -29,6 +40,7 @@ TEST_CASE("a synchronous parameter server trains what one process does") {
     Recipe recipe = server_recipe(Consistency::sync, workers, servers);
     recipe.data.balance = true;
     recipe.data.augment.shift = 1;
+    recipe.model.layers = smooth_layers();
     recipe.train.l2 = 1e-3;
     recipe.train.clip_norm = 1;
     recipe.train.epochs = 2;
@@ -36,21 +48,13 @@ TEST_CASE("a synchronous parameter server trains what one process does") {
     TrialAssignment assignment = shop.assignment(recipe);
     assignment.kind = TrialKind::final;
     assignment.horizon = 2;
-    std::vector<MemberEnd> ends;
-    double error = 1;
-    // Weights and momentum, to rounding. Rounding may decide which side of its
-    // kink a ReLU is on, and then more differs: two trials of two are not so
-    // unlucky.
-    for (const uint64_t seed : {12U, 13U}) {
-      assignment.seed = seed;
-      const Alone alone = train_alone(shop, assignment, 2);
-      Gang gang(recipe, fmt_name("sync", workers, static_cast<int>(seed)));
-      ends = run_gang(shop, gang, assignment, 2);
-      check_no_failure(ends);
-      error = std::min(error, relative_error(numbers_in(assignment.checkpoint),
-                                             alone.numbers));
-    }
-    CHECK(error < 1e-5);
+    const Alone alone = train_alone(shop, assignment, 2);
+    Gang gang(recipe, fmt_name("sync", workers, servers));
+    const auto ends = run_gang(shop, gang, assignment, 2);
+    check_no_failure(ends);
+    // Weights and momentum, to rounding.
+    CHECK(relative_error(numbers_in(assignment.checkpoint), alone.numbers) <
+          1e-5);
     for (const MemberEnd& end : ends) {
       REQUIRE(end.reports.size() == 2);
       CHECK(end.reports[1].metrics == ends[0].reports[1].metrics);
