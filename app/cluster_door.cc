@@ -44,10 +44,11 @@ ClusterDoor::ClusterDoor(const LoadedStudy& loaded, const std::string& listen)
   }
   const auto endpoint = parse_tcp(listen_);
   if (!endpoint) {
-    throw Error(ErrorKind::config,
-                fmt::format("--listen: '{}' is no address to listen on (write "
-                            "tcp://10.0.0.1:5555)",
-                            listen_));
+    throw Error(
+        ErrorKind::config,
+        fmt::format("--listen: '{}' is not an address to listen on (write "
+                    "tcp://10.0.0.1:5555)",
+                    listen_));
   }
   if (asked_) check_listens(listen);
   host_ = resolve_host(endpoint->host);

@@ -16,7 +16,7 @@ const std::vector<Command>& commands() {
       {"status", "Look", "Show how far a study is", declare_status},
       {"best", "Look", "Show the best point of a study", declare_best},
       {"show", "Look", "Show one trial and why it ended", declare_show},
-      {"explain", "Look", "Say why a study, or a trial, went as it did",
+      {"explain", "Look", "Explain the course of a study or a trial",
        declare_explain},
       {"replay", "Look", "Take every decision of a study again, and compare",
        declare_replay},

@@ -62,7 +62,7 @@ uint64_t parse_size(const char* option, const std::string& text,
   const bool number_first = text.front() >= '0' && text.front() <= '9';
   if (!number_first || shift < 0 || number == 0 ||
       number > (kLargest >> shift)) {
-    fail(fmt::format("{}: '{}' is no size from 1 to 1G (use 8, 4K or 128M)",
+    fail(fmt::format("{}: '{}' is not a size from 1 to 1G (use 8, 4K or 128M)",
                      option, text));
   }
   return uint64_t{number} << shift;

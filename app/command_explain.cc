@@ -50,8 +50,9 @@ int explain(const Console& console, const ExplainOptions& options) {
 Action declare_explain(Arguments& arguments) {
   auto options = std::make_shared<ExplainOptions>();
   arguments.describe(
-      "Says why a study went as it did: whom the tuner trusts, which "
-      "parameters matter, which trials are the best, which were cut and why. "
+      "Explains the course of a study: which predictors the tuner relies on, "
+      "which parameters matter, which trials are the best, which were cut and "
+      "why. "
       "With a trial's number: why its point was proposed, why it was trained "
       "when it was and why it was left, its curve and, where the tuner can "
       "tell, how it is expected to go on, with a band that holds the metric "

@@ -45,11 +45,12 @@ std::vector<int> parse_numbers(const std::string& option,
     int number = 0;
     const auto [stop, error] = std::from_chars(at, end, number);
     if (error != std::errc() || number < 1 || (stop != end && *stop != ',')) {
-      throw Error(ErrorKind::config,
-                  fmt::format("{}: '{}' is no list of whole numbers from 1 on "
-                              "(write e.g. {})",
-                              option, text,
-                              option == "--points" ? "13,11,7" : "1,2,4,8"));
+      throw Error(
+          ErrorKind::config,
+          fmt::format("{}: '{}' is not a list of whole numbers from 1 on "
+                      "(write e.g. {})",
+                      option, text,
+                      option == "--points" ? "13,11,7" : "1,2,4,8"));
     }
     numbers.push_back(number);
     if (stop == end) return numbers;
@@ -249,7 +250,7 @@ void tell(const Console& console, const RecordOptions& options,
   if (recording.missing + recording.incomplete > 0) {
     console.line(fmt::format(
         "  {} have no value at all and {} end early (they diverged or failed): "
-        "from there on they stand at chance",
+        "from there on they count as chance level",
         recording.missing, recording.incomplete));
   }
 }
@@ -334,7 +335,7 @@ int record(const Console& standard, const RecordOptions& options) {
     const RecipeFile repeated = grid_recipe(
         path, options, with_repeat(overrides, file.recipe(), repeat));
     if (!train_grid(console, options, repeated, path, databases.back())) {
-      console.notice("the same command goes on with it");
+      console.notice("run the same command again to continue");
       return kExitInterrupted;
     }
   }
@@ -353,7 +354,7 @@ Action declare_record(Arguments& arguments) {
       "l2 in the logarithm). What is trained is kept in a study beside the "
       "output (its name with .db): after an interruption the same command goes "
       "on.\n\nFrom a finished study that was a grid, only writes. A curve that "
-      "diverged stands at chance from there on: one over the number of "
+      "diverged counts as chance level from there on: one over the number of "
       "classes, 0 for a command. With --repeats the file has each training and "
       "their mean: 'dtune simulate' lets a study see single trainings and "
       "measures regret on the mean.");

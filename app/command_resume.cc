@@ -41,7 +41,7 @@ int64_t parse_count(const std::string& text) {
   if (error != std::errc() || stop != end || number < 1 ||
       number > kMostTrials) {
     throw Error(ErrorKind::config,
-                fmt::format("--trials: '{}' is no number of trials (+20: "
+                fmt::format("--trials: '{}' is not a number of trials (+20: "
                             "twenty more, 60: sixty in total)",
                             text));
   }

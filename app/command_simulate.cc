@@ -76,7 +76,7 @@ double deviation(const std::string& option, const std::string& text) {
   const auto number = parse<double>(text);
   if (!number || !(*number >= 0 && *number <= 100)) {
     fail_simulate(
-        fmt::format("{}: '{}' is no standard deviation (a number from 0 to "
+        fmt::format("{}: '{}' is not a standard deviation (a number from 0 to "
                     "100)",
                     option, text));
   }
@@ -99,7 +99,7 @@ std::vector<int64_t> parse_budgets(const std::vector<std::string>& texts) {
     const auto steps = parse<int64_t>(text);
     if (!steps || *steps < 1 || *steps > 100'000'000) {
       fail_simulate(
-          fmt::format("--budget: '{}' is no number of steps (1, 2, ... "
+          fmt::format("--budget: '{}' is not a number of steps (1, 2, ... "
                       "100000000)",
                       text));
     }
@@ -172,7 +172,7 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
     epsilon = parse<double>(options.epsilon);
     if (!epsilon) {
       fail_simulate(
-          fmt::format("--epsilon: '{}' is no number", options.epsilon));
+          fmt::format("--epsilon: '{}' is not a number", options.epsilon));
     }
   }
   out.make_tuner = tuners_with_networks(split_list(options.networks), epsilon);
@@ -230,7 +230,8 @@ Action declare_simulate(Arguments& arguments) {
   arguments.option("--sampler", options->samplers, "A,B",
                    "Samplers (default: all).");
   arguments.option("--scheduler", options->schedulers, "X,Y",
-                   "Schedulers; 'default' (as without): each sampler's best.");
+                   "Schedulers; 'default' (also without this option): the best "
+                   "one for each sampler.");
   arguments.option("--seeds", options->seeds, "N",
                    "Studies of each task (default: 5).");
   arguments.option("--slots", options->slots, "N",
@@ -252,12 +253,14 @@ Action declare_simulate(Arguments& arguments) {
                    "task gets the file that was trained without it.");
   arguments.option("--epsilon", options->epsilon, "P",
                    "freeze-thaw: cut trials with less than this chance.");
-  arguments.option("--threads", options->threads, "N",
-                   "Studies at a time (default: the cores); changes nothing.");
+  arguments.option(
+      "--threads", options->threads, "N",
+      "Studies at a time (default: the cores); the result is the same.");
   arguments.option("--seed", options->seed, "N",
-                   "Where all seeds start (default: 0).");
-  arguments.flag("--calibration", options->calibration,
-                 "Ask for predictions, and count how many bands hold.");
+                   "The first seed (default: 0).");
+  arguments.flag(
+      "--calibration", options->calibration,
+      "Predict as well, and count how many values lie inside their bands.");
   arguments.option("--json", options->json_file, "FILE",
                    "Write the table as JSON.", Complete::file);
   arguments.option("--plot", options->plot_file, "FILE",

@@ -207,14 +207,15 @@ Action declare_speeds(Arguments& arguments) {
                    "train: write the weights here (safetensors).",
                    Complete::file);
   arguments.option("--samples", o.samples, "N",
-                   "train: on so many traces (default: 24000, a minute).");
+                   "train: on this many traces (default: 24000, a minute).");
   arguments.option("--traces", o.traces, "FILE",
                    "A recorded trace, one speed a line; may be repeated. train "
                    "learns from them, too; eval judges on them, too.");
   arguments.option("--weights", o.weights, "FILE",
-                   "eval: these (default: the shipped ones).", Complete::model);
+                   "eval: the weights to judge (default: the shipped ones).",
+                   Complete::model);
   arguments.option("--gangs", o.gangs, "N",
-                   "eval: so many for each kind of slowness (default: 40).");
+                   "eval: traces of each kind of slowness (default: 40).");
   arguments.option("--ranks", o.ranks, "N", "eval: of a gang (default: 4).");
   arguments.option("--seed", o.seed, "N", "Default: train 1, eval 1000.");
   arguments.flag("--json", o.json, "eval: the table as JSON.");

@@ -234,10 +234,10 @@ Action declare_surrogate(Arguments& arguments) {
                    Complete::file);
   arguments.flag("--prior-only", o.prior_only, "train: no network.");
   arguments.option("--minutes", o.minutes, "N",
-                   "train: about so long (default: 30); says how many samples "
-                   "that were.");
+                   "train: for about this many minutes (default: 30); prints "
+                   "the number of samples.");
   arguments.option("--samples", o.samples, "N",
-                   "train: on so many lifted studies instead.");
+                   "train: on this many studies instead.");
   arguments.option("--hidden", o.hidden, "N",
                    "train: channels of the network (default: 16).");
   arguments.option("--leave-out", o.leave_out, "TASK",

@@ -26,16 +26,17 @@ Doorway doorway_of(const StudyFiles& files) {
       "dtune resume {} --listen tcp://ADDRESS:PORT", shell_quoted(name));
   if (!writer_of(files.database)) {
     throw Error(ErrorKind::config,
-                fmt::format("{}: nobody runs this study now, and a token is of "
-                            "one run ({})",
+                fmt::format("{}: no process runs this study now, and a token "
+                            "is valid for one run only ({})",
                             name, resume));
   }
   const auto doorway = find_doorway(files.doorway());
   if (doorway) return *doorway;
-  throw Error(ErrorKind::config,
-              fmt::format("{}: this run lets no other machine in (stop it with "
-                          "Ctrl-C, then: {})",
-                          name, resume));
+  throw Error(
+      ErrorKind::config,
+      fmt::format("{}: this run does not accept other machines (stop it with "
+                  "Ctrl-C, then: {})",
+                  name, resume));
 }
 
 int make_token(const Console& console, const TokenOptions& options) {
@@ -65,7 +66,8 @@ Action declare_token(Arguments& arguments) {
   arguments.describe(
       "Prints a token for one more machine to join a study that 'dtune run' or "
       "'dtune resume' works on now, on this machine and as the same user. The "
-      "token is a secret: whoever has it first may join. It is good for one "
+      "token is a secret: the first machine that uses it may join. It is good "
+      "for one "
       "machine and one day, and ends with the run; a machine that has joined "
       "needs none again.");
   arguments.positional("STUDY", options->study, "The database, or its recipe.",

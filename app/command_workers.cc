@@ -64,7 +64,8 @@ std::vector<int> parse_devices(const std::string& text) {
     if (error != std::errc() || stop != end || device < 0) {
       throw Error(
           ErrorKind::config,
-          fmt::format("--devices: '{}' is no device number (use 0,1)", word));
+          fmt::format("--devices: '{}' is not a device number (use 0,1)",
+                      word));
     }
     devices.push_back(device);
   }
@@ -196,7 +197,7 @@ int serve_slot(const SlotOptions& options) {
 Action declare_agent(Arguments& arguments) {
   auto options = std::make_shared<NodeOptions>();
   arguments.describe(
-      "Brings the slots of one machine into a study; 'dtune run' starts one "
+      "Offers the slots of one machine to a study; 'dtune run' starts one "
       "for its own machine by itself. It leaves no process behind, and may end "
       "or die at any time: the study goes on. On another machine it joins with "
       "a token of 'dtune run --listen' or 'dtune token'; after that it is "
@@ -214,7 +215,8 @@ Action declare_agent(Arguments& arguments) {
   arguments.option("--wait", options->wait, "TIME",
                    "How long to look for a coordinator that is not there "
                    "(default: 10m).");
-  arguments.flag("--stay", options->stay, "Serve study after study, for ever.");
+  arguments.flag("--stay", options->stay,
+                 "Serve one study after the other, without end.");
   arguments.option("--study", options->study, "ID",
                    "Refuse other studies than this.");
   arguments.option("--node", options->node, "NAME",
@@ -236,7 +238,7 @@ Action declare_worker(Arguments& arguments) {
   arguments.describe(
       "Trains trials in one slot; agents start workers by themselves.");
   arguments.option("--connect", options->connect, "ENDPOINT", "Of the agent.");
-  arguments.option("--slot", options->slot, "N", "Its number, from 0.");
+  arguments.option("--slot", options->slot, "N", "The slot's number, from 0.");
   arguments.option("--threads", options->threads, "N", "Default: 1.");
   return [options](const Console&) { return serve_slot(*options); };
 }

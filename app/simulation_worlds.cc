@@ -69,7 +69,7 @@ CubeContext parse_context(const std::vector<std::string>& words) {
     if (code != std::errc() || end != text.data() + text.size() ||
         !(number >= 0 && number <= 1e6)) {
       throw Error(ErrorKind::config,
-                  fmt::format("dtune simulate: --context: '{}' is no size "
+                  fmt::format("dtune simulate: --context: '{}' is not a size "
                               "(NAME=NUMBER, e.g. batch_size=64)",
                               word));
     }

@@ -15,8 +15,8 @@ WarmStudy load_warm_study(const std::string& path) {
   if (!std::filesystem::exists(path, error)) {
     throw Error(ErrorKind::data,
                 fmt::format("warm_start: {}: there is no such database "
-                            "(correct the path, or leave it out: what it says "
-                            "is part of every decision)",
+                            "(correct the path, or leave it out: every "
+                            "decision depends on what it holds)",
                             path));
   }
   LoadedStudy loaded = load_study(path, StoreMode::read_only);

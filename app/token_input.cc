@@ -41,9 +41,10 @@ std::string read_token_line() {
   constexpr const char* kBlanks = " \t\r";
   const size_t begin = line.find_first_not_of(kBlanks);
   if (begin == std::string::npos || line.size() > kLongestToken) {
-    throw Error(ErrorKind::config,
-                "--token-stdin: the first line of stdin is no token (make one "
-                "where the study runs: dtune token STUDY)");
+    throw Error(
+        ErrorKind::config,
+        "--token-stdin: the first line of stdin is not a token (make one "
+        "where the study runs: dtune token STUDY)");
   }
   return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
 }

@@ -155,7 +155,7 @@ TEST_CASE("an address that cannot be listened on is named as it was written") {
       {"tcp://0.0.0.0:5555", "listens on every network of this machine"},
       {"tcp://*:5555", "listens on every network of this machine"},
       {"tcp://10.0.0.1", "write tcp://host:port"},
-      {"10.0.0.1:5555", "is no address to listen on"}};
+      {"10.0.0.1:5555", "is not an address to listen on"}};
   for (const auto& [address, why] : wrong) {
     CAPTURE(address);
     const Outcome outcome =
@@ -264,5 +264,5 @@ TEST_CASE("there is no token where nothing runs or nobody may join") {
   CHECK(run.wait().code == 130);
   const Outcome over = place.run({"token", "shell.yaml"});
   CHECK(over.code == 2);
-  CHECK_MESSAGE(contains(over.err, "nobody runs this study now"), over.err);
+  CHECK_MESSAGE(contains(over.err, "no process runs this study now"), over.err);
 }

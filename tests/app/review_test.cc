@@ -254,7 +254,7 @@ TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
     program.send(SIGINT);
     const Outcome stopped = program.wait();
     CHECK(stopped.code == 130);
-    CHECK(contains(stopped.err, "the same command goes on with it"));
+    CHECK(contains(stopped.err, "run the same command again to continue"));
     CHECK_FALSE(place.has("cube.npz"));
   }
   const Outcome outcome = place.run(words);
@@ -287,7 +287,7 @@ TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
   finer.back() = "4";
   CHECK(contains(place.run(finer).err, "cube.db: holds another grid"));
   finer.back() = "4,x";
-  CHECK(contains(place.run(finer).err, "--points: '4,x' is no list"));
+  CHECK(contains(place.run(finer).err, "--points: '4,x' is not a list"));
   place.write("shell.yaml", shell_recipe(2, 2, "0"));
   CHECK(contains(place.run({"record", "shell.yaml", "--output", "c.npz"}).err,
                  "the space is made of lr (write space:"));

@@ -115,16 +115,17 @@ TEST_CASE("simulate explains what it cannot take") {
   CHECK(contains(error({"--sampler", "randum"}), "did you mean 'random'?"));
   CHECK(contains(error({"--scheduler", "medain"}), "did you mean 'median'?"));
   CHECK(contains(error({"--task", "shoe"}), "did you mean 'shoes'?"));
-  CHECK(contains(error({"--budget", "4,x"}), "--budget: 'x' is no number"));
-  CHECK(contains(error({"--budget", "0"}), "--budget: '0' is no number"));
-  CHECK(contains(error({"--noise", "-1"}), "--noise: '-1' is no standard"));
-  CHECK(contains(error({"--noise", "nan"}), "--noise: 'nan' is no standard"));
+  CHECK(contains(error({"--budget", "4,x"}), "--budget: 'x' is not a number"));
+  CHECK(contains(error({"--budget", "0"}), "--budget: '0' is not a number"));
+  CHECK(contains(error({"--noise", "-1"}), "--noise: '-1' is not a standard"));
+  CHECK(
+      contains(error({"--noise", "nan"}), "--noise: 'nan' is not a standard"));
   CHECK(contains(error({"--slots", "0"}), "--slots: 0 is out of range"));
   CHECK(contains(error({"--threads", "0"}), "--threads: 0 is out of range"));
   CHECK(contains(error({"--seeds", "0"}), "--seeds: 0 is out of range"));
   CHECK(contains(error({"--context", "widht=3"}), "did you mean 'width'?"));
-  CHECK(contains(error({"--context", "width"}), "'width' is no size"));
-  CHECK(contains(error({"--context", "width=nan"}), "is no size"));
+  CHECK(contains(error({"--context", "width"}), "'width' is not a size"));
+  CHECK(contains(error({"--context", "width=nan"}), "is not a size"));
   CHECK(contains(error({"--plott", "x"}), "did you mean '--plot'?"));
 }
 

@@ -354,7 +354,7 @@ TEST_CASE("an error before there is a result is written as JUnit, too") {
   place.write("shell.yaml", shell_recipe(2, 2, "0"));
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"budget.trials", "--set budget.trials: no &apos;=&apos;"},
-      {"budget.trials=[", "does not read"},
+      {"budget.trials=[", "is not valid YAML"},
       {"sampler=nothing", "nothing"}};
   for (const auto& [set, message] : wrong) {
     CAPTURE(set);

@@ -21,10 +21,11 @@ TEST_CASE("durations are read in every form that people write") {
 }
 
 TEST_CASE("what is no duration is refused with the accepted forms") {
-  CHECK_THROWS_WITH_AS(parse_duration("soon"),
-                       "'soon' is no duration (write 90s, 10m, 1h30m, 2d or a "
-                       "number of seconds)",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      parse_duration("soon"),
+      "'soon' is not a duration (write 90s, 10m, 1h30m, 2d or a "
+      "number of seconds)",
+      Error);
   for (const char* text :
        {"", " ", "m", "10x", "-5s", "1h30", "inf", "nan", "1e400", "10mm",
         "1..5h", "999999999d", "+5s", "10m5", "0x10", "5s ", "10 m", "\xff"}) {

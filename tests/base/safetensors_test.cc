@@ -92,7 +92,7 @@ TEST_CASE("a header that lies is refused") {
       "unknown type 'F31'"));
   CHECK(has(
       problem(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4),
-      "a size that is none"));
+      "an invalid size"));
   CHECK(has(
       problem(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
       "takes 8 bytes"));

@@ -56,7 +56,7 @@ TEST_CASE("a key of another section or program is led home") {
 
 TEST_CASE("ranks that cannot work are refused in words") {
   CHECK(problem("nodes: [local, gpu1]") ==
-        "r.yaml:1:16: 'gpu1' is no node (write local, ssh://host or "
+        "r.yaml:1:16: 'gpu1' is not a node (write local, ssh://host or "
         "'ssh://user@host:22 slots=4')");
   CHECK(problem("parallel: { ranks: 4 }") ==
         "r.yaml:1:11: 'parallel' needs a mode (data: every rank has the whole "
@@ -67,7 +67,8 @@ TEST_CASE("ranks that cannot work are refused in words") {
         "batch_size, or fewer ranks)");
   CHECK(problem("deterministic: true\n"
                 "parallel: { mode: data, ranks: 2, sync: ps }") ==
-        "r.yaml:2:1: what ssp and async train depends on who is faster; "
+        "r.yaml:2:1: the result of ssp and async depends on the speed of the "
+        "workers; "
         "'deterministic' needs parallel.ps.consistency: sync");
   CHECK(problem("parallel: { mode: data, ps: { bound: 3 } }") ==
         "r.yaml:1:25: 'parallel.ps' has no effect: only for sync: ps (remove "
@@ -151,7 +152,7 @@ TEST_CASE("wrong types name what is wanted and what is there") {
         "r.yaml:1:17: 'train.betas' must be a list of two numbers, but is a "
         "list");
   CHECK(problem("budget: { time: soon }") ==
-        "r.yaml:1:17: 'budget.time': 'soon' is no duration (write 90s, 10m, "
+        "r.yaml:1:17: 'budget.time': 'soon' is not a duration (write 90s, 10m, "
         "1h30m, 2d or a number of seconds)");
   CHECK(problem("resources: { memory: much }") ==
         "r.yaml:1:22: 'resources.memory' must be a size such as 512m or 4g, "
@@ -205,9 +206,9 @@ TEST_CASE("what is not YAML says where") {
   CHECK(problem("# nothing\n").starts_with("r.yaml:1:1: the recipe is empty"));
 }
 
-TEST_CASE("a key that is there twice names both lines") {
+TEST_CASE("a key that occurs twice names both lines") {
   CHECK(problem("seed: 1\nstudy: x\nseed: 2") ==
-        "r.yaml:3:1: key 'seed' is there twice (first in line 1; keep one)");
+        "r.yaml:3:1: key 'seed' occurs twice (first on line 1; keep one)");
   CHECK(problem("slots: 2\nresources: { slots: 3 }") ==
         "r.yaml:1:1: 'slots' is given here and as 'resources.slots' (keep "
         "one)");
@@ -265,8 +266,8 @@ TEST_CASE("keys that belong to another kind are told apart") {
         "r.yaml:1:26: 'model.depth' has no effect: only for arch: wide-resnet "
         "(remove it)");
   CHECK(problem("model: { width: 3, layers: [relu, dropout] }") ==
-        "r.yaml:1:10: 'model.width' has no effect: not beside layers: give "
-        "each its channels (remove it)");
+        "r.yaml:1:10: 'model.width' has no effect: not together with layers: "
+        "give each layer its channels (remove it)");
 }
 
 TEST_CASE("what data, training and limits need is asked for") {
@@ -296,8 +297,8 @@ TEST_CASE("metrics and expectations are checked before anything is spent") {
         "r.yaml:1:12: unknown metric 'val_acuracy', did you mean "
         "'val_accuracy'?");
   CHECK(problem("objective: test_auc") ==
-        "r.yaml:1:12: 'test_auc' decides nothing: the test split is looked at "
-        "once, at the end (use val_auc)");
+        "r.yaml:1:12: 'test_auc' cannot be the objective: the test split is "
+        "evaluated once, at the end (use val_auc)");
   CHECK(
       problem("objective: speed")
           .ends_with(
@@ -313,16 +314,18 @@ TEST_CASE("metrics and expectations are checked before anything is spent") {
 }
 
 TEST_CASE("a command and a model exclude each other") {
-  CHECK(problem("command: x\ntrain: { epochs: 3 }") ==
-        "r.yaml:2:1: 'train' has no place beside 'command' (the program "
-        "trains; remove one of the two)");
+  CHECK(
+      problem("command: x\ntrain: { epochs: 3 }") ==
+      "r.yaml:2:1: 'train' cannot be used together with 'command' (the program "
+      "trains; remove one of the two)");
   CHECK(problem("command: ''") ==
         "r.yaml:1:10: 'command' names no program (write command: python "
         "train.py --lr {lr})");
   CHECK(problem("command: x 'y") ==
         "r.yaml:1:10: the command's ' is not closed");
   CHECK(problem("command: x {lrr}\nspace: { lr: { log: [1e-3, 1] } }") ==
-        "r.yaml:1:10: the command's {lrr} is no parameter, did you mean 'lr'?");
+        "r.yaml:1:10: the command's {lrr} is not a parameter, did you mean "
+        "'lr'?");
   CHECK(problem("command: x {}\nspace: { lr: { log: [1e-3, 1] } }") ==
         "0 problems");
 }
@@ -382,10 +385,11 @@ TEST_CASE("an override names itself in its errors") {
   CHECK(problem("seed: 1", {"seed.x=3"}) ==
         "--set seed.x: 'seed' is '1', not a section");
   CHECK(problem("seed: 1", {"train.=3"}) ==
-        "--set train.: a key has a word on each side of its dots");
-  CHECK(problem("seed: 1", {"train.lr=[1"}) ==
-        "--set train.lr: the value '[1' does not read (a key must be a word, "
-        "not a list)");
+        "--set train.: a key needs a word on each side of every dot");
+  CHECK(
+      problem("seed: 1", {"train.lr=[1"}) ==
+      "--set train.lr: the value '[1' is not valid YAML (a key must be a word, "
+      "not a list)");
   CHECK(problem("layers: [relu]", {"model.layers.conv9.channels=3"}) ==
         "--set model.layers.conv9.channels: no layer is called 'conv9'");
   CHECK_THROWS_WITH_AS(parse_override("train.epochs"),

@@ -115,7 +115,7 @@ TEST_CASE("ranges that cannot be are refused at their line") {
   CHECK(line("{ log: [1e-3, 1], linear: [0, 1] }") ==
         "r.yaml:2:9: 'lr' has both 'linear' and 'log' (keep one)");
   CHECK(line("{ key: train.lr }") ==
-        "r.yaml:2:7: 'lr' says no range (write one of {log: [a, b]}, {linear: "
+        "r.yaml:2:7: 'lr' has no range (write one of {log: [a, b]}, {linear: "
         "[a, b]}, {int: [a, b]}, {choice: [...]} or {bool: true}, or a plain "
         "value to fix it)");
   CHECK(line("[0.1, 0.5]").starts_with("r.yaml:2:7: 'lr' must be one of {log"));
@@ -139,19 +139,22 @@ TEST_CASE("a key that is none is refused with what was meant") {
                    (key.empty() ? "" : ", key: " + key) + " } }");
   };
   CHECK(keyed("b", "train.bach_size") ==
-        "r.yaml:1:33: 'train.bach_size' is no key of this recipe, did you mean "
+        "r.yaml:1:33: 'train.bach_size' is not a key of this recipe, did you "
+        "mean "
         "'train.batch_size'?");
   CHECK(keyed("width", "") ==
-        "r.yaml:1:10: which key of the recipe does 'width' set? (add key: "
+        "r.yaml:1:10: 'width' does not say which key of the recipe it sets "
+        "(add key: "
         "model.width)");
   CHECK(keyed("x", "budget.trials") ==
         "r.yaml:1:33: 'budget.trials' cannot be tuned (train.*, model.*, "
         "data.augment.*, data.balance and data.normalize can, but not "
         "train.epochs, train.step, train.device)");
-  CHECK(keyed("x", "model.layers.conv1.channels") ==
-        "r.yaml:1:33: 'model.layers.conv1.channels' is no key of this recipe");
+  CHECK(
+      keyed("x", "model.layers.conv1.channels") ==
+      "r.yaml:1:33: 'model.layers.conv1.channels' is not a key of this recipe");
   CHECK(keyed("data.shift", "") ==
-        "r.yaml:1:10: 'data.shift' is no key of this recipe, did you mean "
+        "r.yaml:1:10: 'data.shift' is not a key of this recipe, did you mean "
         "'data.augment.shift'?");
   CHECK(keyed("a-b", "model.width")
             .starts_with("r.yaml:1:10: 'a-b' cannot name a parameter"));

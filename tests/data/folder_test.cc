@@ -113,7 +113,7 @@ TEST_CASE("an image folder that is wrong says which file and why") {
   fs::create_directories(images.root / "b");
   CHECK(images.error() ==
         "data: b: holds no images (.png, .jpg or .jpeg; delete the folder if "
-        "it is no class)");
+        "it is not a class)");
   images.add("b/broken.png", bytes_of("oops"));
   CHECK(images.error() ==
         "data: b/broken.png: is neither PNG nor JPEG (convert it, or give it "

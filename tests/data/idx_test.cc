@@ -35,7 +35,8 @@ TEST_CASE("gzip data in several members are read through") {
 
 TEST_CASE("a damaged IDX file says what is wrong with it") {
   const Bytes good = idx_bytes({2, 1, 3}, {1, 2, 3, 4, 5, 6});
-  CHECK(parse_error({}) == "data: f.gz: is truncated: 0 bytes are no IDX file");
+  CHECK(parse_error({}) ==
+        "data: f.gz: is truncated: 0 bytes are not an IDX file");
   CHECK(
       parse_error(bytes_of("<html>not found")) ==
       "data: f.gz: is neither gzip nor IDX (it starts with 3c 68 74 6d; fetch "
@@ -76,9 +77,10 @@ TEST_CASE("gzip data that are cut or altered are refused") {
   }
   const Bytes good = gzip(idx_bytes({5, 10, 100}, values));
   Bytes cut(good.begin(), good.begin() + std::ptrdiff_t(good.size() / 2));
-  CHECK(parse_error(cut) ==
-        "data: f.gz: is truncated: the gzip data end too early (fetch the file "
-        "again)");
+  CHECK(
+      parse_error(cut) ==
+      "data: f.gz: is truncated: the gzip data are incomplete (fetch the file "
+      "again)");
   Bytes altered = good;
   altered[altered.size() - 6] ^= 1;  // the check sum
   CHECK(parse_error(altered) ==

@@ -310,9 +310,10 @@ TEST_CASE("a damaged archive says so") {
 TEST_CASE("members that are no .npy arrays are refused") {
   NpzFile file;
   CHECK(file.error(tiny(bytes_of("short"))) ==
-        "data: set.npz: train_images: is no .npy array (too short)");
+        "data: set.npz: train_images: is not an .npy array (too short)");
   CHECK(file.error(tiny(bytes_of("this is just some text"))) ==
-        "data: set.npz: train_images: is no .npy array (its magic is missing)");
+        "data: set.npz: train_images: is not an .npy array (its magic is "
+        "missing)");
   Bytes newer = npy_bytes("|u1", {2, 1, 2}, {1, 2, 3, 4});
   newer[6] = 9;
   CHECK(file.error(tiny(newer)) ==

@@ -202,10 +202,10 @@ TEST_CASE("opening what is no whole prepared file says why") {
   const fs::path path = folder.path() / "x";
   write_bytes(path, {});
   CHECK(open_error(path) ==
-        "data: x: is damaged: it ends too early (delete it; it is made anew)");
+        "data: x: is damaged: it is too short (delete it; it is made anew)");
   write_bytes(path, Bytes(500, 'x'));
   CHECK(open_error(path) ==
-        "data: x: is no prepared data set of dtune (check the path)");
+        "data: x: is not a prepared data set of dtune (check the path)");
   Altered newer(good);
   newer.header.version = 9;
   newer.write(path);

@@ -49,7 +49,7 @@ TEST_CASE("a file in a folder's place, or a folder in a file's, is refused") {
   TemporaryDirectory folder;
   write_bytes(folder.path() / "file", {1});
   CHECK(read_error(DataKind::folder, (folder.path() / "file").string())
-            .find("file: is no folder (data.path names a folder with one") !=
+            .find("file: is not a folder (data.path names a folder with one") !=
         std::string::npos);
   CHECK(read_error(DataKind::npz, folder.path().string())
             .find(": is a folder (data.path names an .npz file") !=

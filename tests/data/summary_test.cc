@@ -51,13 +51,13 @@ TEST_CASE("warnings say what a user should know before spending hours") {
   CHECK(data_warnings(summary_of({300, 100}, 100, 0)) ==
         std::vector<std::string>{
             "100 validation images measure an accuracy of 0.9 to +-0.030 only: "
-            "smaller differences between trials mean nothing (a larger "
+            "smaller differences between trials are noise (a larger "
             "data.validation helps)",
-            "classes are unbalanced, 3.0 to 1: always answering the largest "
-            "has a validation accuracy of 0.750 (tune val_auc, or set "
+            "classes are unbalanced, 3.0 to 1: always predicting the largest "
+            "one gives a validation accuracy of 0.750 (tune val_auc, or set "
             "data.balance)",
-            "there is no test split, so the final model's quality stays a "
-            "guess (set data.test)"});
+            "there is no test split, so the quality of the final model is not "
+            "known (set data.test)"});
   CHECK(data_warnings(summary_of({300, 300}, 0, 60)) ==
         std::vector<std::string>{
             "there is no validation split, so trials cannot be compared (set "
@@ -77,7 +77,7 @@ TEST_CASE("a validation split of one class is a warning") {
             summarize(PreparedData(prepare_data(spec, folder.path())))) ==
         std::vector<std::string>{
             "all 600 validation images are of class 0: a model that always "
-            "answers 0 gets an accuracy of 1 (give the split images of every "
+            "predicts 0 gets an accuracy of 1 (give the split images of every "
             "class)"});
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("sizes of a synthetic set that make no sense are refused") {
   CHECK(error([](DataSpec& s) { s.channels = 0; }) ==
         "config: data: images of 0x12x12 are out of range");
   CHECK(error([](DataSpec& s) { s.samples = int64_t{1} << 61; }) ==
-        "config: data: so many samples of this size are out of range");
+        "config: data: this many samples of this size are out of range");
   CHECK(error([](DataSpec& s) { s.samples = int64_t{1} << 50; })
             .find("data: data (synthetic): needs 180.0 PiB of memory, this "
                   "machine has ") == 0);

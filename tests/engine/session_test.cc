@@ -255,7 +255,8 @@ TEST_CASE("a device that is not there is named, with what to do") {
                        doctest::Contains("train.device: 'cuda:99'"), Error);
   recipe.train.device = "gpu";
   CHECK_THROWS_WITH_AS(shop.start(shop.assignment(recipe)),
-                       doctest::Contains("is no device (use auto, cpu"), Error);
+                       doctest::Contains("is not a device (use auto, cpu"),
+                       Error);
 }
 
 TEST_CASE("a model that does not fit the images is named before training") {

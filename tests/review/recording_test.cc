@@ -142,7 +142,7 @@ TEST_CASE("what is no accuracy, and no grid, is not recorded") {
     trial.point["decay"] = 1e-5 * double(trial.id);
   }
   CHECK_THROWS_WITH_AS(axes_of_trials(study),
-                       doctest::Contains("the study is no grid"), Error);
+                       doctest::Contains("the study is not a grid"), Error);
   Study nothing = grid_study(axes, 0);
   CHECK_THROWS_WITH_AS(record_curves(nothing, axes, options),
                        doctest::Contains("nothing to record"), Error);

@@ -195,7 +195,7 @@ TEST_CASE("an explanation says who decided what, and what was best then") {
   CHECK(second.decisions[0].best.value == 0.4);
   CHECK(second.predicted.size() == 3);
   const std::string drawn = trial_explanation_text(study, second, {});
-  CHECK(drawn.find("where it is with 90%") != std::string::npos);
+  CHECK(drawn.find("90% interval") != std::string::npos);
   CHECK(drawn.find("#4 extend to step 2") != std::string::npos);
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("errors give the column, what was expected and a remedy") {
         "'lr not 3', column 8: expected 'in' after "
         "'not'");
   CHECK(error_of("optimizer == 'sgd") ==
-        "'optimizer == 'sgd', column 14: the quote is never closed (add ')");
+        "'optimizer == 'sgd', column 14: the quote is not closed (add ')");
   CHECK(error_of("lg(3)") ==
         "'lg(3)', column 1: unknown function 'lg', did you mean 'log'? (there "
         "are log10, log, sqrt, abs, min and max)");

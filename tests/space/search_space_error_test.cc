@@ -63,11 +63,13 @@ TEST_CASE("sound parameters make a space") {
 
 TEST_CASE("names are checked") {
   CHECK(error_of({lr(), batch(), lr()}) ==
-        "space.lr: is there twice (remove one, or rename it and set its key)");
+        "space.lr: occurs twice (remove one, or rename it and set its key)");
   for (const char* name : {"", "2x", "a b", "and", "true", "-x", "a\n"}) {
-    CHECK(error_of_changed(lr(), [&](Parameter& p) { p.name = name; })
-              .find("is no name (use letters, digits, '_', '.' and '-'") !=
-          std::string::npos);
+    CHECK(
+        error_of_changed(lr(), [&](Parameter& p) { p.name = name; })
+            .find(
+                "is not a valid name (use letters, digits, '_', '.' and '-'") !=
+        std::string::npos);
   }
 }
 
@@ -98,10 +100,11 @@ TEST_CASE("ranges are checked") {
 
 TEST_CASE("integers are checked") {
   CHECK(error_of_changed(batch(), [](Parameter& p) { p.low = 1.5; }) ==
-        "space.batch: 1.5 is no bound of integers (use whole numbers below "
+        "space.batch: 1.5 is not a valid bound for integers (use whole numbers "
+        "below "
         "2^53)");
   CHECK(error_of_changed(batch(), [](Parameter& p) { p.quantum = 0.5; }) ==
-        "space.batch: the quantum 0.5 of integers is no whole number");
+        "space.batch: the quantum 0.5 of integers is not a whole number");
   CHECK(error_of_changed(batch(), [](Parameter& p) { p.high = 1e15; }) ==
         "space.batch: has more than 2^40 values (use a larger quantum or a "
         "real)");
@@ -153,12 +156,12 @@ TEST_CASE("circular conditions are refused") {
   a.when = "batch > 20";
   Parameter b = batch();
   b.when = "lr > 0.1";
-  CHECK(error_of({a, b}) ==
-        "space.lr: when: the conditions of lr, batch depend on each other in a "
-        "circle (remove one)");
+  CHECK(
+      error_of({a, b}) ==
+      "space.lr: when: the conditions of lr, batch form a cycle (remove one)");
   a.when = "lr > 0.1";
   CHECK(error_of({optimizer(), a}) ==
-        "space.lr: when: the conditions of lr depend on each other in a circle "
+        "space.lr: when: the conditions of lr form a cycle "
         "(remove one)");
 }
 
@@ -180,15 +183,15 @@ TEST_CASE("priors are checked and brought into the parameter's type") {
   CHECK(error_of_changed(lr(), [](Parameter& p) { p.prior = 0.9; }) ==
         "space.lr: the prior 0.9 is outside [0.0001, 0.5]");
   CHECK(error_of_changed(lr(), [](Parameter& p) { p.prior = Value("big"); }) ==
-        "space.lr: the prior 'big' is no real number");
+        "space.lr: the prior 'big' is not a real number");
   CHECK(error_of_changed(optimizer(), [](Parameter& p) {
           p.prior = Value("adm");
-        }) == "space.optimizer: the prior 'adm' is none of sgd, adam");
+        }) == "space.optimizer: the prior 'adm' is not one of sgd, adam");
   Parameter wide = batch();
   wide.prior = 32.0;
   CHECK(SearchSpace({wide}).parameters()[0].prior == Value(int64_t{32}));
   wide.prior = 32.5;
-  CHECK(error_of({wide}) == "space.batch: the prior '32.5' is no integer");
+  CHECK(error_of({wide}) == "space.batch: the prior '32.5' is not an integer");
   Parameter rate = lr();
   rate.high = 2;
   rate.prior = int64_t{1};

@@ -194,18 +194,19 @@ TEST_CASE("the reason why a point is invalid names the parameter") {
   CHECK(space.valid(good));
   CHECK(reason("lr", 0.9) == "space.lr: 0.9 is outside [0.001, 0.5]");
   CHECK(reason("lr", std::nan("")) == "space.lr: nan is outside [0.001, 0.5]");
-  CHECK(reason("lr", int64_t{0}) == "space.lr: '0' is no real number");
+  CHECK(reason("lr", int64_t{0}) == "space.lr: '0' is not a real number");
   CHECK(reason("batch", int64_t{65}) ==
         "space.batch: 65 is not 32 + k 32 (the nearest is 64)");
-  CHECK(reason("batch", 64.0) == "space.batch: '64.0' is no integer");
-  CHECK(reason("opt", Value("adm")) == "space.opt: 'adm' is none of sgd, adam");
+  CHECK(reason("batch", 64.0) == "space.batch: '64.0' is not an integer");
+  CHECK(reason("opt", Value("adm")) ==
+        "space.opt: 'adm' is not one of sgd, adam");
   CHECK(reason("flip", int64_t{1}) ==
         "space.flip: '1' is neither true nor false");
   CHECK(reason("momentum", 0.5) ==
         "space.momentum: has a value, but 'opt == 'sgd'' does not hold");
   CHECK(reason("opt", Value("sgd")) == "space.momentum: has no value");
   CHECK(reason("batc", int64_t{64}) ==
-        "space.batc: is no parameter of this space, did you mean 'batch'?");
+        "space.batc: is not a parameter of this space, did you mean 'batch'?");
   Point heavy = good;
   heavy["lr"] = 0.5;
   heavy["batch"] = int64_t{256};

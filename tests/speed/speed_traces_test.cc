@@ -75,7 +75,7 @@ TEST_CASE("what is no trace is refused with its line") {
     const std::string refused = refusal(path, text);
     CHECK_MESSAGE(refused.find(what) != std::string::npos, refused);
   };
-  says("1\n2\nthree\n", "t.csv:3: 'three' is no speed");
+  says("1\n2\nthree\n", "t.csv:3: 'three' is not a speed");
   says("heading\nanother\n1\n2\n", "t.csv:2: 'another'");
   says("1\n0\n", "t.csv:2: '0'");
   says("-1\n1\n", "t.csv:1: '-1'");

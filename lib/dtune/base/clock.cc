@@ -23,10 +23,11 @@ class SystemClock final : public Clock {
 };
 
 [[noreturn]] void bad_duration(const std::string& text) {
-  throw Error(ErrorKind::config,
-              fmt::format("'{}' is no duration (write 90s, 10m, 1h30m, 2d or "
-                          "a number of seconds)",
-                          text));
+  throw Error(
+      ErrorKind::config,
+      fmt::format("'{}' is not a duration (write 90s, 10m, 1h30m, 2d or "
+                  "a number of seconds)",
+                  text));
 }
 
 Duration checked(double seconds, const std::string& text) {

@@ -79,7 +79,7 @@ TextMap parse_metadata(const json& value, const std::string& name) {
 uint64_t parse_size(const json& value, const std::string& name,
                     const std::string& tensor) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > (1ULL << 62)) {
-    fail(name, fmt::format("tensor '{}' has a size that is none", tensor));
+    fail(name, fmt::format("tensor '{}' has an invalid size", tensor));
   }
   return value.get<uint64_t>();
 }

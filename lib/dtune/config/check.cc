@@ -149,7 +149,7 @@ class Checker {
                      address.find(' ') == std::string::npos;
     if (!ssh) {
       return fmt::format(
-          "'{}' is no node (write local, ssh://host or 'ssh://user@host:22 "
+          "'{}' is not a node (write local, ssh://host or 'ssh://user@host:22 "
           "slots=4')",
           address);
     }
@@ -173,7 +173,8 @@ class Checker {
     }
     if (recipe_.command) {
       complain("parallel",
-               "'parallel' has no place beside 'command' (the program trains "
+               "'parallel' cannot be used together with 'command' (the program "
+               "trains "
                "by itself)");
       return;
     }
@@ -189,9 +190,10 @@ class Checker {
                                parallel.ps.consistency != Consistency::sync;
     if (recipe_.deterministic && follows_clock &&
         is_fresh("parallel.ps.consistency")) {
-      complain("parallel.ps.consistency",
-               "what ssp and async train depends on who is faster; "
-               "'deterministic' needs parallel.ps.consistency: sync");
+      complain(
+          "parallel.ps.consistency",
+          "the result of ssp and async depends on the speed of the workers; "
+          "'deterministic' needs parallel.ps.consistency: sync");
     }
     const int micros = parallel.pipeline.micro_batches;
     if (micros > recipe_.train.batch_size) {
@@ -210,10 +212,11 @@ class Checker {
     for (const char* section : {"data", "model", "train"}) {
       const YamlNode* found = tree_.find(section);
       if (found == nullptr) continue;
-      diagnostics_.add(found->key_mark,
-                       fmt::format("'{}' has no place beside 'command' (the "
-                                   "program trains; remove one of the two)",
-                                   section));
+      diagnostics_.add(
+          found->key_mark,
+          fmt::format("'{}' cannot be used together with 'command' (the "
+                      "program trains; remove one of the two)",
+                      section));
     }
     for (const std::string& word : recipe_.command->argv) {
       check_placeholders(word);
@@ -257,9 +260,9 @@ class Checker {
       const bool known =
           std::find(names.begin(), names.end(), name) != names.end();
       if (!known && !hint.empty()) {
-        complain("command.run", fmt::format("the command's {{{}}} is no "
-                                            "parameter{}",
-                                            name, hint));
+        complain("command.run",
+                 fmt::format("the command's {{{}}} is not a parameter{}", name,
+                             hint));
       }
       open = close;
     }
@@ -333,8 +336,8 @@ class Checker {
     if (std::find(known.begin(), known.end(), metric) != known.end()) return;
     if (metric.starts_with("test_")) {
       complain("objective.metric",
-               fmt::format("'{}' decides nothing: the test split is looked at "
-                           "once, at the end (use val_{})",
+               fmt::format("'{}' cannot be the objective: the test split is "
+                           "evaluated once, at the end (use val_{})",
                            metric, metric.substr(5)));
       return;
     }

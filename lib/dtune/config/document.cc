@@ -54,7 +54,7 @@ void apply_override(YamlNode& tree, const Override& override, int source) {
   try {
     value = override_value(override, source);
   } catch (const YamlProblem& problem) {
-    throw YamlProblem{mark, fmt::format("the value '{}' does not read ({})",
+    throw YamlProblem{mark, fmt::format("the value '{}' is not valid YAML ({})",
                                         override.value, problem.message)};
   }
   // Short forms come first: they may be what the key goes into.

@@ -48,10 +48,9 @@ class LineReader {
       if (is_form) forms.push_back(found);
     }
     if (forms.empty()) {
-      complain(line_.mark,
-               fmt::format("'{}' says no range (write one of {}, or "
-                           "a plain value to fix it)",
-                           line_.key, kForms));
+      complain(line_.mark, fmt::format("'{}' has no range (write one of {}, or "
+                                       "a plain value to fix it)",
+                                       line_.key, kForms));
     } else if (forms.size() > 1) {
       complain(forms[1]->key_mark,
                fmt::format("'{}' has both '{}' and '{}' (keep one)", line_.key,
@@ -225,12 +224,14 @@ std::string resolve_key(const YamlNode& recipe, const YamlNode& line,
   const Mark& mark = written != nullptr ? written->mark : line.key_mark;
   if (given.empty()) {
     const std::string like = keys_ending_in(line.key, keys);
-    diagnostics.add(mark, fmt::format("which key of the recipe does '{}' set? "
-                                      "(add key: {})",
-                                      line.key,
-                                      like.empty() ? "train.batch_size, or the "
-                                                     "like"
-                                                   : like));
+    diagnostics.add(
+        mark,
+        fmt::format(
+            "'{}' does not say which key of the recipe it sets (add key: {})",
+            line.key,
+            like.empty() ? "train.batch_size, or the "
+                           "like"
+                         : like));
     return "";
   }
   if (std::find(keys.begin(), keys.end(), given) != keys.end()) return given;
@@ -250,8 +251,8 @@ std::string resolve_key(const YamlNode& recipe, const YamlNode& line,
         keys_ending_in(given.substr(given.rfind('.') + 1), keys);
     if (!like.empty()) hint = fmt::format(", did you mean '{}'?", like);
   }
-  diagnostics.add(mark,
-                  fmt::format("'{}' is no key of this recipe{}", given, hint));
+  diagnostics.add(
+      mark, fmt::format("'{}' is not a key of this recipe{}", given, hint));
   return "";
 }
 

@@ -135,10 +135,10 @@ std::string set_path(YamlNode& recipe, const std::string& key,
     }
     const size_t dot = whole_name ? std::string::npos : rest.find('.');
     const std::string name = rest.substr(0, dot);
-    if (name.empty()) return "a key has a word on each side of its dots";
+    if (name.empty()) return "a key needs a word on each side of every dot";
     rest = dot == std::string::npos ? "" : rest.substr(dot + 1);
     if (dot != std::string::npos && rest.empty()) {
-      return "a key has a word on each side of its dots";
+      return "a key needs a word on each side of every dot";
     }
     done += name + ".";
     at = &at->entry(name, value.mark);

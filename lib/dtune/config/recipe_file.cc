@@ -101,7 +101,7 @@ std::map<std::string, std::string> flatten_text(const std::string& yaml) {
     flatten(parse_yaml(yaml), "", flat);
   } catch (const YamlProblem& problem) {
     throw Error(ErrorKind::config,
-                fmt::format("a stored recipe does not read, line {}: {}",
+                fmt::format("the stored recipe is not valid, line {}: {}",
                             problem.mark.line, problem.message));
   }
   return flat;

@@ -309,8 +309,10 @@ std::vector<IdleKey> idle_keys(const Recipe& recipe) {
       "only for kind: folder; other kinds bring a test "
       "split");
   const bool layers = !recipe.model.layers.empty();
-  add(!layers, "model.arch", "not beside layers, which say it all");
-  add(!layers, "model.width", "not beside layers: give each its channels");
+  add(!layers, "model.arch",
+      "not together with layers, which define the whole model");
+  add(!layers, "model.width",
+      "not together with layers: give each layer its channels");
   add(!layers && recipe.model.arch == "wide-resnet", "model.depth",
       "only for arch: wide-resnet");
   return idle;

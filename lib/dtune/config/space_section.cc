@@ -156,9 +156,10 @@ std::vector<std::string> read_constraints(const YamlNode& recipe,
   }
   for (const YamlNode& item : node->items) {
     if (!item.is_scalar()) {
-      diagnostics.add(item.mark, fmt::format("a constraint must be a text such "
-                                             "as \"lr * 10 < 1\", but is {}",
-                                             describe_node(item)));
+      diagnostics.add(item.mark,
+                      fmt::format("a constraint must be an expression such as "
+                                  "\"lr * 10 < 1\", but is {}",
+                                  describe_node(item)));
       return {};
     }
     texts.push_back(item.text);

@@ -56,7 +56,7 @@ class TreeBuilder final : public YAML::EventHandler {
     const Mark at = mark_of(mark, source_);
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) {
-      throw YamlProblem{at, "an alias stands inside of what it names"};
+      throw YamlProblem{at, "an alias refers to a node that contains it"};
     }
     YamlNode copy = found->second;
     if (frames_.size() + depth_of(copy) > kMaxDepth) too_deep(at);
@@ -174,10 +174,10 @@ class TreeBuilder final : public YAML::EventHandler {
                                                describe_node(node))};
     }
     if (const YamlNode* twin = frame.node.find(node.text)) {
-      throw YamlProblem{
-          node.mark, fmt::format("key '{}' is there twice (first in line {}; "
-                                 "keep one)",
-                                 node.text, twin->key_mark.line)};
+      throw YamlProblem{node.mark,
+                        fmt::format("key '{}' occurs twice (first on line {}; "
+                                    "keep one)",
+                                    node.text, twin->key_mark.line)};
     }
     frame.key = node.text;
     frame.key_mark = node.mark;

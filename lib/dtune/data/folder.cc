@@ -84,7 +84,7 @@ void list_images(ClassFolder& folder) {
   fail_data(folder.path,
             skipped.empty()
                 ? "holds no images (.png, .jpg or .jpeg; delete the folder if "
-                  "it is no class)"
+                  "it is not a class)"
                 : fmt::format("holds no PNG or JPEG images, but {} (convert "
                               "them to PNG)",
                               skipped));

@@ -74,7 +74,7 @@ size_t InflatingReader::inflate_some(std::span<uint8_t> out) {
     throw std::bad_alloc();
   } else if (code == Z_BUF_ERROR && bytes_.empty()) {
     fail_data(where_,
-              "is truncated: the gzip data end too early (fetch the "
+              "is truncated: the gzip data are incomplete (fetch the "
               "file again)");
   } else if (code != Z_OK) {
     fail_data(where_,

@@ -25,7 +25,8 @@ uint32_t big_endian_32(const uint8_t* at) {
 void check_magic(const std::array<uint8_t, 4>& magic, size_t n, int dimensions,
                  bool compressed, const fs::path& where) {
   if (n < magic.size()) {
-    fail_data(where, fmt::format("is truncated: {} bytes are no IDX file", n));
+    fail_data(where,
+              fmt::format("is truncated: {} bytes are not an IDX file", n));
   }
   if (magic[0] != 0 || magic[1] != 0) {
     fail_data(where, fmt::format("{} (it starts with {:02x} {:02x} {:02x} "

@@ -171,7 +171,7 @@ class DictParser {
     const auto [end, code] =
         std::from_chars(text_.data(), text_.data() + text_.size(), value);
     if (code != std::errc() || value < 0)
-      fail("has a shape of other than sizes");
+      fail("has a shape that is not a list of sizes");
     text_.remove_prefix(static_cast<size_t>(end - text_.data()));
     accept('L');  // Python 2 wrote long integers so
     return value;
@@ -188,7 +188,7 @@ class DictParser {
 size_t npy_data_offset(std::span<const uint8_t> prefix, const fs::path& where) {
   if (prefix.size() < kNpyPrefix ||
       !std::equal(kMagic.begin(), kMagic.end(), prefix.begin())) {
-    fail_data(where, "is no .npy array (its magic is missing)");
+    fail_data(where, "is not an .npy array (its magic is missing)");
   }
   const int version = prefix[6];
   if (version < 1 || version > 3) {
@@ -209,7 +209,7 @@ size_t npy_data_offset(std::span<const uint8_t> prefix, const fs::path& where) {
 NpyHeader parse_npy_header(std::span<const uint8_t> header,
                            const fs::path& where) {
   const size_t offset = npy_data_offset(header, where);
-  if (header.size() < offset) fail_data(where, "ends within its .npy header");
+  if (header.size() < offset) fail_data(where, "ends inside its .npy header");
   const size_t start = header[6] > 1 ? 12 : 10;
   const std::string_view text(
       reinterpret_cast<const char*>(header.data()) + start, offset - start);

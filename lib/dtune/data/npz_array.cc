@@ -13,12 +13,12 @@ NpzArray read_npz_array(ZipArchive& archive, const std::string& name) {
   ZipArchive::Member member = archive.open(name + ".npy");
   std::vector<uint8_t> header(kNpyPrefix);
   if (member.size() < header.size()) {
-    fail_data(array.where, "is no .npy array (too short)");
+    fail_data(array.where, "is not an .npy array (too short)");
   }
   member.read(header);
   const size_t offset = npy_data_offset(header, array.where);
   if (offset < header.size() || offset > member.size()) {
-    fail_data(array.where, "ends within its .npy header");
+    fail_data(array.where, "ends inside its .npy header");
   }
   header.resize(offset);
   member.read(std::span(header).subspan(kNpyPrefix));

@@ -25,7 +25,7 @@ constexpr int kMaxPreparedChannels = 4096;
 
 PreparedHeader copy_header(Bytes file, const fs::path& where) {
   PreparedHeader header;
-  if (file.size() < sizeof header) fail_damaged(where, "it ends too early");
+  if (file.size() < sizeof header) fail_damaged(where, "it is too short");
   std::memcpy(&header, file.data(), sizeof header);
   return header;
 }
@@ -33,7 +33,7 @@ PreparedHeader copy_header(Bytes file, const fs::path& where) {
 void check_identity(const PreparedHeader& header, uint64_t size,
                     const fs::path& where) {
   if (header.magic != kPreparedMagic) {
-    fail_data(where, "is no prepared data set of dtune (check the path)");
+    fail_data(where, "is not a prepared data set of dtune (check the path)");
   }
   if (header.version != kPreparedVersion ||
       header.byte_order != kPreparedByteOrder) {
@@ -119,7 +119,7 @@ void check_statistics(const PreparedHeader& header, Bytes file,
   for (size_t i = 0; i < values.size(); ++i) {
     const bool deviation = i >= values.size() / 2;
     if (!std::isfinite(values[i]) || (deviation && !(values[i] > 0))) {
-      fail_damaged(where, "its statistics make no sense");
+      fail_damaged(where, "its statistics are not valid");
     }
   }
 }

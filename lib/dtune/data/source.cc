@@ -69,7 +69,7 @@ fs::path existing_source(const DataSpec& spec) {
     fail_data(path, fmt::format("does not exist ({})", remedy(spec)));
   }
   if (wants_file ? fs::is_directory(status) : !fs::is_directory(status)) {
-    fail_data(path, fmt::format("is {} folder ({})", wants_file ? "a" : "no",
+    fail_data(path, fmt::format("is {} folder ({})", wants_file ? "a" : "not a",
                                 remedy(spec)));
   }
   return path;

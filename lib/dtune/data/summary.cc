@@ -82,26 +82,28 @@ std::vector<std::string> data_warnings(const DataSummary& summary) {
   } else if (summary.validation < kFew) {
     warnings.push_back(fmt::format(
         "{} validation images measure an accuracy of 0.9 to +-{:.3f} only: "
-        "smaller differences between trials mean nothing (a larger "
+        "smaller differences between trials are noise (a larger "
         "data.validation helps)",
         summary.validation, standard_error(summary.validation)));
   }
   if (const ClassCount* only = only_validation_class(summary)) {
-    warnings.push_back(fmt::format(
-        "all {} validation images are of class {}: a model that always answers "
-        "{} gets an accuracy of 1 (give the split images of every class)",
-        summary.validation, only->name, only->name));
+    warnings.push_back(
+        fmt::format("all {} validation images are of class {}: a model that "
+                    "always predicts {} gets an accuracy of 1 (give the split "
+                    "images of every class)",
+                    summary.validation, only->name, only->name));
   }
   if (summary.imbalance >= kUnbalanced) {
-    warnings.push_back(fmt::format(
-        "classes are unbalanced, {:.1f} to 1: always answering the largest has "
-        "a validation accuracy of {:.3f} (tune val_auc, or set data.balance)",
-        summary.imbalance, summary.majority_accuracy));
+    warnings.push_back(
+        fmt::format("classes are unbalanced, {:.1f} to 1: always predicting "
+                    "the largest one gives a validation accuracy of {:.3f} "
+                    "(tune val_auc, or set data.balance)",
+                    summary.imbalance, summary.majority_accuracy));
   }
   if (summary.test == 0) {
     warnings.push_back(
-        "there is no test split, so the final model's quality stays a guess "
-        "(set data.test)");
+        "there is no test split, so the quality of the final model is not "
+        "known (set data.test)");
   }
   return warnings;
 }

@@ -126,7 +126,7 @@ void check_spec(const DataSpec& spec, const Shape& shape) {
                        spec.difficulty));
   }
   const auto bytes = checked_product({spec.samples, shape.elements()});
-  if (!bytes) reject("so many samples of this size are out of range");
+  if (!bytes) reject("this many samples of this size are out of range");
   check_fits_memory("data (synthetic)", *bytes + *bytes / 4);
 }
 

@@ -148,7 +148,7 @@ std::string slots_line(const ClusterStatus& status, const TextStyle& style) {
 std::string rank_text(const SlotStatus& slot) {
   std::string text = fmt::format("  trial {}  rank {} on {} {}", slot.trial,
                                  slot.member, printable(slot.node), slot.slot);
-  if (!slot.present) return text + "  gone, the others go on";
+  if (!slot.present) return text + "  lost; the others continue";
   std::vector<std::string> facts;
   if (slot.share > 0) {
     facts.push_back(fmt::format("{:.0f}% of the batch", 100 * slot.share));

@@ -68,8 +68,7 @@ class Canvas {
                     pad_left(last, columns_ - 1));
     if (!plot_.predicted.empty()) {
       lines.push_back(
-          fmt::format("{}{} observed   {} expected   {} where it "
-                      "is with 90%",
+          fmt::format("{}{} observed   {} expected   {} 90% interval",
                       pad_left("", kMargin + 1), signs_.observed, signs_.mean,
                       signs_.band));
     }

@@ -81,7 +81,7 @@ void add_importance(Lines& lines, const Importance& importance,
   for (const ParameterImportance& p : importance.parameters) {
     row(printable(p.name), p.share, place_words(p));
   }
-  row("together", importance.together, "what only several explain");
+  row("together", importance.together, "interactions of several");
   lines.add("importance",
             fmt::format("(of the variance of {} trials' results at the end, "
                         "functional ANOVA{})",

@@ -36,7 +36,7 @@ double number_of(const Value& value) {
   const auto number = as_number(value);
   if (!number || !std::isfinite(*number)) {
     refuse(
-        fmt::format("space: '{}' is no number, so it has no place on an "
+        fmt::format("space: '{}' is not a number, so it has no place on an "
                     "axis of the cube",
                     to_string(value)));
   }
@@ -73,7 +73,7 @@ std::vector<double> spread(const Parameter& parameter, int points, bool log) {
     return axis;
   }
   if (parameter.kind != ParameterKind::real) {
-    refuse(fmt::format("space.{}: is no real parameter (write e.g. {})",
+    refuse(fmt::format("space.{}: is not a real parameter (write e.g. {})",
                        parameter.name,
                        log ? "log: [1.0e-4, 0.1]" : "linear: [0, 0.5]"));
   }
@@ -248,7 +248,7 @@ GridAxes axes_of_trials(const Study& study) {
   check_positive(axes.l2, names.l2.c_str());
   if (trials == 0 || 2 * trials < axes.size()) {
     refuse(fmt::format(
-        "the study is no grid: its {} trials have {} x {} x {} different "
+        "the study is not a grid: its {} trials have {} x {} x {} different "
         "values of lr, l2 and dropout (give 'dtune record' the recipe: it "
         "trains a grid)",
         trials, axes.lr.size(), axes.l2.size(), axes.dropout.size()));

@@ -225,7 +225,7 @@ void Replay::add_trial(const TrialEvent& event) {
   if (row.kind == TrialKind::search) {
     const Decision* decision = upcoming(row.id, DecisionMaker::next);
     if (decision == nullptr) {
-      fail(fmt::format("nobody decided to start trial {}", row.id));
+      fail(fmt::format("there is no decision to start trial {}", row.id));
     }
     fresh.target_step = decision->target_step;
     compared_ = decision->number;

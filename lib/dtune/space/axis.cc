@@ -181,16 +181,16 @@ std::string reason_invalid(const Parameter& p, const Value& value) {
       return std::find(p.choices.begin(), p.choices.end(), value) !=
                      p.choices.end()
                  ? ""
-                 : fmt::format("'{}' is none of {}", to_string(value),
+                 : fmt::format("'{}' is not one of {}", to_string(value),
                                join_choices(p));
     case ParameterKind::integer:
       if (!std::holds_alternative<int64_t>(value)) {
-        return fmt::format("'{}' is no integer", to_string(value));
+        return fmt::format("'{}' is not an integer", to_string(value));
       }
       break;
     case ParameterKind::real:
       if (!std::holds_alternative<double>(value)) {
-        return fmt::format("'{}' is no real number", to_string(value));
+        return fmt::format("'{}' is not a real number", to_string(value));
       }
       break;
   }

@@ -29,7 +29,8 @@ void check_name(const Parameter& p) {
   }
   if (!good) {
     fail(p,
-         "is no name (use letters, digits, '_', '.' and '-', and start with "
+         "is not a valid name (use letters, digits, '_', '.' and '-', and "
+         "start with "
          "a letter)");
   }
 }
@@ -58,13 +59,15 @@ void check_range(const Parameter& p) {
 void check_integer_range(const Parameter& p) {
   for (const double bound : {p.low, p.high}) {
     if (bound != std::floor(bound) || std::abs(bound) > kMaxInteger) {
-      fail(p, fmt::format("{} is no bound of integers (use whole numbers below "
-                          "2^53)",
-                          bound));
+      fail(p,
+           fmt::format(
+               "{} is not a valid bound for integers (use whole numbers below "
+               "2^53)",
+               bound));
     }
   }
   if (p.quantum != 0 && p.quantum != std::floor(p.quantum)) {
-    fail(p, fmt::format("the quantum {} of integers is no whole number",
+    fail(p, fmt::format("the quantum {} of integers is not a whole number",
                         p.quantum));
   }
 }

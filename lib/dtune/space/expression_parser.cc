@@ -280,7 +280,7 @@ class Parser {
   std::string quoted(char quote) {
     const size_t end = text_.find(quote, at_ + 1);
     if (end == std::string::npos) {
-      fail("the quote is never closed", fmt::format("add {}", quote));
+      fail("the quote is not closed", fmt::format("add {}", quote));
     }
     std::string word = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;

@@ -61,7 +61,7 @@ SearchSpace::SearchSpace(std::vector<Parameter> parameters,
     check_parameter(parameters_[i]);
     if (*find(parameters_[i].name) != i) {
       throw Error(ErrorKind::config,
-                  fmt::format("space.{}: is there twice (remove one, or rename "
+                  fmt::format("space.{}: occurs twice (remove one, or rename "
                               "it and set its key)",
                               parameters_[i].name));
     }
@@ -116,10 +116,11 @@ void SearchSpace::sort_by_dependence() {
       order_.push_back(i);
     }
     if (order_.size() == before) {
-      throw Error(ErrorKind::config,
-                  fmt::format("space.{}: when: the conditions of {} depend on "
-                              "each other in a circle (remove one)",
-                              stuck.substr(0, stuck.find(',')), stuck));
+      throw Error(
+          ErrorKind::config,
+          fmt::format(
+              "space.{}: when: the conditions of {} form a cycle (remove one)",
+              stuck.substr(0, stuck.find(',')), stuck));
     }
   }
 }
@@ -187,7 +188,7 @@ std::string SearchSpace::reason_invalid(const Point& point) const {
     if (find(name)) continue;
     std::vector<std::string> known;
     for (const Parameter& p : parameters_) known.push_back(p.name);
-    return fmt::format("space.{}: is no parameter of this space{}", name,
+    return fmt::format("space.{}: is not a parameter of this space{}", name,
                        did_you_mean(name, known));
   }
   // In the order of dependence: a condition may read only sound values.

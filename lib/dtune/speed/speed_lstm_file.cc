@@ -40,7 +40,8 @@ void copy_floats(const SafetensorsFile& file, const std::string& name,
   const std::span<const float> values = file.floats(name, shape);
   for (size_t i = 0; i < into.size(); ++i) {
     if (!std::isfinite(values[i])) {
-      fail(file.name(), fmt::format("'{}' holds a number that is none", name));
+      fail(file.name(),
+           fmt::format("'{}' holds a number that is not finite", name));
     }
     into[i] = double{values[i]};
   }

@@ -53,10 +53,11 @@ std::vector<double> read_speed_trace(const std::filesystem::path& path) {
     const double speed = parse(word);
     if (speed > 0) speeds.push_back(speed);
     if (speed == 0 && !(first && is_heading(word))) {
-      throw Error(ErrorKind::data,
-                  fmt::format("{}:{}: '{}' is no speed (a trace has one number "
-                              "above 0 a line: samples a second)",
-                              path.string(), number, word.substr(0, 40)));
+      throw Error(
+          ErrorKind::data,
+          fmt::format("{}:{}: '{}' is not a speed (a trace has one number "
+                      "above 0 a line: samples a second)",
+                      path.string(), number, word.substr(0, 40)));
     }
     first = false;
   }

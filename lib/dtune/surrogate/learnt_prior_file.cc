@@ -101,7 +101,7 @@ std::vector<float> read_floats(const SafetensorsFile& file,
   std::vector<float> result(values.begin(), values.end());
   if (!all_finite(result)) {
     fail_prior(file.name(),
-               fmt::format("'{}' holds a number that is none", name));
+               fmt::format("'{}' holds a number that is not finite", name));
   }
   return result;
 }
@@ -198,7 +198,7 @@ LearntPrior LearntPrior::read(const SafetensorsFile& file) {
     prior.basis_.push_back(float_from_half(half));
   }
   if (!all_finite(prior.basis_)) {
-    fail_prior(file.name(), "'basis' holds a number that is none");
+    fail_prior(file.name(), "'basis' holds a number that is not finite");
   }
   return prior;
 }

@@ -74,8 +74,8 @@ void check_splits(const TrialAssignment& assignment, const PreparedData& data) {
 void fail_not_finite(const TrialAssignment& assignment) {
   throw TrialFailure(
       Reason::diverged,
-      fmt::format("diverged: the network's answers are no finite numbers any "
-                  "more, at a learning rate of {:.3g} (use a smaller lr, a "
+      fmt::format("diverged: the network's outputs are not finite any more, at "
+                  "a learning rate of {:.3g} (use a smaller lr, a "
                   "warm-up or clip_norm)",
                   assignment.recipe.train.lr));
 }

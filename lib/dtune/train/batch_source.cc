@@ -19,7 +19,7 @@ void check_labels(const PreparedData& data, Split split) {
   });
   if (!valid) {
     throw Error(ErrorKind::data,
-                "prepared data: a label is none of the classes (the file is "
+                "prepared data: a label is not one of the classes (the file is "
                 "damaged: delete it, it is made again)");
   }
 }

@@ -38,7 +38,7 @@ int parse_ordinal(const std::string& text) {
     if (stop != end || error != std::errc()) ordinal = -1;
   }
   if (ordinal < 0) {
-    fail(text, "is no device (use auto, cpu, cuda or cuda:<number>)");
+    fail(text, "is not a device (use auto, cpu, cuda or cuda:<number>)");
   }
   return ordinal;
 }
