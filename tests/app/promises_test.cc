@@ -1,5 +1,5 @@
 // The sentences of README.md that a user builds on, each held by a real run.
-// That equal seeds give equal studies is held by determinism_test.cc.
+// That equal seeds give equal studies is held by training_test.cc.
 #include <algorithm>
 #include <csignal>
 #include <map>
