@@ -2,6 +2,7 @@
 // header's check sum is put right first, else nearly nothing would get past it.
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "dtune/base/error.h"
@@ -23,6 +24,9 @@ void read_all(Bytes file) {
   std::memcpy(&header, file.data(), sizeof header);
   const auto names = dtune::prepared_names(file, "fuzz");
   DTUNE_CHECK(names.size() == size_t(header.classes));
+  for (const std::string& note : dtune::prepared_notes(file, "fuzz")) {
+    DTUNE_CHECK(note.size() <= file.size());
+  }
   const uint64_t pixels = uint64_t(header.channels) * uint64_t(header.height) *
                           uint64_t(header.width);
   uint64_t sum = 0;
