@@ -17,7 +17,7 @@
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
 #include "dtune/base/random.h"
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 
 namespace dtune {
 namespace {

@@ -9,7 +9,7 @@
 #include "app/machine.h"
 
 #include "dtune/base/clock.h"
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 
 namespace dtune {
 

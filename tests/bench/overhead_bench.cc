@@ -14,8 +14,8 @@
 
 #include "dtune/base/file.h"
 #include "dtune/cluster/agent.h"
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/coordinator.h"
-#include "dtune/cluster/process.h"
 #include "dtune/cluster/worker.h"
 #include "dtune/comm/socket.h"
 #include "dtune/tuner/factory.h"

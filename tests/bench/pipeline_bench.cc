@@ -22,7 +22,7 @@
 #include "dtune/base/file.h"
 #include "dtune/pipeline/pipeline_plan.h"
 #include "dtune/pipeline/pipeline_trainer.h"
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 
 namespace {
 

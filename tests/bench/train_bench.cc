@@ -19,7 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/file.h"
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 #include "dtune/train/trainer.h"
 
 namespace dtune {

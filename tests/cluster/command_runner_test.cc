@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "dtune/base/file.h"
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/worker.h"
 
 using namespace dtune;  // NOLINT: a test

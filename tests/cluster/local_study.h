@@ -9,8 +9,8 @@
 
 #include "cluster/toy.h"
 
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/coordinator.h"
-#include "dtune/cluster/process.h"
 #include "dtune/comm/socket.h"
 #include "dtune/store/trial_store.h"
 #include "dtune/tuner/factory.h"
@@ -40,8 +40,8 @@ class RecordingSink : public ProgressSink {
   std::function<void(const Study&, const ClusterStatus&)> at_tick;
 };
 
-// The machine's clocks, set ahead by a test: what is to last for an hour is over
-// at once, however slow the machine is.
+// The machine's clocks, set ahead by a test: what is to last for an hour is
+// over at once, however slow the machine is.
 class JumpingClock final : public Clock {
  public:
   MonoTime now() const override {

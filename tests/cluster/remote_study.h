@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dtune/base/file.h"
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 
 namespace dtune::toy {
 

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/command_lines.h"
-#include "dtune/cluster/process.h"
 #include "dtune/cluster/worker.h"
 #include "dtune/study/command_words.h"
 

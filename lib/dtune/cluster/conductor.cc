@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 
 namespace dtune {
 namespace {

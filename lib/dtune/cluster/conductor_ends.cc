@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/conductor.h"
-#include "dtune/cluster/process.h"
 #include "dtune/cluster/sidecar.h"
 
 namespace dtune {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 
 namespace dtune {
 namespace {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"

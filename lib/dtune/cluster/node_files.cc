@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/lease_files.h"
-#include "dtune/cluster/process.h"
 #include "dtune/cluster/sidecar.h"
 
 namespace dtune {

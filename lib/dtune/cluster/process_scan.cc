@@ -1,4 +1,4 @@
-// The part of process.h that reads /proc.
+// The part of child_process.h that reads /proc.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 
 namespace dtune {
 namespace {

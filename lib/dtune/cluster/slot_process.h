@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/protocol.h"
 
 namespace dtune {

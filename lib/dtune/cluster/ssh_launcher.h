@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dtune/base/clock.h"
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 
 namespace dtune {
 

@@ -5,8 +5,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/compute.h"
-#include "dtune/cluster/process.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/socket.h"
 

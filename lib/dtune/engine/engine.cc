@@ -10,7 +10,7 @@
 #include "dtune/train/failure.h"
 #include "dtune/train/plugin_entry.h"
 #include "dtune/train/predict.h"
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 
 namespace dtune {
 namespace {

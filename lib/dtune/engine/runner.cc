@@ -9,8 +9,8 @@
 #include "dtune/data_parallel/data_parallel.h"
 #include "dtune/parameter_server/parameter_server_session.h"
 #include "dtune/pipeline/pipeline_session.h"
-#include "dtune/train/process.h"
 #include "dtune/train/session.h"
+#include "dtune/train/torch_settings.h"
 
 namespace dtune {
 namespace {

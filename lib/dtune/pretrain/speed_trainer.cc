@@ -10,7 +10,7 @@
 #include "dtune/pretrain/adam.h"
 #include "dtune/pretrain/speed_lstm_graph.h"
 #include "dtune/speed/speed_traces.h"
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 
 namespace dtune {
 namespace {

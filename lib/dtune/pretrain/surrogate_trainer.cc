@@ -13,7 +13,7 @@
 #include "dtune/base/parallel.h"
 #include "dtune/pretrain/adam.h"
 #include "dtune/pretrain/conv_lstm_graph.h"
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 
 namespace dtune {
 namespace {

@@ -1,10 +1,10 @@
 // The interface between the process and the network that corrects it.
 //
-// The process (process.h) says of every point and time a mean and a deviation.
-// Its normal distribution is wrong where curves have walls ("diverges or
-// learns"), ridges and saturation. The network reads what the process says on
-// a grid of the recorded cube, frame by frame, and answers for every voxel and
-// frame with a distribution of
+// The process (freeze_thaw_process.h) says of every point and time a mean and a
+// deviation. Its normal distribution is wrong where curves have walls
+// ("diverges or learns"), ridges and saturation. The network reads what the
+// process says on a grid of the recorded cube, frame by frame, and answers for
+// every voxel and frame with a distribution of
 //   z = (y - mean) / deviation,
 // a mixture of three normals. Where it has nothing to say that is the fixed
 // heavy-tailed mixture below.

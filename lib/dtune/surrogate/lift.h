@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dtune/surrogate/correction.h"
-#include "dtune/surrogate/process.h"
+#include "dtune/surrogate/freeze_thaw_process.h"
 
 namespace dtune {
 

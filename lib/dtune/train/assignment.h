@@ -8,7 +8,7 @@
 #include "dtune/data/prepared.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/checkpoint.h"
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 #include "dtune/train/trainer.h"
 
 namespace dtune {

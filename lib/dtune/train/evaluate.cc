@@ -10,7 +10,7 @@
 #include "dtune/train/device.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/model_file.h"
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 #include "dtune/train/trainer.h"
 
 namespace dtune {

@@ -25,7 +25,7 @@ struct EngineInfo {
   std::string torch_version;
   std::string blas;             // "OpenBLAS 0.3.21 (SkylakeX)" or so
   bool optimized_blas = false;  // not the reference implementation
-  double gflops_per_core = 0;   // measured: process.h, matrix_rate()
+  double gflops_per_core = 0;   // measured: torch_settings.h, matrix_rate()
   bool mkldnn = false;
   bool cuda_compiled = false;
   std::vector<std::string> cuda_devices;  // names, or empty

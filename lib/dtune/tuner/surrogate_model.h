@@ -11,7 +11,7 @@
 #include "dtune/study/study.h"
 #include "dtune/study/tuner.h"
 #include "dtune/surrogate/correction.h"
-#include "dtune/surrogate/process.h"
+#include "dtune/surrogate/freeze_thaw_process.h"
 #include "dtune/tuner/cube_map.h"
 #include "dtune/tuner/metric_scale.h"
 #include "dtune/tuner/surrogate_state.h"
@@ -63,10 +63,10 @@ std::vector<int> make_ladder(int horizon);
 // older reports fading (Herbster and Warmuth 1998, doi 10.1023/A:1007424614876,
 // call this a fixed share), so a study unlike the recorded ones loses little.
 // From 256 reports on the model is made anew, from the reports alone, each time
-// that they have grown by an eighth; more than 400 observations are thinned out.
-// So to take in a long study at once costs little more than its last eighth.
-// The network takes part for the first observations only (kNetworkObservations
-// in surrogate_model.cc says why).
+// that they have grown by an eighth; more than 400 observations are thinned
+// out. So to take in a long study at once costs little more than its last
+// eighth. The network takes part for the first observations only
+// (kNetworkObservations in surrogate_model.cc says why).
 //
 // Studies of old (`warm_start:`) are seen by every process before any report, a
 // step away along a dimension of their own each, whose length the fit finds:
@@ -93,10 +93,10 @@ class SurrogateModel {
 
   // ln P(metric at the query > best + ambition (1 - best)), by all members;
   // best is the leader's expected value (above 1: P(metric > best)). Points
-  // being trained now are taken to end as expected, broken ones (failed, invalid
-  // or over their time) as the worst seen. Of more than 400 queries the least
-  // promising, by a look at few observations, are only said to be no better than
-  // the others. REQUIRES: !empty().
+  // being trained now are taken to end as expected, broken ones (failed,
+  // invalid or over their time) as the worst seen. Of more than 400 queries the
+  // least promising, by a look at few observations, are only said to be no
+  // better than the others. REQUIRES: !empty().
   std::vector<double> log_chance(std::span<const ModelQuery> queries,
                                  double ambition);
 

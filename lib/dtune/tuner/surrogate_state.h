@@ -7,7 +7,7 @@
 
 #include "dtune/study/study.h"
 #include "dtune/surrogate/correction_field.h"
-#include "dtune/surrogate/process.h"
+#include "dtune/surrogate/freeze_thaw_process.h"
 
 namespace dtune {
 

@@ -1,4 +1,4 @@
-#include "dtune/surrogate/process.h"
+#include "dtune/surrogate/freeze_thaw_process.h"
 
 #include <cmath>
 
@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "dtune/base/random.h"
-#include "dtune/surrogate/process_kernel.h"
+#include "dtune/surrogate/freeze_thaw_kernel.h"
 
 using namespace dtune;
 

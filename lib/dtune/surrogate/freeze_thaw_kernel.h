@@ -1,5 +1,6 @@
-// The covariance of the freeze-thaw process (process.h) and its derivatives in
-// the logarithms of the hyper-parameters. A private header: it needs Eigen.
+// The covariance of the freeze-thaw process (freeze_thaw_process.h) and its
+// derivatives in the logarithms of the hyper-parameters. A private header: it
+// needs Eigen.
 #pragma once
 
 #include <span>
@@ -7,7 +8,7 @@
 
 #include <Eigen/Core>
 
-#include "dtune/surrogate/process.h"
+#include "dtune/surrogate/freeze_thaw_process.h"
 
 namespace dtune {
 

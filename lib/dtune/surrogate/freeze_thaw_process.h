@@ -55,8 +55,8 @@ struct ProcessDimension {
   bool recorded = true;      // one of the recorded cube's axes
 };
 
-// No observation is too much: those that repeat others, or nearly, cost a little
-// precision (covariance_factor.h).
+// No observation is too much: those that repeat others, or nearly, cost a
+// little precision (covariance_factor.h).
 //
 // Not thread-safe. Cost with n observations, d dimensions, k components:
 // fit O(iterations n^2 (n + d)), predict O(n (n + k + d)) a query.

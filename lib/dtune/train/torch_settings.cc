@@ -1,4 +1,4 @@
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 
 #include <algorithm>
 #include <ctime>

@@ -1,4 +1,4 @@
-#include "dtune/surrogate/process_kernel.h"
+#include "dtune/surrogate/freeze_thaw_kernel.h"
 
 #include <algorithm>
 #include <cmath>

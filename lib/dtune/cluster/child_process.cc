@@ -1,4 +1,4 @@
-#include "dtune/cluster/process.h"
+#include "dtune/cluster/child_process.h"
 
 #include <algorithm>
 #include <array>

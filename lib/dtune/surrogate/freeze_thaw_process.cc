@@ -1,4 +1,4 @@
-#include "dtune/surrogate/process.h"
+#include "dtune/surrogate/freeze_thaw_process.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "dtune/base/error.h"
 #include "dtune/surrogate/bfgs.h"
 #include "dtune/surrogate/covariance_factor.h"
-#include "dtune/surrogate/process_kernel.h"
+#include "dtune/surrogate/freeze_thaw_kernel.h"
 
 namespace dtune {
 namespace {
