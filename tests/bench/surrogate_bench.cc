@@ -21,10 +21,10 @@ using namespace dtune;  // NOLINT: a program of its own
 
 constexpr double kLimit = 100;  // ms
 
-LiftedStudy make_study() {
+GridFeatures make_study() {
   constexpr size_t kPlaces = size_t{kGridFrames} * kGridVoxels;
   Rng rng(1);
-  LiftedStudy study;
+  GridFeatures study;
   study.best = 0.8;
   study.scale = 0.1;
   for (size_t i = 0; i < kPlaces; ++i) {
@@ -93,7 +93,7 @@ double plain_ms(int inputs, int hidden) {
 
 int main() try {
   const ConvLstm network(ConvLstmShape(), 1);
-  const LiftedStudy study = make_study();
+  const GridFeatures study = make_study();
   const double ours = best_ms(20, [&] { network.correct(study); });
   const int hidden = network.shape().hidden;
   const double baseline = plain_ms(12, hidden) + plain_ms(hidden, hidden);

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "surrogate/lifted.h"
+#include "surrogate/feature_sample.h"
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -23,9 +23,9 @@ at::Tensor flat(std::span<const float> values) {
 }
 
 TrainingSample sample_of(uint64_t seed, double lean = 1) {
-  const LiftedSample lifted = lifted_sample(seed, lean);
+  const FeatureSample sample = feature_sample(seed, lean);
   return {
-      .study = lifted.study, .target = lifted.target, .weight = lifted.weight};
+      .study = sample.study, .target = sample.target, .weight = sample.weight};
 }
 
 // A network whose last map is not zero any more.
@@ -49,7 +49,7 @@ double own_loss(const ConvLstm& network, const TrainingSample& sample) {
   const auto answer = network.correct(sample.study);
   double sum = 0;
   double total = 0;
-  for (size_t i = 0; i < kLiftedPlaces; ++i) {
+  for (size_t i = 0; i < kFeaturePlaces; ++i) {
     const double deviation = sample.study.deviation[i];
     const double z =
         (double{sample.target[i]} - sample.study.mean[i]) / deviation;
@@ -64,7 +64,7 @@ double own_loss(const ConvLstm& network, const TrainingSample& sample) {
 TEST_CASE("LibTorch answers as the shipped network does") {
   const ConvLstm& network = shipped_network();
   const TrainingSample a = sample_of(1), b = sample_of(2);
-  const LiftedStudy* const studies[] = {&a.study, &b.study};
+  const GridFeatures* const studies[] = {&a.study, &b.study};
   const at::Tensor outputs =
       conv_lstm_outputs(network.shape(), flat(network.parameters()), studies)
           .contiguous();

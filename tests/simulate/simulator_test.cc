@@ -196,7 +196,7 @@ class LoyalScheduler final : public Scheduler {
   std::unique_ptr<Scheduler> inner_;
 };
 
-TEST_CASE("a tuner that says what it holds for the best is believed") {
+TEST_CASE("a tuner that says what it holds for the best is taken at its word") {
   const auto world = make_cube_world(three_rates());
   SimulatedTuner tuner = listed_tuner(*world, {0.001, 0.01});
   tuner.scheduler = std::make_unique<LoyalScheduler>();

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <limits>
 
-#include "surrogate/lifted.h"
+#include "surrogate/feature_sample.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"
@@ -71,7 +71,7 @@ TEST_CASE("a network that is saved and read again answers the same") {
   CHECK(again.shape() == kSmall);
   CHECK(again.metadata().at("note") == "for a test");
   CHECK(std::ranges::equal(network.parameters(), again.parameters()));
-  const LiftedSample sample = lifted_sample(1);
+  const FeatureSample sample = feature_sample(1);
   const auto before = network.correct(sample.study);
   const auto after = again.correct(sample.study);
   REQUIRE(before.size() == after.size());

@@ -5,7 +5,7 @@
 #include <limits>
 #include <thread>
 
-#include "surrogate/lifted.h"
+#include "surrogate/feature_sample.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"
@@ -39,7 +39,7 @@ bool equal(const Correction& a, const Correction& b, double tolerance = 0) {
 
 TEST_CASE("an untrained network answers the fixed heavy tails") {
   for (const uint64_t seed : {1, 2}) {
-    const LiftedSample sample = lifted_sample(seed);
+    const FeatureSample sample = feature_sample(seed);
     for (const Correction& c :
          ConvLstm(ConvLstmShape(), seed).correct(sample.study)) {
       REQUIRE(equal(c, kHeavyTails, 1e-12));
@@ -49,20 +49,20 @@ TEST_CASE("an untrained network answers the fixed heavy tails") {
 
 TEST_CASE("every voxel of every later frame sees a single observation") {
   const ConvLstm network = moved(kSmall, 8);
-  LiftedSample sample = lifted_sample(8);
+  FeatureSample sample = feature_sample(8);
   std::ranges::fill(sample.study.seen, 0.0F);
   const auto before = network.correct(sample.study);
   sample.study.seen[0] = 1;
   sample.study.value[0] = 0.7F;
   const auto after = network.correct(sample.study);
-  for (size_t i = 0; i < kLiftedPlaces; ++i) {
+  for (size_t i = 0; i < kFeaturePlaces; ++i) {
     REQUIRE(!equal(before[i], after[i]));
   }
 }
 
 TEST_CASE("answers depend neither on order nor on threads") {
   const ConvLstm network = moved(ConvLstmShape(), 9);
-  const LiftedSample a = lifted_sample(10), b = lifted_sample(11);
+  const FeatureSample a = feature_sample(10), b = feature_sample(11);
   const auto expected = network.correct(a.study);
   network.correct(b.study);
   std::vector<std::vector<Correction>> answers(4);
@@ -72,7 +72,7 @@ TEST_CASE("answers depend neither on order nor on threads") {
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& answer : answers) {
-    for (size_t i = 0; i < kLiftedPlaces; ++i) {
+    for (size_t i = 0; i < kFeaturePlaces; ++i) {
       REQUIRE(equal(answer[i], expected[i]));
     }
   }
@@ -80,7 +80,7 @@ TEST_CASE("answers depend neither on order nor on threads") {
 
 TEST_CASE("input that is not finite gives heavy tails or finite answers") {
   const ConvLstm network = moved(kSmall, 12);
-  LiftedSample sample = lifted_sample(12);
+  FeatureSample sample = feature_sample(12);
   sample.study.mean[3] = std::numeric_limits<float>::quiet_NaN();
   sample.study.deviation[4] = 0;
   sample.study.deviation[5] = std::numeric_limits<float>::infinity();
@@ -95,7 +95,7 @@ TEST_CASE("input that is not finite gives heavy tails or finite answers") {
 TEST_CASE("weights that have gone wild give heavy tails") {
   ConvLstm network = moved(kSmall, 13);
   network.parameters().back() = std::numeric_limits<float>::quiet_NaN();
-  for (const Correction& c : network.correct(lifted_sample(13).study)) {
+  for (const Correction& c : network.correct(feature_sample(13).study)) {
     REQUIRE(equal(c, kHeavyTails));
   }
 }

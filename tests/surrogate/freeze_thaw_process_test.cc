@@ -177,12 +177,12 @@ TEST_CASE("a copy of a process goes its own way") {
   check_same(process, process_with(seen));
 }
 
-TEST_CASE("what is imagined narrows the band and leaves the means") {
+TEST_CASE("what is fantasized narrows the band and leaves the means") {
   const FreezeThawProcess process = process_with(observations(6));
   FreezeThawProcess copy = process.copy();
   const std::vector<ProcessInput> pending = {input_at({0.9, 0.9}, 0.5),
                                              input_at({0.1, 0.2})};
-  copy.imagine(pending);
+  copy.fantasize(pending);
   const std::vector<Gaussian> before = process.predict(queries());
   const std::vector<Gaussian> after = copy.predict(queries());
   for (size_t i = 0; i < before.size(); ++i) {

@@ -59,11 +59,11 @@ TEST_CASE("slopes of a prediction are its derivatives") {
   CHECK(p.mean_slope[2] == 0);
 }
 
-TEST_CASE("a believed point keeps the mean and takes the doubt away") {
+TEST_CASE("a fantasized point keeps the mean and takes the doubt away") {
   GaussianProcess process = fitted(6);
   const Eigen::Vector3d at(0.95, 0.9, 0.25);
   const GpPrediction before = process.predict(at);
-  process.believe(at);
+  process.fantasize(at);
   const GpPrediction after = process.predict(at);
   CHECK(after.mean == doctest::Approx(before.mean).epsilon(1e-6));
   CHECK(after.deviation < 0.7 * before.deviation);

@@ -21,7 +21,7 @@ Parameter optimizer() {
   return parameter;
 }
 
-Parameter believed_lr(Confidence confidence) {
+Parameter prior_lr(Confidence confidence) {
   Parameter lr = cube()[0];
   lr.prior = 0.02;
   lr.confidence = confidence;
@@ -42,7 +42,7 @@ TEST_CASE("without priors nothing is warped") {
 TEST_CASE("the density of a prior integrates to one") {
   for (const Confidence confidence :
        {Confidence::low, Confidence::medium, Confidence::high}) {
-    for (const Parameter& parameter : {believed_lr(confidence), optimizer()}) {
+    for (const Parameter& parameter : {prior_lr(confidence), optimizer()}) {
       const Prior prior{SearchSpace({parameter})};
       double sum = 0;
       constexpr int kCells = 3000;  // a multiple of the three words
@@ -56,7 +56,7 @@ TEST_CASE("the density of a prior integrates to one") {
 }
 
 TEST_CASE("warped points have the density that the prior states") {
-  const Prior prior{SearchSpace({believed_lr(Confidence::high)})};
+  const Prior prior{SearchSpace({prior_lr(Confidence::high)})};
   for (int i = 1; i < 50; ++i) {
     const double h = 1e-5;
     std::vector<double> low = {i / 50.0};
@@ -73,7 +73,7 @@ TEST_CASE("more confidence brings points nearer to the prior") {
   double before = 1;
   for (const Confidence confidence :
        {Confidence::low, Confidence::medium, Confidence::high}) {
-    const SearchSpace space({believed_lr(confidence)});
+    const SearchSpace space({prior_lr(confidence)});
     const Prior prior(space);
     const double mode = space.encode({{"lr", 0.02}})[0];
     double distance = 0;
@@ -88,7 +88,7 @@ TEST_CASE("more confidence brings points nearer to the prior") {
 }
 
 TEST_CASE("a prior never closes a region off") {
-  const Prior prior{SearchSpace({believed_lr(Confidence::high)})};
+  const Prior prior{SearchSpace({prior_lr(Confidence::high)})};
   for (const double edge : {0.0, 1 - 0x1p-53}) {
     std::vector<double> unit = {edge};
     prior.warp(unit);
@@ -97,7 +97,7 @@ TEST_CASE("a prior never closes a region off") {
   }
 }
 
-TEST_CASE("a word that is believed in comes more often") {
+TEST_CASE("a word that has the prior comes more often") {
   const SearchSpace space({optimizer()});
   const Prior prior(space);
   int adam = 0;

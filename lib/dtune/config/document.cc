@@ -58,11 +58,11 @@ void apply_override(YamlNode& tree, const Override& override, int source) {
                                         override.value, problem.message)};
   }
   // Short forms come first: they may be what the key goes into.
-  write_out(tree);
+  expand_short_forms(tree);
   if (override.key.starts_with("space.")) keep_key(tree, override.key, value);
   const std::string problem = set_path(tree, override.key, value);
   if (!problem.empty()) throw YamlProblem{mark, problem};
-  write_out(tree);
+  expand_short_forms(tree);
 }
 
 // "~/x" and paths relative to the recipe as absolute ones.
@@ -157,7 +157,7 @@ Document read_document(const std::string& yaml, const std::string& name,
                         fmt::format("a recipe is a section of keys, not {}",
                                     describe_node(document.tree))};
     }
-    write_out(document.tree);
+    expand_short_forms(document.tree);
     for (size_t i = 0; i < overrides.size(); ++i) {
       apply_override(document.tree, overrides[i], static_cast<int>(i) + 1);
     }

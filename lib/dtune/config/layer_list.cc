@@ -118,7 +118,7 @@ std::vector<const char*> fields_of(LayerKind kind) {
 }
 
 // `relu` or `conv: 32` as {relu: {}} or {conv: {channels: 32}}.
-void lengthen(YamlNode& item) {
+void expand_layer(YamlNode& item) {
   if (item.is_scalar()) {
     YamlNode map = YamlNode::map(item.mark);
     YamlNode& fields = map.entry(item.text, item.mark);
@@ -190,15 +190,15 @@ void name_layers(YamlNode& list, Naming& naming) {
   });
 }
 
-void lengthen_list(YamlNode& list) {
+void expand_list(YamlNode& list) {
   if (!list.is_list()) return;
   for (YamlNode& item : list.items) {
-    lengthen(item);
+    expand_layer(item);
     if (!item.is_map() || item.items.size() != 1) continue;
     YamlNode& fields = item.items[0];
     if (fields.key == "linear") rename(fields, "features", "channels");
     for (const char* inner : {"body", "shortcut"}) {
-      if (YamlNode* inside = fields.find(inner)) lengthen_list(*inside);
+      if (YamlNode* inside = fields.find(inner)) expand_list(*inside);
     }
   }
 }
@@ -220,8 +220,8 @@ void describe_layers(Fields& fields, const std::string& key,
   fields.kinds(key, layers.size(), layer_kind_names(), describe);
 }
 
-void lengthen_layers(YamlNode& list) {
-  lengthen_list(list);
+void expand_layers(YamlNode& list) {
+  expand_list(list);
   Naming naming;
   collect_names(list, naming.taken);
   name_layers(list, naming);

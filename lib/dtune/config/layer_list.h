@@ -18,7 +18,7 @@ void describe_layers(Fields& fields, const std::string& key,
 // `residual: [...]`, `dropout: d1`. Gives unnamed layers the names that they
 // would get anyway, so that `model.layers.<name>.<field>` finds them. What is
 // no layer stays as it is, for the reader to complain about.
-void lengthen_layers(YamlNode& list);
+void expand_layers(YamlNode& list);
 
 // The fields of the layer called `name`, in a long list; null if there is none.
 YamlNode* find_layer(YamlNode& list, const std::string& name);

@@ -37,7 +37,7 @@ void move_into(YamlNode& recipe, const std::string& name,
 }
 
 // [flip, shift: 2], flip or none -> {flip: true, shift: 2}.
-void write_out_augment(YamlNode& augment) {
+void expand_augment(YamlNode& augment) {
   if (augment.is_scalar()) {
     if (augment.text == "none") {
       augment.set_value(YamlNode::map(augment.mark));
@@ -64,7 +64,7 @@ void write_out_augment(YamlNode& augment) {
   augment.set_value(map);
 }
 
-void write_out_data(YamlNode& recipe) {
+void expand_data_section(YamlNode& recipe) {
   YamlNode* data = recipe.find("data");
   if (data == nullptr) return;
   wrap_scalar(data, "kind");
@@ -73,19 +73,19 @@ void write_out_data(YamlNode& recipe) {
     square.items = {*size, *size};
     size->set_value(square);
   }
-  if (YamlNode* augment = data->find("augment")) write_out_augment(*augment);
+  if (YamlNode* augment = data->find("augment")) expand_augment(*augment);
 }
 
-void write_out_model(YamlNode& recipe) {
+void expand_model_section(YamlNode& recipe) {
   move_into(recipe, "layers", "model");
   YamlNode* model = recipe.find("model");
   if (model == nullptr) return;
   wrap_scalar(model, "arch");
   if (model->is_list()) wrap(*model, "layers");
-  if (YamlNode* layers = model->find("layers")) lengthen_layers(*layers);
+  if (YamlNode* layers = model->find("layers")) expand_layers(*layers);
 }
 
-void write_out_train(YamlNode& recipe) {
+void expand_train_section(YamlNode& recipe) {
   YamlNode* train = recipe.find("train");
   if (train == nullptr) return;
   wrap_scalar(train->find("schedule"), "kind");
@@ -97,7 +97,7 @@ void write_out_train(YamlNode& recipe) {
   }
 }
 
-void write_out_command(YamlNode& recipe) {
+void expand_command_section(YamlNode& recipe) {
   YamlNode* command = recipe.find("command");
   if (command == nullptr) return;
   if (command->is_scalar() || command->is_list()) wrap(*command, "run");
@@ -110,14 +110,14 @@ void write_out_command(YamlNode& recipe) {
   run->set_value(list);
 }
 
-void write_out_space(YamlNode& recipe) {
+void expand_space_section(YamlNode& recipe) {
   YamlNode* space = recipe.find("space");
   if (space == nullptr || !space->is_scalar()) return;
   if (space->text != "none" && space->text != "false") return;
   space->set_value(YamlNode::word("none", space->mark));
 }
 
-void write_out_constraints(YamlNode& recipe) {
+void expand_constraints(YamlNode& recipe) {
   YamlNode* constraints = recipe.find("constraints");
   if (constraints == nullptr || !constraints->is_scalar()) return;
   YamlNode list = YamlNode::list(constraints->mark);
@@ -127,19 +127,19 @@ void write_out_constraints(YamlNode& recipe) {
 
 }  // namespace
 
-void write_out(YamlNode& recipe) {
+void expand_short_forms(YamlNode& recipe) {
   if (!recipe.is_map()) return;
   move_into(recipe, "slots", "resources");
-  write_out_data(recipe);
-  write_out_model(recipe);
-  write_out_train(recipe);
-  write_out_command(recipe);
+  expand_data_section(recipe);
+  expand_model_section(recipe);
+  expand_train_section(recipe);
+  expand_command_section(recipe);
   wrap_scalar(recipe.find("objective"), "metric");
   wrap_scalar(recipe.find("sampler"), "kind");
   wrap_scalar(recipe.find("scheduler"), "kind");
   wrap_scalar(recipe.find("final"), "enabled");
-  write_out_space(recipe);
-  write_out_constraints(recipe);
+  expand_space_section(recipe);
+  expand_constraints(recipe);
 }
 
 std::vector<std::string> split_command(const std::string& line,

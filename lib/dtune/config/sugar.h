@@ -10,7 +10,7 @@ namespace dtune {
 // cosine}`, `slots: 2` -> `resources: {slots: 2}`, ...). Idempotent. What it
 // does not know stays, for the reader to complain about. Throws YamlProblem
 // where a key is given in two forms at once.
-void write_out(YamlNode& recipe);
+void expand_short_forms(YamlNode& recipe);
 
 // Splits a command line as a shell does: blanks, '...', "..." and backslash; no
 // variables, no globs. Throws YamlProblem (at the mark) on an open quote.

@@ -11,11 +11,11 @@ namespace dtune {
 namespace {
 
 // [studies, frames, features, lr, l2, dropout]
-at::Tensor features_of(std::span<const LiftedStudy* const> studies) {
+at::Tensor features_of(std::span<const GridFeatures* const> studies) {
   std::vector<at::Tensor> all;
-  for (const LiftedStudy* study : studies) {
+  for (const GridFeatures* study : studies) {
     // Voxels are [dropout][lr][l2] there.
-    std::vector<float> features = lifted_features(*study);
+    std::vector<float> features = input_features(*study);
     all.push_back(
         at::from_blob(features.data(),
                       {kGridFrames, kGridDropout, kGridLr, kGridL2, kFeatures},
@@ -110,7 +110,7 @@ at::Tensor log_densities(const at::Tensor& outputs, const at::Tensor& z) {
 
 at::Tensor conv_lstm_outputs(const ConvLstmShape& shape,
                              const at::Tensor& parameters,
-                             std::span<const LiftedStudy* const> studies) {
+                             std::span<const GridFeatures* const> studies) {
   const std::vector<at::Tensor> w = weights_in(shape, parameters);
   const at::Tensor x = features_of(studies);
   const at::Tensor first = run_layer(shape.hidden, w[0], w[1], w[2], x);
@@ -127,7 +127,7 @@ at::Tensor conv_lstm_outputs(const ConvLstmShape& shape,
 at::Tensor conv_lstm_losses(const ConvLstmShape& shape,
                             const at::Tensor& parameters,
                             std::span<const TrainingSample> samples) {
-  std::vector<const LiftedStudy*> studies;
+  std::vector<const GridFeatures*> studies;
   for (const TrainingSample& sample : samples) {
     studies.push_back(&sample.study);
   }

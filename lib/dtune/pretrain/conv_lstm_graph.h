@@ -12,11 +12,11 @@
 namespace dtune {
 
 // [studies, places, kOutputs] float32: what the head answers for each place,
-// [frame][lr][l2][dropout] as in a LiftedStudy.
+// [frame][lr][l2][dropout] as in a GridFeatures.
 // `parameters`: all weights in a row, in the order of the file's tensors.
 at::Tensor conv_lstm_outputs(const ConvLstmShape& shape,
                              const at::Tensor& parameters,
-                             std::span<const LiftedStudy* const> studies);
+                             std::span<const GridFeatures* const> studies);
 
 // [samples] float64: of each the weighted mean of -ln density of the targets
 // (metric units), in nats. What has weight 0 may be anything; without any

@@ -13,7 +13,7 @@
 
 namespace dtune {
 
-// How well lifted studies are predicted, in nats of z: what counts is the
+// How well studies are predicted, in nats of z: what counts is the
 // difference between the two.
 struct LogScores {
   double network_final = 0;  // of values at the end of training
@@ -32,7 +32,7 @@ struct SurrogateTrainProgress {
 };
 
 struct SurrogateTrainOptions {
-  // How long: lifted studies, or minutes, from which a number of them is
+  // How long: studies, or minutes, from which a number of them is
   // reckoned by trying a few. One of them is 0.
   uint64_t samples = 0;
   double minutes = 0;

@@ -31,9 +31,9 @@ struct NetworkRun {
 };
 
 void run_network(const ConvLstmShape& shape, const NetworkWeights& weights,
-                 const LiftedStudy& study, NetworkRun& run) {
+                 const GridFeatures& study, NetworkRun& run) {
   const std::array<LayerSize, 2> sizes = layer_sizes(shape);
-  run.features = lifted_features(study);
+  run.features = input_features(study);
   run_layer(sizes[0], weights.layer[0], run.features, run.first);
   run_layer(sizes[1], weights.layer[1], run.first.hidden, run.second);
   run_head(shape, weights.head, run.first, run.second, run.features, run.head);
@@ -49,7 +49,7 @@ bool is_finite(const Correction& correction) {
   return true;
 }
 
-bool is_valid_place(const LiftedStudy& study, size_t i) {
+bool is_valid_place(const GridFeatures& study, size_t i) {
   return std::isfinite(study.mean[i]) && std::isfinite(study.deviation[i]) &&
          study.deviation[i] > 0;
 }
@@ -120,7 +120,7 @@ ConvLstm::ConvLstm(const ConvLstmShape& shape, uint64_t seed)
               all.subspan(hidden.offset, hidden.size));
 }
 
-std::vector<Correction> ConvLstm::correct(const LiftedStudy& study) const {
+std::vector<Correction> ConvLstm::correct(const GridFeatures& study) const {
   const ScratchPool::Loan run(*pool_);
   run_network(shape_, weights_of(shape_, parameters_.data()), study, *run);
   std::vector<Correction> result(size_t{kGridPlaces}, kHeavyTails);

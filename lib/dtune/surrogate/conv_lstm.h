@@ -75,7 +75,7 @@ class ConvLstm {
   // A distribution of z for every [frame][lr][l2][dropout]; kHeavyTails where
   // the input or the answer is not finite.
   // REQUIRES: vectors of kGridFrames * kGridVoxels.
-  std::vector<Correction> correct(const LiftedStudy& study) const;
+  std::vector<Correction> correct(const GridFeatures& study) const;
 
  private:
   class ScratchPool;

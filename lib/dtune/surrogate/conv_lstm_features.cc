@@ -17,7 +17,7 @@ float coordinate(int index, int size) {
   return static_cast<float>(2 * index) / static_cast<float>(size - 1) - 1;
 }
 
-void check_sizes(const LiftedStudy& study) {
+void check_sizes(const GridFeatures& study) {
   for (const auto* values : {&study.mean, &study.deviation, &study.seen,
                              &study.value, &study.pending}) {
     DTUNE_CHECK(values->size() == size_t{kGridPlaces});
@@ -36,7 +36,7 @@ void fill_place(int place, float total, float* feature) {
 
 }  // namespace
 
-std::vector<float> lifted_features(const LiftedStudy& study) {
+std::vector<float> input_features(const GridFeatures& study) {
   check_sizes(study);
   double total = 0;
   for (const float seen : study.seen) total += clip(seen, 0, 1);

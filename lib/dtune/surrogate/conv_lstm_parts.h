@@ -53,7 +53,7 @@ inline constexpr int kFeatures = 12;
 //   7, 8, 9  lr, l2, dropout in [-1, 1]
 //  10  frame in [-1, 1]
 //  11  ln(1 + sum of seen) / 3 in [0, 4]
-std::vector<float> lifted_features(const LiftedStudy& study);
+std::vector<float> input_features(const GridFeatures& study);
 
 // Throws Error(config) where it is out of its bounds.
 void check_shape(const ConvLstmShape& shape);

@@ -47,7 +47,7 @@ inline constexpr int kGridFrames = 8;
 // A study as the network reads it. All vectors are [frame][lr][l2][dropout],
 // dropout fastest. All values are z of the process's map (warp.h), the
 // observed ones too: targets likewise.
-struct LiftedStudy {
+struct GridFeatures {
   std::vector<float> mean;       // of the process's posterior
   std::vector<float> deviation;  // > 0
   // Observations, spread over the (up to eight) voxels around each with the

@@ -4,11 +4,12 @@
 
 namespace dtune {
 
-Correction interpolate(const LiftGrid& grid, std::span<const Correction> field,
+Correction interpolate(const FeatureGrid& grid,
+                       std::span<const Correction> field,
                        const CubePoint& point, double time) {
   const size_t first = grid.frame(time) * kGridVoxels;
   Correction sum = {};
-  for (const LiftGrid::Share& share : grid.shares(point)) {
+  for (const FeatureGrid::Share& share : grid.shares(point)) {
     const Correction& c = field[first + share.voxel];
     for (size_t k = 0; k < kMixtureParts; ++k) {
       sum.weight[k] += share.weight * c.weight[k];

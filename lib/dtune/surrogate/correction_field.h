@@ -3,14 +3,15 @@
 
 #include <span>
 
-#include "dtune/surrogate/lift.h"
+#include "dtune/surrogate/grid_features.h"
 
 namespace dtune {
 
 // At the frame nearest to `time`: weights and shifts interpolated linearly
 // between voxels, scales in the logarithm. REQUIRES: field is
 // [frame][voxel] of the grid.
-Correction interpolate(const LiftGrid& grid, std::span<const Correction> field,
+Correction interpolate(const FeatureGrid& grid,
+                       std::span<const Correction> field,
                        const CubePoint& point, double time);
 
 }  // namespace dtune

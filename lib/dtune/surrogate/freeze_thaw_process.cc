@@ -62,7 +62,7 @@ struct FreezeThawProcess::Impl {
   Warp warp;
 
   ProcessInputs inputs;
-  std::vector<double> values;  // y; imagined inputs have none
+  std::vector<double> values;  // y; fantasized inputs have none
   VectorXd z;
   MatrixXd products;  // phi . phi
 
@@ -289,7 +289,7 @@ void FreezeThawProcess::observe(
   impl_->take_in(known);
 }
 
-void FreezeThawProcess::imagine(std::span<const ProcessInput> inputs) {
+void FreezeThawProcess::fantasize(std::span<const ProcessInput> inputs) {
   if (inputs.empty()) return;
   const std::vector<Gaussian> expected = predict(inputs);
   const Index known = impl_->inputs.size();

@@ -73,7 +73,7 @@ class FreezeThawProcess {
 
   FreezeThawProcess copy() const;
   // The same with `count` of its observations, evenly spread over their order;
-  // all where there are no more. REQUIRES: nothing was imagined.
+  // all where there are no more. REQUIRES: nothing was fantasized.
   FreezeThawProcess thinned(size_t count) const;
 
   // Adds m more observations; O(n^2 m). The hyper-parameters stay.
@@ -81,26 +81,27 @@ class FreezeThawProcess {
   void observe(std::span<const ProcessObservation> observations);
   // Adds what is expected (the means) at m inputs whose values are still to
   // come; O(n^2 m).
-  void imagine(std::span<const ProcessInput> inputs);
-  // In place of all that was observed or imagined; O(n^3).
+  void fantasize(std::span<const ProcessInput> inputs);
+  // In place of all that was observed or fantasized; O(n^3).
   void replace_observations(std::span<const ProcessObservation> observations);
   size_t size() const;
 
   // The metric is in other units from now on, y' = offset + factor y; `values`
   // are those of all observations in the new units (they may be cut elsewhere).
   // The map moves along, so what is predicted stays. O(n^2). REQUIRES: factor >
-  // 0, as many values as observations, nothing imagined.
+  // 0, as many values as observations, nothing fantasized.
   void rescale(double offset, double factor, std::span<const double> values);
 
   // Fits the hyper-parameters from where they are, to all observations or, of
   // more than 200, to so many that are evenly spread over their order;
-  // deterministic. REQUIRES: nothing was imagined.
+  // deterministic. REQUIRES: nothing was fantasized.
   void fit(int iterations);
 
   // Of the noise-free z at each input, independently.
   std::vector<Gaussian> predict(std::span<const ProcessInput> inputs) const;
 
-  // Of the noise-free z at what was observed or imagined, in that order; O(n).
+  // Of the noise-free z at what was observed or fantasized, in that order;
+  // O(n).
   std::vector<double> observed_means() const;
   // What each observation was, given those before it: how many deviations off
   // (noise included), and this deviation. O(n^2).

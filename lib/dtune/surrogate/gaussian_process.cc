@@ -189,7 +189,7 @@ void GaussianProcess::factorise() {
   weights_ = factor_.solve((y_.array() - mean_).matrix());
 }
 
-void GaussianProcess::believe(const Matrix& points) {
+void GaussianProcess::fantasize(const Matrix& points) {
   const Index n = y_.size();
   const Index more = points.cols();
   if (more == 0) return;

@@ -41,7 +41,7 @@ class GaussianProcess {
   // Takes the points as observed where the mean is now ("kriging believer",
   // Ginsbourger et al. 2010, doi 10.1007/978-3-642-10701-6_6): the mean stays,
   // the deviation near them shrinks. REQUIRES: fit() was called.
-  void believe(const Eigen::MatrixXd& points);
+  void fantasize(const Eigen::MatrixXd& points);
 
   // In the units of y. Derivatives are filled only if `slopes`.
   GpPrediction predict(const Eigen::VectorXd& x, bool slopes = false) const;

@@ -141,7 +141,7 @@ class Judge {
 Moment Judge::judge_moment(const StudyCase& study, size_t done,
                            const FreezeThawProcess& plain,
                            const FreezeThawProcess& learnt) const {
-  const LiftGrid& grid = sampler_.grid();
+  const FeatureGrid& grid = sampler_.grid();
   const TrainingSample p = sample_of(plain, grid, study, done, 0);
   const TrainingSample l = sample_of(learnt, grid, study, done, 0);
   const std::vector<Correction> corrections = network_.correct(l.study);

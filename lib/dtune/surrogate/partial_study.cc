@@ -6,7 +6,7 @@
 #include "dtune/base/error.h"
 #include "dtune/curves/interpolation.h"
 #include "dtune/curves/recorded_curves.h"
-#include "dtune/surrogate/lift.h"
+#include "dtune/surrogate/grid_features.h"
 
 namespace dtune {
 namespace {

@@ -107,13 +107,14 @@ StudyCase StudySampler::draw_case(const RecordedCube& cube,
   return {std::move(truth), std::move(observations), noise, std::move(stages)};
 }
 
-TrainingSample sample_of(const FreezeThawProcess& process, const LiftGrid& grid,
-                         const StudyCase& study, size_t done, size_t slots) {
+TrainingSample sample_of(const FreezeThawProcess& process,
+                         const FeatureGrid& grid, const StudyCase& study,
+                         size_t done, size_t slots) {
   const std::span<const ProcessObservation> all = study.observations;
   TrainingSample sample;
   sample.observations = done;
-  sample.study =
-      lift(process, grid, all.first(done), pending_after(all, done, slots));
+  sample.study = grid_features(process, grid, all.first(done),
+                               pending_after(all, done, slots));
   const std::span<const ProcessInput> inputs = grid.inputs();
   for (size_t i = 0; i < inputs.size(); ++i) {
     const double y = study.cube.value(inputs[i].cube, inputs[i].time);
@@ -129,10 +130,10 @@ TrainingSample sample_of(const FreezeThawProcess& process, const LiftGrid& grid,
   return sample;
 }
 
-void StudySampler::lift_stages(const StudyCase& study,
-                               const std::shared_ptr<const CubePrior>& prior,
-                               Rng& rng,
-                               std::vector<TrainingSample>& samples) const {
+void StudySampler::add_stages(const StudyCase& study,
+                              const std::shared_ptr<const CubePrior>& prior,
+                              Rng& rng,
+                              std::vector<TrainingSample>& samples) const {
   FreezeThawProcess process(prior, 3);
   for (const size_t done : study.stages) {
     for (size_t i = process.size(); i < done; ++i) {
@@ -155,7 +156,7 @@ std::vector<TrainingSample> StudySampler::draw(uint64_t seed) const {
       prior_->condition(draw_context(cube, rng), {{cube.task}}));
   std::vector<TrainingSample> samples;
   for (size_t i = 0; i < options_.studies; ++i) {
-    lift_stages(draw_case(cube, *prior, rng), prior, rng, samples);
+    add_stages(draw_case(cube, *prior, rng), prior, rng, samples);
   }
   return samples;
 }

@@ -1,22 +1,23 @@
 // Makes what the network is trained on: partial studies of recorded and of
-// synthetic data sets, lifted by a process that has not seen the data set.
+// synthetic data sets; its grid features come from a process that has not seen
+// the data set.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "dtune/surrogate/grid_features.h"
 #include "dtune/surrogate/learnt_prior.h"
-#include "dtune/surrogate/lift.h"
 #include "dtune/surrogate/partial_study.h"
 #include "dtune/surrogate/synthetic.h"
 
 namespace dtune {
 
-// A lifted study and what the network should have said. Vectors are
+// A study as grid features and what the network should have said. Vectors are
 // [frame][lr][l2][dropout].
 struct TrainingSample {
-  LiftedStudy study;
+  GridFeatures study;
   std::vector<float> target;  // z of the noise-free metric
   // 0 where that was observed without noise; more at later frames, most at the
   // last.
@@ -43,9 +44,10 @@ struct StudyCase {
 };
 
 // A process with these observations, hyper-parameters fitted; and what it
-// lifts, as a sample with the cube's truth.
-TrainingSample sample_of(const FreezeThawProcess& process, const LiftGrid& grid,
-                         const StudyCase& study, size_t done, size_t slots);
+// turns into grid features, as a sample with the cube's truth.
+TrainingSample sample_of(const FreezeThawProcess& process,
+                         const FeatureGrid& grid, const StudyCase& study,
+                         size_t done, size_t slots);
 
 // Immutable once made; thread-safe.
 class StudySampler {
@@ -64,24 +66,24 @@ class StudySampler {
   StudyCase draw_case(const RecordedCube& cube, const CubePrior& prior,
                       Rng& rng) const;
 
-  const LiftGrid& grid() const { return grid_; }
+  const FeatureGrid& grid() const { return grid_; }
   size_t samples_of_draw() const { return options_.studies * options_.stages; }
 
  private:
   StudyCube draw_cube(const RecordedCube& cube, Rng& rng) const;
-  void lift_stages(const StudyCase& study,
-                   const std::shared_ptr<const CubePrior>& prior, Rng& rng,
-                   std::vector<TrainingSample>& samples) const;
+  void add_stages(const StudyCase& study,
+                  const std::shared_ptr<const CubePrior>& prior, Rng& rng,
+                  std::vector<TrainingSample>& samples) const;
 
   std::shared_ptr<const LearntPrior> prior_;
   std::vector<std::vector<RecordedCube>> tasks_;  // cubes of each
   SamplerOptions options_;
   SyntheticPrior synthetic_;
-  LiftGrid grid_;
+  FeatureGrid grid_;
 };
 
-// The samples of `draws` draws with seeds that follow from `first_seed`, made by
-// several threads; the same whatever their number.
+// The samples of `draws` draws with seeds that follow from `first_seed`, made
+// by several threads; the same whatever their number.
 std::vector<TrainingSample> draw_samples(const StudySampler& sampler,
                                          uint64_t first_seed, size_t draws,
                                          unsigned threads);

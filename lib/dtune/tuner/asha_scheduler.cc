@@ -88,18 +88,18 @@ Directive AshaScheduler::next(const Study& study, Sampler& sampler,
 // that is among the first 1/eta and has not gone on yet.
 std::optional<Directive> AshaScheduler::promote(const Study& study) const {
   for (size_t rung = rungs_.last(); rung-- > 0;) {
-    const auto standings = rungs_.standings(study, curves_, rung);
-    const size_t quota = rungs_.quota(standings.size());
+    const auto results = rungs_.results(study, curves_, rung);
+    const size_t quota = rungs_.quota(results.size());
     for (size_t rank = 0; rank < quota; ++rank) {
-      const Trial& trial = study.trial(standings[rank].trial);
+      const Trial& trial = study.trial(results[rank].trial);
       if (trial.state != TrialState::paused || rungs_.reached(trial) != rung ||
-          std::isinf(standings[rank].value)) {
+          std::isinf(results[rank].value)) {
         continue;
       }
       return resume(
           trial, rungs_.next_step(trial),
           fmt::format("rank {} of {} at step {}, the best {} go on", rank + 1,
-                      standings.size(), rungs_.steps()[rung], quota));
+                      results.size(), rungs_.steps()[rung], quota));
     }
   }
   return std::nullopt;
@@ -178,18 +178,18 @@ Verdict AshaScheduler::judge(const Study& study, const Trial& trial,
   const std::optional<size_t> rung = rungs_.reached(trial);
   if (!rung) return verdict;
   curves_.update(study);
-  const auto standings = rungs_.standings(study, curves_, *rung);
+  const auto results = rungs_.results(study, curves_, *rung);
   const auto place = std::find_if(
-      standings.begin(), standings.end(),
-      [&](const Standing& standing) { return standing.trial == trial.id; });
-  const bool promoted = rungs_.goes_on(standings, trial.id);
+      results.begin(), results.end(),
+      [&](const RungResult& result) { return result.trial == trial.id; });
+  const bool promoted = rungs_.goes_on(results, trial.id);
   verdict.kind = promoted ? Verdict::Kind::go_on : Verdict::Kind::pause;
   verdict.reason = promoted ? Reason::promoted : Reason::rung;
   if (!promoted) verdict.target_step = 0;
   verdict.why =
       fmt::format("rank {} of {} at step {}, the best {} go on",
-                  place - standings.begin() + 1, standings.size(),
-                  rungs_.steps()[*rung], rungs_.quota(standings.size()));
+                  place - results.begin() + 1, results.size(),
+                  rungs_.steps()[*rung], rungs_.quota(results.size()));
   return verdict;
 }
 

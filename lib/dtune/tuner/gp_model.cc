@@ -59,20 +59,20 @@ FittedStudy::FittedStudy(const ModelSpace& space, const Evidence& evidence)
     x.col(i) = vector_of(places.back().coordinates, outcome.length);
     y[i] = outcome.value;
   }
-  const Taming taming(y);
-  process_.fit(x, y.unaryExpr([&](double v) { return taming.tame(v); }));
+  const OutputWarp warp(y);
+  process_.fit(x, y.unaryExpr([&](double v) { return warp.warp(v); }));
   // Under noise the largest value is the luckiest.
   for (Index i = 0; i < n; ++i) {
     best_ = std::max(best_, process_.predict(x.col(i)).mean);
   }
-  process_.believe(believed(space, evidence));
+  process_.fantasize(pending_columns(space, evidence));
   centres_ = std::move(places);
-  taming_ = taming;
+  warp_ = warp;
 }
 
 // The latest of the pending trials, a column each.
-Eigen::MatrixXd FittedStudy::believed(const ModelSpace& space,
-                                      const Evidence& evidence) const {
+Eigen::MatrixXd FittedStudy::pending_columns(const ModelSpace& space,
+                                             const Evidence& evidence) const {
   const size_t count = std::min(evidence.pending.size(), kPendingKept);
   const auto d = Index(space.dimensions()) + (with_length_ ? 1 : 0);
   Eigen::MatrixXd pending(d, Index(count));

@@ -19,20 +19,20 @@ namespace dtune {
 // distance from there to the best as its unit. Keeps the order; the better half
 // stays as it is. (On the tasks of lcbench_curves.npz this lowers the regret
 // after 408 and 1020 epochs by a tenth and by a third.)
-class Taming {
+class OutputWarp {
  public:
-  explicit Taming(Eigen::VectorXd values) {
+  explicit OutputWarp(Eigen::VectorXd values) {
     std::sort(values.begin(), values.end());
     median_ = values[values.size() / 2];
     unit_ = values[values.size() - 1] - median_;
   }
-  double tame(double value) const {
+  double warp(double value) const {
     if (value >= median_ || unit_ <= 0) return value;
     return median_ - unit_ * std::log1p((median_ - value) / unit_);
   }
-  double restore(double tamed) const {
-    if (tamed >= median_ || unit_ <= 0) return tamed;
-    return median_ - unit_ * std::expm1((median_ - tamed) / unit_);
+  double unwarp(double warped) const {
+    if (warped >= median_ || unit_ <= 0) return warped;
+    return median_ - unit_ * std::expm1((median_ - warped) / unit_);
   }
 
  private:
@@ -51,15 +51,15 @@ class FittedStudy {
   // null, gets the derivatives.
   LogImprovement improvement(std::span<const double> coordinates,
                              std::vector<double>* slope) const;
-  // Bad values tamed.
+  // Bad values warped.
   GpPrediction predict(std::span<const double> coordinates,
                        bool slopes = false) const {
     return process_.predict(vector_of(coordinates, 1), slopes);
   }
-  // The largest expected value of what was tried, tamed.
+  // The largest expected value of what was tried, warped.
   double best() const { return best_; }
   // A predicted mean as a value of the metric.
-  double restored(double mean) const { return taming_->restore(mean); }
+  double restored(double mean) const { return warp_->unwarp(mean); }
   size_t outcomes() const { return outcomes_.size(); }
   const GaussianProcess& process() const { return process_; }
   // Where trials did best.
@@ -68,15 +68,15 @@ class FittedStudy {
  private:
   Eigen::VectorXd vector_of(std::span<const double> coordinates,
                             double length) const;
-  Eigen::MatrixXd believed(const ModelSpace& space,
-                           const Evidence& evidence) const;
+  Eigen::MatrixXd pending_columns(const ModelSpace& space,
+                                  const Evidence& evidence) const;
   static std::vector<bool> axes(const ModelSpace& space, bool with_length);
 
   bool with_length_;
   std::vector<Outcome> outcomes_;
   std::vector<Place> centres_;
   GaussianProcess process_;
-  std::optional<Taming> taming_;
+  std::optional<OutputWarp> warp_;
   double best_ = -INFINITY;
 };
 

@@ -24,31 +24,31 @@ double weight_of(Confidence confidence) {
 
 Prior::Prior(const SearchSpace& space) {
   for (const Parameter& parameter : space.parameters()) {
-    beliefs_.push_back(make_belief(parameter));
-    if (beliefs_.back().given) ++believed_;
+    marginals_.push_back(make_marginal(parameter));
+    if (marginals_.back().given) ++given_;
   }
 }
 
-Prior::Belief Prior::make_belief(const Parameter& parameter) {
-  Belief belief;
-  if (!parameter.prior) return belief;
-  belief.given = true;
-  belief.mode = encode_value(parameter, *parameter.prior);
+Prior::Marginal Prior::make_marginal(const Parameter& parameter) {
+  Marginal marginal;
+  if (!parameter.prior) return marginal;
+  marginal.given = true;
+  marginal.mode = encode_value(parameter, *parameter.prior);
   if (parameter.kind == ParameterKind::real ||
       parameter.kind == ParameterKind::integer) {
-    belief.width = width_of(parameter.confidence);
-    return belief;
+    marginal.width = width_of(parameter.confidence);
+    return marginal;
   }
-  const Cell cell = cell_around(parameter, belief.mode);
-  belief.cell_low = cell.low;
-  belief.cell_high = cell.high;
+  const Cell cell = cell_around(parameter, marginal.mode);
+  marginal.cell_low = cell.low;
+  marginal.cell_high = cell.high;
   const double others = static_cast<double>(*value_count(parameter)) - 1;
   const double weight = weight_of(parameter.confidence);
-  belief.weight = weight / (weight + others);
-  return belief;
+  marginal.weight = weight / (weight + others);
+  return marginal;
 }
 
-double Prior::cumulative(const Belief& b, double u) {
+double Prior::cumulative(const Marginal& b, double u) {
   double g = 0;
   if (b.width > 0) {
     const double below = normal_cdf(-b.mode / b.width);
@@ -63,7 +63,7 @@ double Prior::cumulative(const Belief& b, double u) {
   return kDoubt * u + (1 - kDoubt) * g;
 }
 
-double Prior::density(const Belief& b, double u) {
+double Prior::density(const Marginal& b, double u) {
   double g = 0;
   if (b.width > 0) {
     const double mass =
@@ -81,7 +81,7 @@ double Prior::density(const Belief& b, double u) {
 
 // By bisection: the mixture has no closed quantile, and 53 halvings of [0, 1]
 // are exact to a double.
-double Prior::quantile(const Belief& b, double p) {
+double Prior::quantile(const Marginal& b, double p) {
   double low = 0;
   double high = 1;
   for (int i = 0; i < 53; ++i) {
@@ -92,21 +92,21 @@ double Prior::quantile(const Belief& b, double p) {
 }
 
 void Prior::warp(std::span<double> unit) const {
-  for (size_t i = 0; i < beliefs_.size(); ++i) {
-    if (beliefs_[i].given) unit[i] = quantile(beliefs_[i], unit[i]);
+  for (size_t i = 0; i < marginals_.size(); ++i) {
+    if (marginals_[i].given) unit[i] = quantile(marginals_[i], unit[i]);
   }
 }
 
 void Prior::move_to_mode(std::span<double> unit) const {
-  for (size_t i = 0; i < beliefs_.size(); ++i) {
-    if (beliefs_[i].given) unit[i] = beliefs_[i].mode;
+  for (size_t i = 0; i < marginals_.size(); ++i) {
+    if (marginals_[i].given) unit[i] = marginals_[i].mode;
   }
 }
 
 double Prior::log_density(std::span<const double> unit) const {
   double sum = 0;
-  for (size_t i = 0; i < beliefs_.size(); ++i) {
-    if (beliefs_[i].given) sum += std::log(density(beliefs_[i], unit[i]));
+  for (size_t i = 0; i < marginals_.size(); ++i) {
+    if (marginals_[i].given) sum += std::log(density(marginals_[i], unit[i]));
   }
   return sum;
 }

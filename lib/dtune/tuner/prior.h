@@ -1,4 +1,4 @@
-// A user's belief about where the best values are (`prior:`, `confidence:`), as
+// A user's prior of where the best values are (`prior:`, `confidence:`), as
 // a density over the unit cube: independent coordinates, each
 //   f(u) = kDoubt + (1 - kDoubt) g(u),
 // where g is, for a number, the normal distribution around the prior with
@@ -24,7 +24,7 @@ class Prior {
   explicit Prior(const SearchSpace& space);
 
   // No parameter has a prior: the density is 1 everywhere.
-  bool empty() const { return believed_ == 0; }
+  bool empty() const { return given_ == 0; }
 
   // Maps a uniform point of the cube to one of the density (the quantile
   // function of each coordinate), so that random and low-discrepancy points
@@ -38,7 +38,7 @@ class Prior {
   double log_density(std::span<const double> unit) const;
 
  private:
-  struct Belief {
+  struct Marginal {
     bool given = false;
     double mode = 0.5;
     double width = 0;     // numbers: standard deviation
@@ -46,13 +46,13 @@ class Prior {
     double cell_high = 1;
     double weight = 1;  // words: the mass of g in the cell
   };
-  static Belief make_belief(const Parameter& parameter);
-  static double cumulative(const Belief& belief, double u);
-  static double density(const Belief& belief, double u);
-  static double quantile(const Belief& belief, double p);
+  static Marginal make_marginal(const Parameter& parameter);
+  static double cumulative(const Marginal& marginal, double u);
+  static double density(const Marginal& marginal, double u);
+  static double quantile(const Marginal& marginal, double p);
 
-  std::vector<Belief> beliefs_;
-  size_t believed_ = 0;
+  std::vector<Marginal> marginals_;
+  size_t given_ = 0;
 };
 
 }  // namespace dtune

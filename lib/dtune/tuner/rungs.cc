@@ -35,11 +35,11 @@ bool Rungs::counts(const Trial& trial, size_t rung) const {
   return gone && (rung == 0 || trial.steps() >= steps_[rung - 1]);
 }
 
-std::vector<Standing> Rungs::standings(const Study& study,
+std::vector<RungResult> Rungs::results(const Study& study,
                                        const CurveBook& curves,
                                        size_t rung) const {
   constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  std::vector<Standing> members;
+  std::vector<RungResult> members;
   for (const Trial& trial : study.trials) {
     if (!counts(trial, rung)) continue;
     const bool there = trial.steps() >= steps_[rung];
@@ -47,18 +47,19 @@ std::vector<Standing> Rungs::standings(const Study& study,
         there ? curves.best_until(trial.id, steps_[rung]) : std::nullopt;
     members.push_back({trial.id, value.value_or(kLowest)});
   }
-  std::stable_sort(
-      members.begin(), members.end(),
-      [](const Standing& a, const Standing& b) { return a.value > b.value; });
+  std::stable_sort(members.begin(), members.end(),
+                   [](const RungResult& a, const RungResult& b) {
+                     return a.value > b.value;
+                   });
   return members;
 }
 
-bool Rungs::goes_on(const std::vector<Standing>& standings,
+bool Rungs::goes_on(const std::vector<RungResult>& results,
                     TrialId trial) const {
-  const size_t first = quota(standings.size());
+  const size_t first = quota(results.size());
   for (size_t i = 0; i < first; ++i) {
-    if (standings[i].trial != trial) continue;
-    return standings[i].value > -std::numeric_limits<double>::infinity();
+    if (results[i].trial != trial) continue;
+    return results[i].value > -std::numeric_limits<double>::infinity();
   }
   return false;
 }

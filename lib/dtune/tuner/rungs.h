@@ -8,7 +8,7 @@
 namespace dtune {
 
 // A trial's place at a rung.
-struct Standing {
+struct RungResult {
   TrialId trial = 0;
   double value = 0;  // -infinity without a finite value
 };
@@ -28,14 +28,14 @@ class Rungs {
   int next_step(const Trial& trial) const;
 
   // All who have a result at the rung or failed on the way to it, best first.
-  std::vector<Standing> standings(const Study& study, const CurveBook& curves,
+  std::vector<RungResult> results(const Study& study, const CurveBook& curves,
                                   size_t rung) const;
 
   // How many of so many go on.
   size_t quota(size_t members) const { return members / size_t(eta_); }
 
   // Whether the trial is among those of its rung that go on.
-  bool goes_on(const std::vector<Standing>& standings, TrialId trial) const;
+  bool goes_on(const std::vector<RungResult>& results, TrialId trial) const;
 
  private:
   bool counts(const Trial& trial, size_t rung) const;

@@ -179,7 +179,7 @@ class SurrogateModel {
   std::vector<uint64_t> seeds_seen_;  // by trial
   std::vector<ModelQuery> pending_;
   std::vector<ModelQuery> broken_;
-  // Of what was observed, nothing imagined; once asked for.
+  // Of what was observed, nothing fantasized; once asked for.
   std::shared_ptr<const NetworkAnswer> answer_;
   std::unique_ptr<SurrogateView> view_;  // of the present state, once asked for
 };

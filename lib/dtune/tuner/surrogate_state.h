@@ -37,7 +37,7 @@ struct Observed {
 
 // The network's corrections, [frame][voxel] of the grid.
 struct NetworkAnswer {
-  LiftGrid grid;
+  FeatureGrid grid;
   std::vector<Correction> corrections;
 
   Correction at(const ProcessInput& input) const {
@@ -45,11 +45,11 @@ struct NetworkAnswer {
   }
 };
 
-// The state after the last update, with what is still to come imagined.
+// The state after the last update, with what is still to come fantasized.
 struct SurrogateView {
   std::vector<FreezeThawProcess> processes;
-  // Of few observations and nothing imagined, for a first look at many queries;
-  // once asked for.
+  // Of few observations and nothing fantasized, for a first look at many
+  // queries; once asked for.
   std::vector<FreezeThawProcess> sketches;
   std::vector<double> best;     // expected z of the leader, by process
   std::vector<Leader> leaders;  // by process

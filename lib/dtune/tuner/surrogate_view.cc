@@ -48,7 +48,7 @@ SurrogateView& SurrogateModel::view() {
     view->processes.push_back(process.copy());
     FreezeThawProcess& copy = view->processes.back();
     copy.observe(broken);
-    copy.imagine(inputs(pending_));
+    copy.fantasize(inputs(pending_));
     const std::vector<double> means = process.observed_means();
     const auto own = means.begin() + std::ptrdiff_t(warm_.size());
     const auto best = std::max_element(own, means.end());
@@ -80,13 +80,13 @@ std::shared_ptr<const NetworkAnswer> SurrogateModel::ask_network(
         return a.observation.value < b.observation.value;
       });
   const std::vector<double> rest = best->observation.input.unit;
-  LiftGrid grid(parts_.prior->axes(), [&](const CubePoint& point) {
+  FeatureGrid grid(parts_.prior->axes(), [&](const CubePoint& point) {
     return cube_map_.unit(point, rest);
   });
   std::vector<ProcessObservation> observations;
   for (const Observed& o : observed_) observations.push_back(o.observation);
   std::vector<Correction> corrections = parts_.network->correct(
-      lift(process, grid, observations, inputs(pending)));
+      grid_features(process, grid, observations, inputs(pending)));
   return std::make_shared<const NetworkAnswer>(
       NetworkAnswer{std::move(grid), std::move(corrections)});
 }

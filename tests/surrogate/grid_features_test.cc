@@ -1,4 +1,4 @@
-#include "dtune/surrogate/lift.h"
+#include "dtune/surrogate/grid_features.h"
 
 #include <cmath>
 #include <numeric>
@@ -15,7 +15,7 @@ FreezeThawProcess tiny_process() {
   return {std::make_shared<const CubePrior>(prior.condition({})), size_t{3}};
 }
 
-ProcessInput input_at(const LiftGrid& grid, size_t voxel, size_t frame) {
+ProcessInput input_at(const FeatureGrid& grid, size_t voxel, size_t frame) {
   return grid.inputs()[frame * kGridVoxels + voxel];
 }
 
@@ -25,10 +25,10 @@ float sum(const std::vector<float>& values) {
 
 }  // namespace
 
-TEST_CASE("a lifted study without observations is what the prior says") {
+TEST_CASE("grid features without observations are what the prior says") {
   const CubeAxes axes = prior_axes(tiny_curves(1));
-  const LiftGrid grid(axes, unit_of_axes(axes));
-  const LiftedStudy study = lift(tiny_process(), grid, {}, {});
+  const FeatureGrid grid(axes, unit_of_axes(axes));
+  const GridFeatures study = grid_features(tiny_process(), grid, {}, {});
   CHECK(study.mean.size() == size_t{kGridFrames} * kGridVoxels);
   CHECK(sum(study.seen) == 0);
   CHECK(sum(study.pending) == 0);
@@ -40,13 +40,13 @@ TEST_CASE("a lifted study without observations is what the prior says") {
 
 TEST_CASE("an observation at a voxel is seen there and nowhere else") {
   const CubeAxes axes = prior_axes(tiny_curves(1));
-  const LiftGrid grid(axes, unit_of_axes(axes));
+  const FeatureGrid grid(axes, unit_of_axes(axes));
   FreezeThawProcess process = tiny_process();
   const ProcessObservation seen = {input_at(grid, 17, 3), 0.7};
   process.observe(seen);
   const std::vector<ProcessObservation> all = {seen};
   const std::vector<ProcessInput> pending = {input_at(grid, 20, 4)};
-  const LiftedStudy study = lift(process, grid, all, pending);
+  const GridFeatures study = grid_features(process, grid, all, pending);
   const size_t at = 3 * kGridVoxels + 17;
   CHECK(study.seen[at] == doctest::Approx(1));
   CHECK(sum(study.seen) == doctest::Approx(1));
@@ -58,7 +58,7 @@ TEST_CASE("an observation at a voxel is seen there and nowhere else") {
 
 TEST_CASE("an observation between voxels is spread over eight of them") {
   const CubeAxes axes = prior_axes(tiny_curves(1));
-  const LiftGrid grid(axes, unit_of_axes(axes));
+  const FeatureGrid grid(axes, unit_of_axes(axes));
   const auto shares = grid.shares({-2.9, -2.5, 0.4});
   CHECK(shares.size() == 8);
   double total = 0;

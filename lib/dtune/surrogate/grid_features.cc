@@ -1,4 +1,4 @@
-#include "dtune/surrogate/lift.h"
+#include "dtune/surrogate/grid_features.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,13 +25,13 @@ double share_of(const std::vector<double>& axis, double value) {
   return std::clamp(share, 0.0, 1.0);
 }
 
-void note_values(const FreezeThawProcess& process, const LiftGrid& grid,
+void note_values(const FreezeThawProcess& process, const FeatureGrid& grid,
                  std::span<const ProcessObservation> observations,
-                 LiftedStudy& study) {
+                 GridFeatures& study) {
   for (const ProcessObservation& o : observations) {
     const size_t first = grid.frame(o.input.time) * kGridVoxels;
     const double z = process.warp()(o.value);
-    for (const LiftGrid::Share& share : grid.shares(o.input.cube)) {
+    for (const FeatureGrid::Share& share : grid.shares(o.input.cube)) {
       const auto weight = static_cast<float>(share.weight);
       study.seen[first + share.voxel] += weight;
       study.value[first + share.voxel] += weight * static_cast<float>(z);
@@ -58,7 +58,7 @@ double best_of(const FreezeThawProcess& process,
 
 }  // namespace
 
-LiftGrid::LiftGrid(const CubeAxes& axes, const UnitOf& unit_of)
+FeatureGrid::FeatureGrid(const CubeAxes& axes, const UnitOf& unit_of)
     : log10_lr_(evenly(axes.log10_lr, kGridLr)),
       log10_l2_(evenly(axes.log10_l2, kGridL2)),
       dropout_(evenly(axes.dropout, kGridDropout)) {
@@ -76,7 +76,8 @@ LiftGrid::LiftGrid(const CubeAxes& axes, const UnitOf& unit_of)
   }
 }
 
-std::vector<LiftGrid::Share> LiftGrid::shares(const CubePoint& point) const {
+std::vector<FeatureGrid::Share> FeatureGrid::shares(
+    const CubePoint& point) const {
   std::vector<Share> result;
   for_each_corner<3>(
       {place_on(log10_lr_, point.log10_lr), place_on(log10_l2_, point.log10_l2),
@@ -87,7 +88,7 @@ std::vector<LiftGrid::Share> LiftGrid::shares(const CubePoint& point) const {
   return result;
 }
 
-size_t LiftGrid::frame(double time) const {
+size_t FeatureGrid::frame(double time) const {
   const double at = std::log(std::max(time, 1e-6));
   size_t nearest = 0;
   for (size_t i = 1; i < log_time_.size(); ++i) {
@@ -106,11 +107,12 @@ UnitOf unit_of_axes(const CubeAxes& axes) {
   };
 }
 
-LiftedStudy lift(const FreezeThawProcess& process, const LiftGrid& grid,
-                 std::span<const ProcessObservation> observations,
-                 std::span<const ProcessInput> pending) {
+GridFeatures grid_features(const FreezeThawProcess& process,
+                           const FeatureGrid& grid,
+                           std::span<const ProcessObservation> observations,
+                           std::span<const ProcessInput> pending) {
   const size_t size = grid.inputs().size();
-  LiftedStudy study;
+  GridFeatures study;
   study.seen.assign(size, 0.0F);
   study.value.assign(size, 0.0F);
   study.pending.assign(size, 0.0F);
@@ -121,7 +123,7 @@ LiftedStudy lift(const FreezeThawProcess& process, const LiftGrid& grid,
   note_values(process, grid, observations, study);
   for (const ProcessInput& input : pending) {
     const size_t first = grid.frame(input.time) * kGridVoxels;
-    for (const LiftGrid::Share& share : grid.shares(input.cube)) {
+    for (const FeatureGrid::Share& share : grid.shares(input.cube)) {
       float& at = study.pending[first + share.voxel];
       at = std::min(at + static_cast<float>(share.weight), 1.0F);
     }

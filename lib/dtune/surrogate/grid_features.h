@@ -1,5 +1,6 @@
-// Lifts the few observations of a study to the dense frames that the network
-// reads (correction.h): what the process says on the grid, and what was seen.
+// Turns the few observations of a study into grid features, the dense frames
+// that the network reads (correction.h): what the process says on the grid, and
+// what was seen.
 #pragma once
 
 #include <functional>
@@ -18,10 +19,10 @@ using UnitOf = std::function<std::vector<double>(const CubePoint&)>;
 
 // Where the network asks: kGridFrames * kGridVoxels inputs, [frame][lr][l2]
 // [dropout]. Immutable; made once a study.
-class LiftGrid {
+class FeatureGrid {
  public:
   // REQUIRES: axes.time.size() == kGridFrames.
-  LiftGrid(const CubeAxes& axes, const UnitOf& unit_of);
+  FeatureGrid(const CubeAxes& axes, const UnitOf& unit_of);
 
   std::span<const ProcessInput> inputs() const { return inputs_; }
 
@@ -49,8 +50,9 @@ UnitOf unit_of_axes(const CubeAxes& axes);
 
 // `observations`: all that the process has seen; `pending`: what is being
 // trained now. Values are z of the process's map. A few milliseconds.
-LiftedStudy lift(const FreezeThawProcess& process, const LiftGrid& grid,
-                 std::span<const ProcessObservation> observations,
-                 std::span<const ProcessInput> pending);
+GridFeatures grid_features(const FreezeThawProcess& process,
+                           const FeatureGrid& grid,
+                           std::span<const ProcessObservation> observations,
+                           std::span<const ProcessInput> pending);
 
 }  // namespace dtune

@@ -1,4 +1,4 @@
-// Lifted studies by chance, for tests of the network.
+// Grid features by chance, for tests of the network.
 #pragma once
 
 #include <cmath>
@@ -10,23 +10,23 @@
 
 namespace dtune {
 
-inline constexpr size_t kLiftedPlaces = size_t{kGridFrames} * kGridVoxels;
+inline constexpr size_t kFeaturePlaces = size_t{kGridFrames} * kGridVoxels;
 
-struct LiftedSample {
-  LiftedStudy study;
+struct FeatureSample {
+  GridFeatures study;
   std::vector<float> target;
   std::vector<float> weight;
 };
 
 // A study with about a dozen observations, and what a network should say of
 // it: targets lie above the mean where lr is high, by `lean` deviations.
-inline LiftedSample lifted_sample(uint64_t seed, double lean = 1) {
+inline FeatureSample feature_sample(uint64_t seed, double lean = 1) {
   Rng rng(seed);
-  LiftedSample sample;
-  LiftedStudy& study = sample.study;
+  FeatureSample sample;
+  GridFeatures& study = sample.study;
   study.best = 0.8;
   study.scale = 0.1;
-  for (size_t i = 0; i < kLiftedPlaces; ++i) {
+  for (size_t i = 0; i < kFeaturePlaces; ++i) {
     const double lr = static_cast<double>(i % kGridVoxels) / kGridVoxels;
     const double deviation = 0.02 + 0.1 * rng.uniform();
     const double mean = 0.5 + 0.3 * std::sin(4 * lr) + 0.02 * rng.normal();
