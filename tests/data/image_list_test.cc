@@ -95,6 +95,12 @@ TEST_CASE("what is no image is named") {
             {{"x", npy_bytes("|u1", {1, 2, 3, 2}, Bytes(12))}});
   CHECK(place.error({place.root / "c.npz"}, kGrey) ==
         "data: c.npz:x: has images of 2 channels, but the model takes 1");
+  write_npz(
+      place.root / "f.npz",
+      {{"x", npy_bytes("<f4", {1, 1, 2}, {0, 0, 0, 0, 0, 0, 0x20, 0x40})}});
+  CHECK(place.error({place.root / "f.npz"}, kGrey) ==
+        "data: f.npz: x: holds floats outside of [0, 1], whose scale is not "
+        "known (save pixels of 0 to 255, or floats in [0, 1])");
   const fs::path png = place.add("a.png", png_bytes(flat_image(2, 3, {1})));
   CHECK(place.error({png}, {.channels = 4, .height = 2, .width = 3}) ==
         "data: a.png: is an image file, but the model takes images of 4 "

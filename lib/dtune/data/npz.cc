@@ -141,6 +141,11 @@ ImageSet npz_images(NpzArray array) {
   ImageSet set;
   set_image_shape(array, set);
   const PixelMap map(array, set.channels);
+  if (!map.is_absolute()) {
+    fail_data(array.where,
+              "holds floats outside of [0, 1], whose scale is not known (save "
+              "pixels of 0 to 255, or floats in [0, 1])");
+  }
   set.images = map.pixels(std::move(array));
   return set;
 }

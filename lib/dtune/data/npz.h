@@ -19,9 +19,9 @@ namespace dtune {
 SourceData read_npz(ZipArchive& archive);
 SourceData read_npz_file(const std::filesystem::path& path);
 
-// The images of one array, without labels; floats outside of [0, 1] become
-// levels by their own range, not that of training images. Throws Error(data) naming the array:
-// another shape than above, values that are no pixels.
+// The images of one array, without labels or a data set around it. Throws
+// Error(data) naming the array: another shape than above, values that are no
+// pixels, floats outside of [0, 1] whose scale only training images could tell.
 ImageSet npz_images(NpzArray array);
 
 }  // namespace dtune

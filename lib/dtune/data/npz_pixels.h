@@ -35,6 +35,10 @@ class PixelMap {
   // Error(data) where its values are not on the scale of the training images.
   std::vector<uint8_t> pixels(NpzArray array) const;
 
+  // Whether pixels follow from the values alone, not from the range that they
+  // have in this array.
+  bool is_absolute() const { return kind_ != Kind::ranges; }
+
   // What is done to the images, for people; "" where they stay as they are.
   std::string note() const;
 
