@@ -373,6 +373,8 @@ Action declare_record(Arguments& arguments) {
                    "recipe's (default: 1).");
   arguments.flag("--plain", options->view.plain,
                  "Lines instead of the live table.");
+  arguments.flag("--verbose", options->view.verbose,
+                 "A line for every report and every change of a trial.");
   arguments.flag("--quiet", options->quiet, "No progress, only the result.");
   arguments.flag("--json", options->json, "The result as JSON.");
   arguments.example("dtune record recipe.yaml --output curves.npz",

@@ -141,6 +141,8 @@ void declare_options(Arguments& arguments, RunOptions& options) {
                  "Start anew; an existing database is moved to .bak-N.");
   arguments.flag("--plain", options.view.plain,
                  "Lines instead of the live table.");
+  arguments.flag("--verbose", options.view.verbose,
+                 "A line for every report and every change of a trial.");
   arguments.flag("--quiet", options.quiet, "No progress, only the result.");
   arguments.flag("--json", options.json,
                  "The result as JSON on stdout, progress on stderr.");

@@ -1,6 +1,7 @@
 #include "app/progress.h"
 
 #include <fstream>
+#include <set>
 #include <utility>
 
 #include "app/screen.h"
@@ -21,38 +22,103 @@ class Stopwatch {
   MonoTime start_ = system_clock().now();
 };
 
-class PlainProgress final : public ProgressSink {
+class Lines {
  public:
-  explicit PlainProgress(std::FILE* out) : out_(out) {}
+  explicit Lines(std::FILE* out) : out_(out) {}
 
-  void on_started(const Study& study) override {
-    put(started_line(study, watch_.seconds()));
-  }
-  void on_report(const Study& study, const Trial& trial,
-                 const StepReport& report) override {
-    put(report_line(study, trial, report, watch_.seconds()));
-  }
-  void on_state(const Study& study, const Trial& trial) override {
-    // The line that says that it runs comes with the next message.
-    if (trial.reason == Reason::proposed) return;
-    put(state_line(study, trial, watch_.seconds()));
-  }
-  void on_notice(const std::string& text) override {
-    put(notice_line(text, watch_.seconds()));
-  }
-  void on_finished(const Study& study) override {
-    put(finished_line(study, watch_.seconds()));
-  }
-
- private:
   void put(const std::string& line) {
     if (line.empty()) return;
     std::fputs((line + '\n').c_str(), out_);
     std::fflush(out_);
   }
+  double seconds() const { return watch_.seconds(); }
 
+ private:
   std::FILE* out_;
   Stopwatch watch_;
+};
+
+class VerboseProgress : public ProgressSink {
+ public:
+  explicit VerboseProgress(std::FILE* out) : lines_(out) {}
+
+  void on_started(const Study& study) override {
+    put(started_line(study, seconds()));
+  }
+  void on_report(const Study& study, const Trial& trial,
+                 const StepReport& report) override {
+    put(report_line(study, trial, report, seconds()));
+  }
+  void on_state(const Study& study, const Trial& trial) override {
+    // The line that says that it runs comes with the next message.
+    if (trial.reason == Reason::proposed) return;
+    put(state_line(study, trial, seconds()));
+  }
+  void on_notice(const std::string& text) override {
+    put(notice_line(text, seconds()));
+  }
+  void on_finished(const Study& study) override {
+    put(finished_line(study, seconds()));
+  }
+
+ protected:
+  void put(const std::string& line) { lines_.put(line); }
+  double seconds() const { return lines_.seconds(); }
+
+ private:
+  Lines lines_;
+};
+
+// One line for each turn of a trial: from its lease until it leaves its slot.
+class PlainProgress final : public VerboseProgress {
+ public:
+  using VerboseProgress::VerboseProgress;
+
+  void on_report(const Study& study, const Trial& trial,
+                 const StepReport& report) override {
+    unsaid_.insert(trial.id);
+    // A log that is silent for long looks like a program that hangs.
+    constexpr double kLongest = 30;
+    if (seconds() - said_ < kLongest) return;
+    say(trial, report_line(study, trial, report, seconds()));
+  }
+  void on_state(const Study& study, const Trial& trial) override {
+    switch (trial.state) {
+      case TrialState::running:
+        return;
+      case TrialState::waiting:
+        if (trial.kind == TrialKind::final && trial.curve.empty()) {
+          say(trial, state_line(study, trial, seconds()));
+        }
+        return;
+      case TrialState::paused:
+        if (!unsaid_.contains(trial.id)) return;
+        break;
+      default:
+        break;
+    }
+    say(trial, turn_line(study, trial, seconds()));
+  }
+
+ private:
+  void say(const Trial& trial, const std::string& line) {
+    unsaid_.erase(trial.id);
+    said_ = seconds();
+    put(line);
+  }
+
+  std::set<TrialId> unsaid_;  // have reported since their last line
+  double said_ = 0;           // the last line
+};
+
+class QuietProgress final : public ProgressSink {
+ public:
+  void on_alert(const std::string& text) override {
+    lines_.put("dtune: " + printable(text));
+  }
+
+ private:
+  Lines lines_{stderr};
 };
 
 class EventLog final : public ProgressSink {
@@ -142,6 +208,9 @@ class FanOut final : public ProgressSink {
   void on_notice(const std::string& text) override {
     for (auto& sink : sinks_) sink->on_notice(text);
   }
+  void on_alert(const std::string& text) override {
+    for (auto& sink : sinks_) sink->on_alert(text);
+  }
   void on_tick(const Study& study, const ClusterStatus& status) override {
     for (auto& sink : sinks_) sink->on_tick(study, status);
   }
@@ -155,8 +224,14 @@ class FanOut final : public ProgressSink {
 
 }  // namespace
 
-std::unique_ptr<ProgressSink> make_plain_progress(std::FILE* out) {
+std::unique_ptr<ProgressSink> make_plain_progress(std::FILE* out,
+                                                  bool verbose) {
+  if (verbose) return std::make_unique<VerboseProgress>(out);
   return std::make_unique<PlainProgress>(out);
+}
+
+std::unique_ptr<ProgressSink> make_quiet_progress() {
+  return std::make_unique<QuietProgress>();
 }
 
 std::unique_ptr<ProgressSink> make_live_progress(const Console& console,

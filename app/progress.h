@@ -14,8 +14,12 @@
 
 namespace dtune {
 
-// One line per event on `out` (not owned).
-std::unique_ptr<ProgressSink> make_plain_progress(std::FILE* out);
+// Lines on `out` (not owned): one each time that a trial leaves its slot, and
+// now and then one of a trial that keeps it for long; `verbose`: one per event.
+std::unique_ptr<ProgressSink> make_plain_progress(std::FILE* out, bool verbose);
+
+// What has to be said even under --quiet, on stderr.
+std::unique_ptr<ProgressSink> make_quiet_progress();
 
 // A table that is redrawn in place; stdout must be a terminal. Shows `hint`
 // below it once `stop` is set; both must outlive it.

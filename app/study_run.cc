@@ -40,7 +40,8 @@ void make_folder(const fs::path& path) {
 }
 
 bool shows_live(const Console& console, const RunView& view) {
-  return console.out_terminal && !console.quiet && !console.json && !view.plain;
+  return console.out_terminal && !console.quiet && !console.json &&
+         !view.plain && !view.verbose;
 }
 
 std::unique_ptr<ProgressSink> make_progress(const Console& console,
@@ -49,11 +50,13 @@ std::unique_ptr<ProgressSink> make_progress(const Console& console,
                                             const std::string& hint) {
   std::vector<std::unique_ptr<ProgressSink>> sinks;
   if (!view.events.empty()) sinks.push_back(make_event_log(view.events));
-  if (console.quiet) return make_fan_out(std::move(sinks));
-  if (shows_live(console, view)) {
+  if (console.quiet) {
+    sinks.push_back(make_quiet_progress());
+  } else if (shows_live(console, view)) {
     sinks.push_back(make_live_progress(console, stop, hint));
   } else {
-    sinks.push_back(make_plain_progress(console.json ? stderr : stdout));
+    sinks.push_back(
+        make_plain_progress(console.json ? stderr : stdout, view.verbose));
   }
   return make_fan_out(std::move(sinks));
 }
@@ -148,10 +151,12 @@ std::vector<ExpectationResult> judge(const LoadedStudy& loaded) {
 
 // The summary does not say why a study did not finish.
 void tell_why(const Console& console, const StudyOutcome& outcome) {
-  if (outcome.state == StudyState::failed) {
+  if (outcome.state == StudyState::failed || outcome.temporary) {
     Console text = console;
     text.json = false;  // stdout gets the result's document
-    text.error(Error(ErrorKind::study, outcome.why));
+    text.error(
+        Error(outcome.temporary ? ErrorKind::temporary : ErrorKind::study,
+              outcome.why));
   } else if (outcome.state != StudyState::finished && !outcome.why.empty()) {
     console.notice(outcome.why);
   }
@@ -172,7 +177,12 @@ std::string result_json(const LoadedStudy& loaded,
 StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
                          const RunView& view) {
   StudyOutcome outcome = coordinate(console, loaded, view);
-  refresh_facts(loaded);
+  try {
+    refresh_facts(loaded);
+  } catch (const Error& e) {
+    // What could not be written is said; what was, is shown.
+    if (!outcome.temporary || e.kind() != ErrorKind::temporary) throw;
+  }
   loaded.study.state = outcome.state;
   tell_why(console, outcome);
   return outcome;
@@ -180,8 +190,9 @@ StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
 
 int run_study(const Console& console, LoadedStudy& loaded,
               const RunView& view) {
-  train_study(console, loaded, view);
-  return report_result(console, loaded, view);
+  const StudyOutcome outcome = train_study(console, loaded, view);
+  const int code = report_result(console, loaded, view);
+  return outcome.temporary ? kExitTemporary : code;
 }
 
 int with_junit(const RunView& view, const std::string& name,

@@ -13,11 +13,12 @@ namespace dtune {
 
 // How a run is shown and judged; `dtune run` and `dtune resume` share it.
 struct RunView {
-  bool plain = false;  // lines even on a terminal
-  std::string junit;   // file for JUnit XML, or ""
-  std::string events;  // file for JSON lines, or ""
-  std::string trace;   // file for the ranks' trace, or ""
-  std::string listen;  // where agents of other machines join, or ""
+  bool plain = false;    // lines even on a terminal
+  bool verbose = false;  // a line for every event
+  std::string junit;     // file for JUnit XML, or ""
+  std::string events;    // file for JSON lines, or ""
+  std::string trace;     // file for the ranks' trace, or ""
+  std::string listen;    // where agents of other machines join, or ""
 };
 
 // Trains what the budget of `loaded` (opened for writing) has left; says why

@@ -22,28 +22,4 @@ bool BudgetMeter::time_spent(double searched_seconds) const {
          searched_seconds >= to_seconds(budget_.time);
 }
 
-double BudgetMeter::done_fraction(const Study& study) const {
-  double done = 0;
-  if (budget_.trials > 0) {
-    // A running trial counts by how far it is.
-    double ended = 0;
-    for (const Trial& t : study.trials) {
-      if (t.kind != TrialKind::search || t.state == TrialState::invalid) {
-        continue;
-      }
-      ended += is_terminal(t.state) || t.state == TrialState::paused
-                   ? 1.0
-                   : double(t.steps()) / study.horizon;
-    }
-    done = std::max(done, ended / budget_.trials);
-  }
-  if (budget_.steps > 0) {
-    done = std::max(done, double(steps_) / double(budget_.steps));
-  }
-  if (budget_.time.count() > 0) {
-    done = std::max(done, study.searched_seconds / to_seconds(budget_.time));
-  }
-  return std::min(done, 1.0);
-}
-
 }  // namespace dtune

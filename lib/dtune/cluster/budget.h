@@ -31,8 +31,6 @@ class BudgetMeter {
     return budget_.steps > 0 && steps_ >= budget_.steps;
   }
   bool time_spent(double searched_seconds) const;
-  // Of the budget that is nearest to its end, 0..1; 0 where there is none.
-  double done_fraction(const Study& study) const;
 
  private:
   BudgetSpec budget_;

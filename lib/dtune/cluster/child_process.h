@@ -111,6 +111,11 @@ void become_subreaper();
 // Resident bytes of a process; 0: gone.
 uint64_t resident_bytes(pid_t pid);
 
+// CPU time of all processes that descend from this one, and of those that they
+// have waited for; grows while any of them computes. Reads some files of /proc
+// per process.
+double descendants_cpu_seconds();
+
 // Processes that the kernel has killed for want of memory since it started; 0
 // where it does not say.
 uint64_t kernel_oom_kills();

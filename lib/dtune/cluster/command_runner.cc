@@ -61,6 +61,11 @@ class CommandSession final : public TrialSession {
     return dtune::resident_bytes(child_->pid()) + (uint64_t{1} << 16);
   }
   std::map<std::string, double> finish_final() override { return {}; }
+  // Any tick of CPU time and any output tell that the program works.
+  StepProgress progress() const override {
+    constexpr double kMuch = 1e5;
+    return {.activity = output_ + uint64_t(kMuch * descendants_cpu_seconds())};
+  }
 
  private:
   std::optional<StepReport> read_report();
@@ -69,6 +74,7 @@ class CommandSession final : public TrialSession {
   StepReport on_exit(const ExitStatus& status);
   void read_errors();
   void wait_for_output();
+  void note_output() { output_ += 1000; }
   void keep_tail(const std::string& text);
   [[noreturn]] void fail(Reason reason, const std::string& text,
                          const ExitStatus& status);
@@ -81,7 +87,8 @@ class CommandSession final : public TrialSession {
   std::map<std::string, double> metrics_;  // of the step under way
   StepReport last_report_;
   std::chrono::steady_clock::time_point step_began_;
-  std::string tail_;  // what it wrote last, reports apart
+  std::string tail_;                  // what it wrote last, reports apart
+  std::atomic<uint64_t> output_ = 0;  // times that it wrote, a thousandfold
 };
 
 CommandSession::~CommandSession() {
@@ -126,6 +133,7 @@ std::optional<StepReport> CommandSession::read_report() {
     std::string text;
     child_->read_out(text);
     if (text.empty()) break;
+    note_output();
     std::fputs(text.c_str(), stderr);  // to the agent's log
     lines_.add(text);
   }
@@ -207,6 +215,7 @@ void CommandSession::read_errors() {
   std::string text;
   child_->read_err(text);
   if (text.empty()) return;
+  note_output();
   std::fputs(text.c_str(), stderr);
   keep_tail(text);
 }
@@ -237,7 +246,7 @@ class CommandRunner final : public TrialRunner {
       throw;
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::config) throw;
-      // 127 as a shell would say: twice the same is not tried again.
+      // 127 as a shell would say: it is not tried again.
       throw CommandExit(Reason::bad_output, e.what(), 127, 0);
     }
   }

@@ -93,6 +93,7 @@ control::Progress Compute::progress() {
   progress.phase = phase_;
   if (session_ == nullptr || progress.phase != "training") return progress;
   const StepProgress step = session_->progress();
+  progress.activity = step.activity;
   progress.fraction = step.fraction;
   progress.samples_per_second = step.samples_per_second;
   if (step.fraction <= 0 && last_step_seconds_ > 0) {

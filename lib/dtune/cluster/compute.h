@@ -54,6 +54,7 @@ class Compute {
   GangSeat seat_of(const control::Assign& assign) const;
   void leave(TrialId trial, Attempt attempt, bool keep);
   void step();
+  void wait_for_space();
   void report(StepReport done);
   bool keep_checkpoint(const control::Report& report);
   void travel(const char* phase, const std::function<void()>& transfer);

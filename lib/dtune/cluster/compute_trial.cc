@@ -7,6 +7,7 @@
 #include "dtune/cluster/command_runner.h"
 #include "dtune/cluster/compute.h"
 #include "dtune/cluster/sidecar.h"
+#include "dtune/cluster/step_checkpoint.h"
 
 namespace dtune {
 namespace {
@@ -63,6 +64,9 @@ TrialAssignment Compute::describe(const control::Assign& assign) {
     out.prepared_data = files_.data(study_.prepared_data, stop_);
   });
   out.model_file = assign.model_file;
+  out.origin = assign.origin;
+  out.kept_step = assign.target;
+  out.chosen = assign.chosen;
   out.threads = assign.threads;
   out.deterministic = study_.deterministic;
   if (!assign.gang.empty()) out.seat = seat_of(assign);
@@ -90,7 +94,7 @@ void Compute::start(const control::Assign& assign) {
   }
   if (session == nullptr) session = open_session(lease_);
   set_session(std::move(session));
-  if (lease_.finish && session_->steps_done() >= lease_.horizon) finish();
+  if (lease_.finish && session_->steps_done() >= target_) finish();
 }
 
 std::unique_ptr<TrialSession> Compute::open_session(
@@ -166,13 +170,28 @@ void Compute::step() {
   {
     const std::lock_guard lock(mutex_);
     if (!orders_.empty() || shutdown_) return;  // they come first
-    phase_ = "training";
+    if (!session_->is_unsaved()) phase_ = "training";
     step_began_ = std::chrono::steady_clock::now();
   }
-  StepReport done = session_->run_step(stop_);
+  StepReport done;
+  try {
+    done = session_->run_step(stop_);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::temporary || !session_->is_unsaved()) throw;
+    wait_for_space();
+    return;
+  }
   if (done.last) target_ = session_->steps_done();
   report(std::move(done));
-  if (lease_.finish && session_->steps_done() >= lease_.horizon) finish();
+  if (lease_.finish && session_->steps_done() >= target_) finish();
+}
+
+// Until it is time to try again, or an order comes.
+void Compute::wait_for_space() {
+  std::unique_lock lock(mutex_);
+  phase_ = kNoSpacePhase;
+  ready_.wait_for(lock, std::chrono::seconds(1),
+                  [this] { return shutdown_ || !orders_.empty(); });
 }
 
 void Compute::report(StepReport done) {
@@ -197,6 +216,7 @@ void Compute::report(StepReport done) {
 bool Compute::keep_checkpoint(const control::Report& report) {
   // One rank's is as good as another's.
   if (files_.shared() && lease_.member != 0) return true;
+  if (files_.shared()) keep_step(lease_.checkpoint, report.report.step);
   std::vector<control::Report> kept = unacknowledged();
   std::erase_if(kept, [this](const control::Report& r) {
     return r.trial != lease_.trial;

@@ -68,8 +68,10 @@ Conductor::Conductor(Study& study, TrialStore& store, Sampler& sampler,
       deterministic_(study.recipe.deterministic),
       records_(study, store, sink, clock),
       budget_(study.recipe.budget, study),
+      checkpoints_(options_.checkpoints),
       files_(lease_files(options_)),
-      fleet_(fleet_options(study, options_, files_.get(), clock), clock) {
+      fleet_(fleet_options(study, options_, files_.get(), clock), clock),
+      disk_(options_.checkpoints, study.recipe.limits.full_disk) {
   if (study.recipe.parallel.mode == ParallelMode::none) return;
   gangs_ = std::make_unique<GangServer>(options_.gangs,
                                         [this] { records_.wakeup().notify(); });
@@ -96,17 +98,10 @@ StudyOutcome Conductor::run(const std::atomic<int>& stop) {
 
 void Conductor::begin() {
   kill_orphans(study_.id);
-  if (!options_.checkpoints.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(options_.checkpoints, error);
-    if (error) {
-      throw Error(ErrorKind::temporary,
-                  fmt::format("{}: cannot be made: {} (checkpoints go there)",
-                              options_.checkpoints.string(), error.message()));
-    }
-  }
+  checkpoints_.make_folder();
   study_.state = StudyState::running;
   searched_before_ = study_.searched_seconds;
+  steps_before_ = budget_.steps();
   search_began_ = last_agent_ = clock_.now();
   study_.reports = std::max(study_.reports, last_sequence(study_.trials));
   runs_.resize(study_.trials.size());
@@ -122,10 +117,14 @@ void Conductor::begin() {
 // A loaded study: who was running when its coordinator ended goes on from the
 // last stored step, and so does who was on its way to a target.
 void Conductor::recover() {
-  if (const Trial* best = incumbent(study_)) {
-    best_ = best->id;
-    best_value_ = *best_value(objective_, *best);
+  find_best();
+  Checkpoints::Steps kept;
+  for (const Trial& trial : study_.trials) {
+    if (trial.kind == TrialKind::search && trial.id != best_) continue;
+    const StepReport* report = best_report(objective_, trial);
+    if (report != nullptr) kept[trial.id] = report->step;
   }
+  checkpoints_.recover(kept);
   std::vector<TrialId> undecided;
   for (Trial& trial : study_.trials) {
     runs_[size_t(trial.id) - 1].history.failures = trial.failures;
@@ -282,6 +281,37 @@ void Conductor::check_clocks() {
     records_.retry();
     records_.save_study();
   }
+  check_disk(now);
+}
+
+void Conductor::check_disk(MonoTime now) {
+  if (records_.blocked()) {
+    if (disk_.full(now)) database_is_full_ = true;  // has been said
+  } else if (std::exchange(database_is_full_, false)) {
+    disk_.written(now);  // likewise
+  } else if (std::any_of(fleet_.slots().begin(), fleet_.slots().end(),
+                         [](const FleetSlot& slot) {
+                           return slot.state == SlotState::busy &&
+                                  slot.progress.phase == kNoSpacePhase;
+                         })) {
+    on_full_disk(
+        fmt::format("the disk of {} is full: a step is trained, but "
+                    "its checkpoint cannot be written",
+                    options_.checkpoints.string()));
+  }
+  if (!disk_.given_up(now) || phase_ == Phase::done || stop_level_ > 0) return;
+  outcome_.temporary = true;
+  end(StudyState::interrupted,
+      fmt::format("the disk was full for {} (limits.full_disk); with room on "
+                  "it `dtune resume` goes on from here",
+                  format_duration(disk_.patience())));
+}
+
+void Conductor::on_full_disk(const std::string& why) {
+  if (!disk_.full(clock_.now())) return;
+  records_.set_disk_full(true);
+  records_.alert(fmt::format("{}; waiting for up to {} (limits.full_disk)", why,
+                             format_duration(disk_.patience())));
 }
 
 void Conductor::check_agents(MonoTime now) {

@@ -15,8 +15,11 @@
 #include <vector>
 
 #include "dtune/cluster/budget.h"
+#include "dtune/cluster/checkpoints.h"
 #include "dtune/cluster/coordinator.h"
+#include "dtune/cluster/disk_watch.h"
 #include "dtune/cluster/fleet.h"
+#include "dtune/cluster/forecast.h"
 #include "dtune/cluster/lease_files.h"
 #include "dtune/cluster/records.h"
 #include "dtune/cluster/retry_policy.h"
@@ -37,8 +40,9 @@ class Conductor {
  private:
   enum class Phase { search, final, done };
 
-  // Points that make no recipe are replaced, up to this many in a row.
-  static constexpr int kMaxInvalidInARow = 100;
+  // Trials of which none has a step to report end the search, this many in a
+  // row.
+  static constexpr int kMaxFruitlessInARow = 100;
 
   struct Seat {
     size_t slot = 0;
@@ -80,6 +84,8 @@ class Conductor {
   void send_acknowledgements();
   void check_clocks();
   void check_agents(MonoTime now);
+  void check_disk(MonoTime now);
+  void on_full_disk(const std::string& why);
   void on_stop(int level);
   void pause_all(Reason reason, const std::string& why);
   void advance();
@@ -91,6 +97,7 @@ class Conductor {
   // conductor_status.cc
   void tick();
   ClusterStatus cluster_status();
+  ForecastFacts forecast_facts() const;
   bool is_replaced(const FleetSlot& slot) const;
 
   // conductor_leases.cc
@@ -110,7 +117,7 @@ class Conductor {
   void close_files();
   bool any_lease() const;
   std::vector<TrialId> leased() const;
-  std::filesystem::path checkpoint_of(TrialId id) const;
+  std::filesystem::path checkpoint_of(const Trial& trial) const;
 
   // conductor_ends.cc
   void on_lease_over(const LeaseOver& over);
@@ -118,6 +125,7 @@ class Conductor {
   void lease_ended(TrialRun& run);
   void attempt_failed(Trial& trial, const control::Ended& ended);
   void set_aside(Trial& trial, const control::Ended& ended);
+  void count_fruitless(const std::string& what, const std::string& why);
   void release(Trial& trial, bool keep);
   void drop_checkpoint(Trial& trial);
 
@@ -126,7 +134,7 @@ class Conductor {
   std::set<size_t> lone_slots() const;
   void open_gang(const Trial& trial, TrialRun& run);
   void close_gang(TrialRun& run);
-  void take_seat(const Trial& trial, const TrialRun& run, const Seat& seat,
+  void take_seat(const TrialRun& run, const Seat& seat,
                  control::Assign& assign) const;
   bool goes_on_without(const Trial& trial, const TrialRun& run, int member,
                        const control::Ended& ended) const;
@@ -158,18 +166,29 @@ class Conductor {
                   TrialState state, Reason reason, const std::string& why);
   bool note_checkpoint(Trial& trial, const control::Report& said);
   void note_value(const Trial& trial, const StepReport& report);
+  void find_best();
+  void keep_best_step(const Trial& trial, int step);
   bool lacks_metric(Trial& trial, const StepReport& report);
 
   // conductor_final.cc
   void end_search();
+  bool wants_final() const;
   std::string causes_of_failure() const;
   bool final_is_done(const Trial& best);
   void begin_final(const Trial& best);
   void add_final(int index);
+  Trial& new_final(uint64_t seed, int target_step, const std::string& detail,
+                   const std::string& why);
+  bool final_is_same_training() const;
   void continue_search_training(Trial& final_trial, const Trial& best);
+  void copy_curve(const Trial& from, int steps, Trial& to);
   void on_final_step(Trial& trial);
   void on_final_over(Trial& trial, const control::Ended& ended);
   void advance_final();
+  bool choose_model();
+  bool choose_search_model();
+  std::string describe_best() const;
+  std::string describe_choice() const;
   void finish_with_best(const std::string& why);
   int final_horizon() const;
 
@@ -183,6 +202,7 @@ class Conductor {
   const bool deterministic_;
   Records records_;
   BudgetMeter budget_;
+  Checkpoints checkpoints_;
   const std::unique_ptr<LeaseFiles> files_;  // null: all nodes share the disk
   Fleet fleet_;
   std::unique_ptr<GangServer> gangs_;  // where trials take several slots
@@ -197,17 +217,23 @@ class Conductor {
   bool search_over_ = false;  // nothing new is started
   bool given_up_ = false;     // nor is anything gone on with
   std::string why_over_;
-  int invalid_in_a_row_ = 0;
-  std::string last_invalid_;
+  int fruitless_in_a_row_ = 0;
   TrialId best_ = 0;
   double best_value_ = 0;
   std::vector<TrialId> finals_;
-  TrialId winner_ = 0;  // of the final trials; finishes, i.e. sees the test
+  // The model that is shipped: this step of a final trial is tested and
+  // written. 0: not chosen yet.
+  TrialId winner_ = 0;
+  int winner_step_ = 0;
+  std::string chosen_;  // why, one sentence
   int stop_level_ = 0;
   MonoTime stop_deadline_{};
-  MonoTime hold_until_{};  // no lease before
+  DiskWatch disk_;
+  bool database_is_full_ = false;  // and nothing else, as far as is known
   MonoTime search_began_{};
   double searched_before_ = 0;
+  int64_t steps_before_ = 0;
+  Forecaster forecaster_;
   MonoTime last_agent_{};
   MonoTime too_small_since_{};  // the cluster, for a gang
   std::string too_small_;       // in words, once they were said

@@ -5,15 +5,8 @@
 
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/conductor.h"
-#include "dtune/cluster/sidecar.h"
 
 namespace dtune {
-namespace {
-
-constexpr Duration kTemporaryPause = std::chrono::seconds(2);
-
-}  // namespace
-
 void Conductor::on_lease_over(const LeaseOver& over) {
   Trial& trial = study_.trial(over.ended.trial);
   TrialRun& run = runs_[size_t(trial.id) - 1];
@@ -81,15 +74,14 @@ void Conductor::set_aside(Trial& trial, const control::Ended& ended) {
       ended.reason == Reason::node_lost) {
     return;
   }
-  hold_until_ = clock_.now() + kTemporaryPause;
-  records_.notice(fmt::format("trial {}: {}; trying again in {}", trial.id,
-                              ended.detail, format_duration(kTemporaryPause)));
+  on_full_disk(fmt::format("trial {}: {}", trial.id, ended.detail));
 }
 
 void Conductor::attempt_failed(Trial& trial, const control::Ended& ended) {
   TrialRun& run = runs_[size_t(trial.id) - 1];
   ++trial.failures;
   run.history.failures = trial.failures;
+  run.history.reported = !trial.curve.empty();
   const bool again = should_retry(ended.reason, ended.exit_code, run.history,
                                   study_.recipe.limits.retries);
   run.history.last_cause = ended.reason;
@@ -97,13 +89,14 @@ void Conductor::attempt_failed(Trial& trial, const control::Ended& ended) {
   // A checkpoint that nobody gets a step out of may be what is wrong.
   if (run.reported == 0 && run.steps_at_lease > 0) {
     std::error_code ignored;
-    std::filesystem::remove(checkpoint_of(trial.id), ignored);
+    std::filesystem::remove(checkpoint_of(trial), ignored);
   }
   if (again) {
     records_.change(trial, TrialState::lost, ended.reason, ended.detail);
     records_.notice(fmt::format("trial {}: {}; trying again from step {}",
                                 trial.id, ended.detail, trial.steps()));
     retry_.insert(trial.id);
+    if (trial.id == best_) find_best();
     return;
   }
   const TrialState state = retry_rule(ended.reason).final_state;
@@ -113,16 +106,25 @@ void Conductor::attempt_failed(Trial& trial, const control::Ended& ended) {
                          ended.detail);
   }
   records_.change(trial, state, ended.reason, detail);
-  if (state == TrialState::invalid && trial.kind == TrialKind::search) {
-    budget_.trial_was_invalid();
-    last_invalid_ = ended.detail;
-    if (++invalid_in_a_row_ >= kMaxInvalidInARow) {
-      end_of_search(
-          fmt::format("the last {} trials called themselves invalid: {}",
-                      invalid_in_a_row_, last_invalid_));
-    }
+  if (trial.kind == TrialKind::final) {
+    on_final_over(trial, ended);
+    return;
   }
-  if (trial.kind == TrialKind::final) on_final_over(trial, ended);
+  if (trial.id == best_) find_best();
+  if (state == TrialState::invalid) {
+    budget_.trial_was_invalid();
+    count_fruitless("trials called themselves invalid", ended.detail);
+  } else if (trial.curve.empty()) {
+    count_fruitless("trials failed before their first step", ended.detail);
+  }
+}
+
+// Where nothing else limits the search, what makes every trial fail ends it.
+void Conductor::count_fruitless(const std::string& what,
+                                const std::string& why) {
+  if (++fruitless_in_a_row_ < kMaxFruitlessInARow) return;
+  end_of_search(fmt::format("the last {} {}{}{}", fruitless_in_a_row_, what,
+                            why.empty() ? "" : ": ", why));
 }
 
 void Conductor::release(Trial& trial, bool keep) {
@@ -146,9 +148,7 @@ void Conductor::drop_checkpoint(Trial& trial) {
   if (trial.checkpoint.empty() || !is_terminal(trial.state)) return;
   if (trial.id == best_ || trial.kind == TrialKind::final) return;
   if (runs_[size_t(trial.id) - 1].leased() || retry_.contains(trial.id)) return;
-  std::error_code ignored;
-  std::filesystem::remove(trial.checkpoint, ignored);
-  std::filesystem::remove(sidecar_path(trial.checkpoint), ignored);
+  checkpoints_.remove(trial.id);
   trial.checkpoint.clear();
   trial.checkpoint_step = 0;
   records_.save(trial);

@@ -13,24 +13,25 @@ namespace dtune {
 
 void Conductor::end_search() {
   const Trial* best = incumbent(study_);
-  if (const auto leader = scheduler_.leader(study_)) {
-    best = &study_.trial(leader->trial);
-  }
   best_ = best == nullptr ? 0 : best->id;
   if (best == nullptr) {
     end(StudyState::failed, causes_of_failure());
     return;
   }
-  const bool wanted = study_.recipe.final_training.enabled &&
-                      !study_.recipe.command && !options_.model_file.empty();
-  if (!wanted) {
+  if (!wants_final()) {
     finish_with_best(why_over_);
     return;
   }
   if (!final_is_done(*best)) begin_final(*best);
 }
 
-// "no trial has a finite val_accuracy: 3 diverged (val_accuracy is nan ...)"
+bool Conductor::wants_final() const {
+  return study_.recipe.final_training.enabled && !study_.recipe.command &&
+         !options_.model_file.empty();
+}
+
+// "no trial has a finite val_accuracy; 3 x diverged (trial 1: val_accuracy is
+// nan at step 2)"
 std::string Conductor::causes_of_failure() const {
   struct Cause {
     int count = 0;
@@ -44,7 +45,17 @@ std::string Conductor::causes_of_failure() const {
       cause.example = fmt::format("trial {}: {}", trial.id, trial.detail);
     }
   }
+  const auto reported = std::count_if(
+      study_.trials.begin(), study_.trials.end(), [this](const Trial& trial) {
+        return best_value(objective_, trial).has_value();
+      });
   std::string text = fmt::format("no trial has a finite {}", objective_.metric);
+  if (reported > 0) {
+    text = fmt::format(
+        "no trial has a result: {} reported {} but failed later, and reports "
+        "of failed trials do not count (limits.failed_results: use)",
+        reported, objective_.metric);
+  }
   if (!why_over_.empty()) text += "; " + why_over_;
   for (const auto& [reason, cause] : causes) {
     text += fmt::format("; {} x {}", cause.count, reason);
@@ -55,13 +66,15 @@ std::string Conductor::causes_of_failure() const {
 
 // A resumed study whose model was made already, and is still of its best point.
 bool Conductor::final_is_done(const Trial& best) {
-  const auto result = decode_final_result(records_.final_json());
+  auto result = decode_final_result(records_.final_json());
   if (!result || result->best != best.id || result->final_trial == 0 ||
       !std::filesystem::exists(result->model)) {
     return false;
   }
   outcome_.final_trial = result->final_trial;
   outcome_.final_metrics = result->metrics;
+  result->why = why_over_;  // of this search, not of an earlier one
+  records_.set_final_json(encode_final_result(*result));
   end(StudyState::finished, why_over_);
   return true;
 }
@@ -72,38 +85,53 @@ void Conductor::begin_final(const Trial& best) {
   pending_.clear();
   finals_.clear();
   winner_ = 0;
+  winner_step_ = 0;
   study_.state = StudyState::running;
   const size_t count =
       static_cast<size_t>(std::max(1, study_.recipe.final_training.seeds));
-  // An interrupted one goes on if it trains the same point.
+  // An interrupted one goes on if it trains the same point as long.
   for (Trial& trial : study_.trials) {
-    if (finals_.size() == count) break;
-    if (trial.kind != TrialKind::final || trial.point != best.point) continue;
-    if (trial.state == TrialState::failed) continue;
+    if (trial.kind != TrialKind::final) continue;
     if (trial.state == TrialState::running) {
       records_.change(trial, TrialState::paused, Reason::resumed,
                       "its coordinator had ended");
     }
-    finals_.push_back(trial.id);
+    const bool same = trial.point == best.point &&
+                      trial.target_step == final_horizon() &&
+                      trial.state != TrialState::failed;
+    if (same && finals_.size() < count) finals_.push_back(trial.id);
   }
   while (finals_.size() < count) add_final(static_cast<int>(finals_.size()));
   for (const TrialId id : finals_) {
     Trial& trial = study_.trial(id);
-    if (count > 1 && trial.steps() >= final_horizon()) {
-      // The search has trained it to the end; only the winner is tested.
-      if (trial.state != TrialState::complete) {
-        records_.change(trial, TrialState::complete, Reason::horizon,
-                        "reached the horizon");
-      }
-    } else {
+    if (trial.steps() < final_horizon()) {
       retry_.insert(id);
+    } else if (trial.state != TrialState::complete) {
+      // Trained to the end, by the search or before an interruption.
+      records_.change(trial, TrialState::complete, Reason::horizon,
+                      "reached the horizon");
     }
   }
   changed_ = true;
 }
 
 void Conductor::add_final(int index) {
-  const FinalSpec& spec = study_.recipe.final_training;
+  const Trial& best = study_.trial(best_);
+  const uint64_t seed =
+      index == 0 ? best.seed
+                 : mix_seed({best.seed, hash_text("final"), uint64_t(index)});
+  Trial& trial = new_final(seed, final_horizon(),
+                           fmt::format("final training of trial {}", best_),
+                           fmt::format("trial {} is the best", best_));
+  if (index == 0 && final_is_same_training()) {
+    continue_search_training(trial, study_.trial(best_));
+  }
+  finals_.push_back(trial.id);
+}
+
+// Of the best point.
+Trial& Conductor::new_final(uint64_t seed, int target_step,
+                            const std::string& detail, const std::string& why) {
   const TrialId id = static_cast<TrialId>(study_.trials.size()) + 1;
   study_.trials.emplace_back();
   runs_.emplace_back();
@@ -113,38 +141,49 @@ void Conductor::add_final(int index) {
   trial.kind = TrialKind::final;
   trial.point = best.point;
   trial.unit = best.unit;
-  trial.seed = index == 0
-                   ? best.seed
-                   : mix_seed({best.seed, hash_text("final"), uint64_t(index)});
-  trial.target_step = final_horizon();
+  trial.seed = seed;
+  trial.target_step = target_step;
   trial.created_ms = clock_.wall_ms();
-  records_.change(trial, TrialState::waiting, Reason::proposed,
-                  fmt::format("final training of trial {}", best.id));
-  records_.decide(trial, DecisionMaker::coordinator, "final",
-                  fmt::format("trial {} is the best", best.id));
-  const bool same_training = spec.data == FinalData::train && spec.epochs == 0;
-  if (index == 0 && same_training) continue_search_training(trial, best);
-  finals_.push_back(id);
+  records_.change(trial, TrialState::waiting, Reason::proposed, detail);
+  records_.decide(trial, DecisionMaker::coordinator, "final", why);
+  return trial;
+}
+
+// The final training is what the search does with the same point and seed.
+bool Conductor::final_is_same_training() const {
+  const FinalSpec& spec = study_.recipe.final_training;
+  return spec.data == FinalData::train && spec.epochs == 0;
 }
 
 // The search has trained this very model already, up to its checkpoint: the
-// final training takes it from there, with its curve.
+// final training takes it from there, with its curve. The best step must be at
+// hand, since it may be the one that is shipped: else, or where nothing can be
+// copied, all is trained again from the start.
 void Conductor::continue_search_training(Trial& final_trial,
                                          const Trial& best) {
-  std::error_code error;
-  const std::filesystem::path from = best.checkpoint;
-  if (from.empty() || best.checkpoint_step != best.steps()) return;
-  const std::filesystem::path to = checkpoint_of(final_trial.id);
-  std::filesystem::copy_file(
-      from, to, std::filesystem::copy_options::overwrite_existing, error);
-  if (error) return;  // then it is trained from the start
-  final_trial.checkpoint = to.string();
-  final_trial.checkpoint_step = best.steps();
-  for (const StepReport& report : best.curve) {
-    StepReport copy = report;
+  const int peak = best_report(objective_, best)->step;
+  const bool kept = checkpoints_.holds_step(best.id, peak);
+  const bool whole =
+      !best.checkpoint.empty() && best.checkpoint_step == best.steps();
+  const bool needs_peak =
+      study_.recipe.final_training.keep == FinalKeep::best &&
+      peak < best.steps();
+  const bool from_end = whole && (kept || !needs_peak);
+  const int steps = from_end ? best.steps() : peak;
+  if (!from_end && !kept) return;
+  if (!checkpoints_.copy(best.id, steps, !from_end, final_trial.id)) return;
+  if (kept) checkpoints_.share_step(best.id, peak, final_trial.id);
+  final_trial.checkpoint = checkpoints_.of(final_trial.id).string();
+  final_trial.checkpoint_step = steps;
+  copy_curve(best, steps, final_trial);
+}
+
+void Conductor::copy_curve(const Trial& from, int steps, Trial& to) {
+  for (int step = 1; step <= steps; ++step) {
+    StepReport copy = from.curve[size_t(step) - 1];
     copy.sequence = records_.next_sequence();
-    records_.copy_report(final_trial, copy);
-    final_trial.curve.push_back(std::move(copy));
+    records_.copy_report(to, copy);
+    to.curve.push_back(std::move(copy));
   }
 }
 
@@ -158,61 +197,130 @@ int Conductor::final_horizon() const {
 }
 
 void Conductor::on_final_step(Trial& trial) {
-  const bool finishes = finals_.size() == 1 || trial.id == winner_;
-  if (trial.steps() < final_horizon() || finishes) return;
+  if (trial.steps() < final_horizon() || trial.id == winner_) return;
   records_.change(trial, TrialState::complete, Reason::horizon,
                   "reached the horizon");
   release(trial, true);
 }
 
 void Conductor::on_final_over(Trial& trial, const control::Ended& ended) {
-  if (ended.outcome != control::Outcome::complete) return;  // see advance_final
-  records_.change(trial, TrialState::complete, Reason::horizon,
-                  "trained to the end and tested");
-  outcome_.final_trial = trial.id;
-  if (!trial.curve.empty()) outcome_.final_metrics = trial.curve.back().metrics;
-  for (const auto& [name, value] : ended.metrics) {
-    outcome_.final_metrics[name] = value;
-  }
+  if (ended.outcome != control::Outcome::complete) return;  // advance_final
   FinalResult result;
   result.best = best_;
   result.final_trial = trial.id;
-  result.metrics = outcome_.final_metrics;
+  result.step = winner_step_;
+  result.metrics = trial.curve.at(size_t(winner_step_) - 1).metrics;
+  for (const auto& [name, value] : ended.metrics) result.metrics[name] = value;
   result.model = options_.model_file.string();
   result.why = why_over_;
+  result.chosen = chosen_;
+  records_.change(trial, TrialState::complete, Reason::horizon,
+                  fmt::format("step {} is tested and kept", winner_step_));
+  outcome_.final_trial = trial.id;
+  outcome_.final_metrics = result.metrics;
   records_.set_final_json(encode_final_result(result));
+  for (const TrialId id : finals_) checkpoints_.forget_step(id);
   end(StudyState::finished, why_over_);
 }
 
 void Conductor::advance_final() {
   if (any_lease() || !retry_.empty()) return;
-  // All have ended: the best of those that were trained sees the test split.
-  std::optional<double> value;
-  TrialId winner = 0;
-  const Trial* failed = nullptr;
-  for (const TrialId id : finals_) {
-    const Trial& trial = study_.trial(id);
-    if (trial.state != TrialState::complete) {
-      failed = &trial;
-      continue;
-    }
-    const auto last = last_value(objective_, trial);
-    if (winner == 0 || (last && (!value || *last > *value))) {
-      winner = id;
-      value = last;
-    }
-  }
-  if (winner == 0 || winner == winner_) {
-    const std::string why =
-        failed == nullptr ? "it ended without a result" : failed->detail;
-    end(StudyState::interrupted,
-        fmt::format("the search is finished (the best is trial {}), but its "
-                    "final training failed: {}; `dtune resume` tries it again",
-                    best_, why));
+  if (winner_ == 0 && choose_model()) {
+    retry_.insert(winner_);
     return;
   }
-  winner_ = winner;
-  retry_.insert(winner);
+  std::string why = "it ended without a result";
+  for (const TrialId id : finals_) {
+    const Trial& trial = study_.trial(id);
+    if (trial.state != TrialState::complete) why = trial.detail;
+  }
+  end(StudyState::interrupted,
+      fmt::format("the search is finished (the best is trial {}), but its "
+                  "final training failed: {}; `dtune resume` tries it again",
+                  best_, why));
+}
+
+// All final trainings have ended: of those that were trained to the end, which
+// step of which is shipped. False: there is none.
+bool Conductor::choose_model() {
+  const FinalSpec& spec = study_.recipe.final_training;
+  const bool keeps_last = spec.keep == FinalKeep::last;
+  std::optional<double> most;
+  for (const TrialId id : finals_) {
+    const Trial& trial = study_.trial(id);
+    if (trial.state != TrialState::complete) continue;
+    const StepReport* peak =
+        keeps_last ? nullptr : best_report(objective_, trial);
+    const auto value = peak == nullptr ? last_value(objective_, trial)
+                                       : objective_value(objective_, *peak);
+    if (winner_ != 0 && !(value && (!most || *value > *most))) continue;
+    winner_ = id;
+    winner_step_ = peak == nullptr ? trial.steps() : peak->step;
+    most = value;
+  }
+  if (winner_ == 0) return false;
+  const bool comparable = spec.data == FinalData::train && !keeps_last && most;
+  const double searched = *best_value(objective_, study_.trial(best_));
+  if (!comparable || searched <= *most || !choose_search_model()) {
+    chosen_ = describe_choice();
+  }
+  return true;
+}
+
+// The search has had a better model, and its checkpoint is still there: it is
+// shipped by a final trial that has nothing left to train.
+bool Conductor::choose_search_model() {
+  const int peak = best_report(objective_, study_.trial(best_))->step;
+  const auto id = static_cast<TrialId>(study_.trials.size()) + 1;
+  if (!checkpoints_.copy(best_, peak, /*from_kept=*/true, id)) return false;
+  const Trial& trained = study_.trial(winner_);
+  chosen_ = fmt::format(
+      "{}; its final training reached {:.6g} only, so the search's own model "
+      "is kept",
+      describe_best(),
+      best_report(objective_, trained)->metrics.at(objective_.metric));
+  Trial& trial = new_final(study_.trial(best_).seed, peak,
+                           fmt::format("model of trial {}", best_), chosen_);
+  trial.checkpoint = checkpoints_.of(id).string();
+  trial.checkpoint_step = peak;
+  copy_curve(study_.trial(best_), peak, trial);
+  winner_ = id;
+  winner_step_ = peak;
+  return true;
+}
+
+// "trial 4 has the best val_accuracy of the search, 0.983 at step 9 of 12".
+std::string Conductor::describe_best() const {
+  const StepReport& peak = *best_report(objective_, study_.trial(best_));
+  return fmt::format(
+      "trial {} has the best {} of the search, {:.6g} at step "
+      "{} of {}",
+      best_, objective_.metric, peak.metrics.at(objective_.metric), peak.step,
+      study_.horizon);
+}
+
+std::string Conductor::describe_choice() const {
+  const FinalSpec& spec = study_.recipe.final_training;
+  const Trial& kept = study_.trial(winner_);
+  const StepReport& report = kept.curve.at(size_t(winner_step_) - 1);
+  const Trial& best = study_.trial(best_);
+  const std::string start = describe_best();
+  if (spec.data == FinalData::train_and_validation) {
+    return start + "; trained again with the validation images";
+  }
+  if (spec.keep == FinalKeep::last) {
+    return start + "; the last step is kept (final.keep)";
+  }
+  if (!objective_value(objective_, report)) return start;
+  if (final_is_same_training() && kept.seed == best.seed &&
+      winner_step_ == best_report(objective_, best)->step) {
+    return winner_step_ < final_horizon()
+               ? start + "; no step after it was better"
+               : start;
+  }
+  return fmt::format("{}; its final training has {:.6g} at step {} of {}",
+                     start, report.metrics.at(objective_.metric), winner_step_,
+                     final_horizon());
 }
 
 void Conductor::finish_with_best(const std::string& why) {
@@ -220,13 +328,9 @@ void Conductor::finish_with_best(const std::string& why) {
   FinalResult result;
   result.best = best_;
   result.why = why;
-  for (const StepReport& report : best.curve) {
-    const auto value = objective_value(objective_, report);
-    if (value && *value == *best_value(objective_, best)) {
-      result.metrics = report.metrics;
-      break;
-    }
-  }
+  const StepReport& peak = *best_report(objective_, best);
+  result.step = peak.step;
+  result.metrics = peak.metrics;
   outcome_.final_metrics = result.metrics;
   records_.set_final_json(encode_final_result(result));
   end(StudyState::finished, why);

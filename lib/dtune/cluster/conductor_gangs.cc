@@ -90,7 +90,7 @@ void Conductor::open_gang(const Trial& trial, TrialRun& run) {
   // Members look for it themselves only where they have steps behind them.
   if (trial.steps() == 0) {
     std::error_code ignored;
-    std::filesystem::remove(checkpoint_of(trial.id), ignored);
+    std::filesystem::remove(checkpoint_of(trial), ignored);
   }
   GangOptions options;
   options.gang = run.gang;
@@ -109,13 +109,12 @@ void Conductor::close_gang(TrialRun& run) {
   gangs_->close(run.gang, "the trial has left its slots");
 }
 
-void Conductor::take_seat(const Trial& trial, const TrialRun& run,
-                          const Seat& seat, control::Assign& assign) const {
+void Conductor::take_seat(const TrialRun& run, const Seat& seat,
+                          control::Assign& assign) const {
   if (run.gang.empty()) return;
   assign.gang = run.gang;
   assign.member = seat.member;
   assign.members = run.members;
-  assign.resume_step = trial.steps();
   const FleetAgent& agent = fleet_.agent_of(fleet_.slots()[seat.slot]);
   if (agent.remote) {
     assign.gang_endpoint = gangs_->remote_endpoint();

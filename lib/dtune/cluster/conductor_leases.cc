@@ -11,7 +11,7 @@ namespace dtune {
 
 void Conductor::fill() {
   if (phase_ == Phase::done || stop_level_ > 0 || records_.blocked()) return;
-  if (clock_.now() < hold_until_) return;
+  if (disk_.holds(clock_.now())) return;
   while (true) {
     const std::vector<size_t> slots = free_slots();
     if (slots.empty()) {
@@ -107,16 +107,11 @@ void Conductor::start_trial(const Directive& directive,
     if (options_.recipe_for) options_.recipe_for(trial.point);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::config) throw;
-    last_invalid_ = e.what();
     records_.change(trial, TrialState::invalid, Reason::said_invalid, e.what());
     records_.decide(trial, DecisionMaker::next, "invalid", e.what());
-    if (++invalid_in_a_row_ >= kMaxInvalidInARow) {
-      end_of_search(fmt::format("the last {} points made no valid recipe: {}",
-                                invalid_in_a_row_, last_invalid_));
-    }
+    count_fruitless("points made no valid recipe", e.what());
     return;
   }
-  invalid_in_a_row_ = 0;
   budget_.trial_started();
   records_.change(trial, TrialState::waiting, Reason::proposed, directive.why);
   records_.decide(trial, DecisionMaker::next, "start", directive.why);
@@ -186,16 +181,18 @@ control::Assign Conductor::describe(const Trial& trial, int target,
   assign.seed = trial.seed;
   assign.horizon = study_.horizon;
   assign.target = target;
-  assign.resume_step = trial.steps();
-  assign.checkpoint = checkpoint_of(trial.id).string();
+  assign.resume_step = trial.id == winner_ ? winner_step_ : trial.steps();
+  assign.checkpoint = checkpoint_of(trial).string();
   const FleetAgent& agent = fleet_.agent_of(fleet_.slots()[seat.slot]);
   assign.threads = agent.threads;
   const TrialRun& run = runs_[size_t(trial.id) - 1];
-  take_seat(trial, run, seat, assign);
+  take_seat(run, seat, assign);
   if (trial.kind == TrialKind::final) {
-    assign.horizon = final_horizon();
+    assign.horizon = trial.target_step;
     assign.model_file = options_.model_file.string();
-    assign.finish = finals_.size() == 1 || trial.id == winner_;
+    assign.finish = trial.id == winner_;
+    assign.origin = best_;
+    assign.chosen = chosen_;
     if (!run.gang.empty()) return assign;
     // It has the node to itself, but for the other final trainings.
     const int running = winner_ != 0 ? 1 : static_cast<int>(finals_.size());
@@ -228,6 +225,7 @@ std::optional<TrialId> Conductor::next_retry() const {
 
 // The step up to which the trial may run now without asking again.
 int Conductor::grant(const Trial& trial) const {
+  if (trial.id == winner_) return winner_step_;
   if (trial.kind == TrialKind::final) return final_horizon();
   int target = trial.target_step;
   if (deterministic_) target = std::min(target, trial.steps() + 1);
@@ -277,8 +275,11 @@ std::vector<TrialId> Conductor::leased() const {
   return trials;
 }
 
-std::filesystem::path Conductor::checkpoint_of(TrialId id) const {
-  return options_.checkpoints / fmt::format("trial-{}.checkpoint", id);
+// What its next lease starts from.
+std::filesystem::path Conductor::checkpoint_of(const Trial& trial) const {
+  const bool earlier = trial.id == winner_ && winner_step_ < trial.steps();
+  return earlier ? checkpoints_.of_step(trial.id, winner_step_)
+                 : checkpoints_.of(trial.id);
 }
 
 }  // namespace dtune

@@ -19,6 +19,12 @@ void Conductor::on_step(const StepDone& step) {
   } else {
     drop_copy(trial);
   }
+  if (disk_.is_full() && !records_.blocked()) {
+    records_.set_disk_full(false);
+    if (disk_.written(clock_.now())) {
+      records_.alert("there is room on the disk again; going on");
+    }
+  }
   if (!record(trial, step)) return;
   // It was told to stop while this was on its way: kept, but decided upon.
   if (trial.state != TrialState::running) {
@@ -62,6 +68,7 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
   if (!run.gang.empty() && report.step <= run.reported) {
     // Where no disk is shared, it is the lead's that comes with a checkpoint.
     if (report.step == run.reported && note_checkpoint(trial, done.report)) {
+      keep_best_step(trial, report.step);
       records_.save(trial);
     }
     fleet_.acknowledge({0, trial.id, done.report.attempt, report.step},
@@ -82,6 +89,7 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
     trial.curve[size_t(report.step) - 1] = report;
   }
   note_value(trial, report);
+  if (done.report.checkpointed) keep_best_step(trial, report.step);
   const control::Ack ack{0, trial.id, done.report.attempt, report.step};
   records_.report(trial, report, {done.slot, ack});
   // A program that ends is noticed after its last step was reported.
@@ -90,8 +98,9 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
 
 // True where it is news.
 bool Conductor::note_checkpoint(Trial& trial, const control::Report& said) {
-  if (!said.checkpointed) return false;
-  const std::string path = checkpoint_of(trial.id).string();
+  // Where the step that is shipped had to be trained again, the file is its own.
+  if (!said.checkpointed || trial.id == winner_) return false;
+  const std::string path = checkpoints_.of(trial.id).string();
   const bool news =
       trial.checkpoint != path || trial.checkpoint_step != said.report.step;
   trial.checkpoint = path;
@@ -103,6 +112,7 @@ void Conductor::note_value(const Trial& trial, const StepReport& report) {
   if (trial.kind != TrialKind::search) return;
   const auto value = objective_value(objective_, report);
   if (!value) return;
+  fruitless_in_a_row_ = 0;
   // Ties go to the earlier trial, as in incumbent().
   const bool better = best_ == 0 || *value > best_value_ ||
                       (*value == best_value_ && trial.id < best_);
@@ -110,7 +120,31 @@ void Conductor::note_value(const Trial& trial, const StepReport& report) {
   const TrialId before = best_;
   best_ = trial.id;
   best_value_ = *value;
-  if (before != 0 && before != best_) drop_checkpoint(study_.trial(before));
+  if (before == 0 || before == best_) return;
+  checkpoints_.forget_step(before);
+  drop_checkpoint(study_.trial(before));
+}
+
+// From all that was reported, as where the best so far has failed.
+void Conductor::find_best() {
+  const Trial* best = incumbent(study_);
+  const TrialId before = best_;
+  best_ = best == nullptr ? 0 : best->id;
+  if (before != 0 && before != best_) checkpoints_.forget_step(before);
+  best_value_ = best == nullptr ? 0 : *best_value(objective_, *best);
+}
+
+// The steps that may be shipped, those of the best trial and of each final
+// training, keep their checkpoints.
+void Conductor::keep_best_step(const Trial& trial, int step) {
+  if (trial.id == winner_) return;
+  const bool eligible = trial.kind == TrialKind::final || trial.id == best_;
+  const StepReport* best = eligible ? best_report(objective_, trial) : nullptr;
+  if (best != nullptr && best->step == step) {
+    checkpoints_.keep(trial.id, step);
+  } else {
+    checkpoints_.pass_over(trial.id, step);
+  }
 }
 
 // NaN is data and ends the trial; a metric that is not there is its mistake.
@@ -120,6 +154,9 @@ bool Conductor::lacks_metric(Trial& trial, const StepReport& report) {
     return false;
   }
   ++trial.failures;
+  if (!best_value(objective_, trial)) {
+    count_fruitless("trials reported no finite " + objective_.metric, "");
+  }
   if (found != report.metrics.end()) {
     stop_trial(trial, DecisionMaker::coordinator, "cut", TrialState::failed,
                Reason::diverged,
@@ -194,6 +231,7 @@ void Conductor::stop_trial(Trial& trial, DecisionMaker maker,
   trial.target_step = trial.steps();
   records_.decide(trial, maker, action, why);
   records_.change(trial, state, reason, why);
+  if (trial.id == best_ && !has_results(study_, trial)) find_best();
   release(trial, state == TrialState::paused);
 }
 

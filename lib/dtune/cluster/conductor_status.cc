@@ -29,15 +29,38 @@ bool Conductor::is_replaced(const FleetSlot& slot) const {
   });
 }
 
+ForecastFacts Conductor::forecast_facts() const {
+  ForecastFacts facts;
+  facts.elapsed = searched_before_ + to_seconds(clock_.now() - search_began_);
+  facts.session = study_.searched_seconds - searched_before_;
+  facts.session_steps = budget_.steps() - steps_before_;
+  const auto usable = std::count_if(
+      fleet_.slots().begin(), fleet_.slots().end(),
+      [](const FleetSlot& slot) { return slot.state != SlotState::gone; });
+  const int members =
+      gangs_ == nullptr ? 1 : gang_members(study_.recipe.parallel);
+  facts.trials_at_once = std::max(1, static_cast<int>(usable) / members);
+  facts.searching = phase_ == Phase::search;
+  facts.best = best_;
+  facts.finals = finals_;
+  if (!wants_final()) return facts;
+  facts.final_steps = final_horizon();
+  if (best_ != 0 && final_is_same_training()) {
+    facts.final_known = std::min(study_.trial(best_).steps(), final_horizon());
+  }
+  return facts;
+}
+
 ClusterStatus Conductor::cluster_status() {
   const MonoTime now = clock_.now();
   ClusterStatus status;
-  status.elapsed_seconds = study_.searched_seconds;
-  status.done_fraction = budget_.done_fraction(study_);
-  if (status.done_fraction > 0.01) {
-    status.remaining_seconds = status.elapsed_seconds *
-                               (1 - status.done_fraction) /
-                               status.done_fraction;
+  const ForecastFacts facts = forecast_facts();
+  const Forecast forecast = forecaster_.estimate(study_, facts);
+  status.elapsed_seconds = facts.elapsed;
+  status.done_fraction = forecast.done;
+  if (forecast.left) {
+    status.remaining_low = forecast.left->low;
+    status.remaining_high = forecast.left->high;
   }
   for (const FleetSlot& slot : fleet_.slots()) {
     if (is_replaced(slot)) continue;

@@ -23,9 +23,9 @@ namespace dtune {
 // - a free slot first gets trials that are owed a lease (lost, interrupted),
 //   then what the scheduler says; budgets are enforced here;
 // - every lease has a number (attempt); what comes under an older one is
-//   dropped; a lease ends when its slot is silent for limits.lease, when no
-//   step was finished for limits.step_time (by default ten times the slowest
-//   step seen, at least the lease), or by decision;
+//   dropped; a lease ends when its slot is silent for limits.lease, when a step
+//   takes longer than limits.step_time (by default what step_limit.h measures),
+//   or by decision;
 // - cluster/retry_policy.h says which failures are tried again, up to
 //   limits.retries times, from the last checkpoint;
 // - a report is acknowledged once it is committed; while the database cannot be
@@ -75,9 +75,10 @@ struct CoordinatorOptions {
 // How a study ended.
 struct StudyOutcome {
   StudyState state = StudyState::finished;
-  std::string why;                              // one sentence
-  TrialId best = 0;                             // of the search; 0: none
-  TrialId final_trial = 0;                      // 0: none was trained
+  std::string why;          // one sentence
+  bool temporary = false;   // `interrupted`, by what may pass: exit code 75
+  TrialId best = 0;         // of the search; 0: none
+  TrialId final_trial = 0;  // 0: none was trained
   std::map<std::string, double> final_metrics;  // validation and test
 };
 

@@ -30,9 +30,11 @@ struct SlotStatus {
 
 struct ClusterStatus {
   std::vector<SlotStatus> slots;
-  double elapsed_seconds = 0;     // of searching
-  double remaining_seconds = -1;  // estimate; -1: unknown
-  double done_fraction = 0;       // of the budget, 0..1
+  // Of the search, over all sessions, and of the final training.
+  double elapsed_seconds = 0;
+  double remaining_low = -1;  // seconds, an estimate; -1: unknown
+  double remaining_high = -1;
+  double done_fraction = 0;  // of all that is to be done, 0..1; only grows
 };
 
 // Called on the coordinator's thread; must return quickly and not throw.
@@ -46,6 +48,9 @@ class ProgressSink {
   virtual void on_state(const Study& /*study*/, const Trial& /*trial*/) {}
   // Something that the user should read: a lost node, a full disk, a retry.
   virtual void on_notice(const std::string& /*text*/) {}
+  // Something without which the study cannot go on, as space on a disk: said
+  // also where notices are not wanted.
+  virtual void on_alert(const std::string& text) { on_notice(text); }
   // About ten times a second while the study runs.
   virtual void on_tick(const Study& /*study*/,
                        const ClusterStatus& /*status*/) {}

@@ -11,10 +11,9 @@
 namespace dtune {
 namespace {
 
-// A step may take this many times the slowest one seen before it counts as
-// hanging; before any was seen, kFirstStep.
-constexpr double kStepFactor = 10;
-constexpr Duration kFirstStep = std::chrono::hours(1);
+// Of the time between two words of a worker: less work than that is what its
+// threads do to wait.
+constexpr double kLeastWork = 0.02;
 constexpr int kGarbageNotices = 3;
 // Messages that wait for an agent; an idle one is sent a heartbeat now and
 // then, a busy one some messages a step.
@@ -29,7 +28,8 @@ Fleet::Fleet(const FleetOptions& options, const Clock& clock)
       lease_(options.welcome.lease_ns),
       grace_(options.welcome.grace_ns),
       listener_(context_, options.listen),
-      last_check_(clock.now()) {}
+      last_check_(clock.now()),
+      step_limit_(options.step_time) {}
 
 void Fleet::poll(Duration patience, Wakeup& wakeup,
                  std::vector<FleetEvent>& events) {
@@ -90,19 +90,31 @@ void Fleet::on_message(size_t index, const control::Message& message,
   } else if (const auto* down = std::get_if<control::SlotDown>(&message)) {
     on_slot_down(slot, *down, events);
   } else if (const auto* progress = std::get_if<control::Progress>(&message)) {
-    slots_[slot].progress = *progress;
-    // Files that travel take what they take; if nothing moves, the worker says
-    // so itself.
-    if (progress->phase == "fetching" || progress->phase == "sending") {
-      slots_[slot].last_report = agent.heard;
-      slots_[slot].deadline =
-          std::max(slots_[slot].deadline, agent.heard + lease_);
-    }
+    note_progress(slots_[slot], *progress);
   } else if (const auto* report = std::get_if<control::Report>(&message)) {
     on_report(slot, *report, events);
   } else if (const auto* ended = std::get_if<control::Ended>(&message)) {
     on_ended(slot, *ended, events);
   }
+}
+
+void Fleet::note_progress(FleetSlot& slot, const control::Progress& progress) {
+  const MonoTime now = slot.heard;
+  slot.progress = progress;
+  if (progress.phase == kNoSpacePhase) slot.last_report = now;
+  // Files that travel take what they take; if nothing moves, the worker says
+  // so itself.
+  if (progress.phase == "fetching" || progress.phase == "sending") {
+    slot.last_report = now;
+    slot.deadline = std::max(slot.deadline, now + lease_);
+  }
+  const double waited = 1000 * to_seconds(now - slot.counted);
+  const bool worked =
+      progress.activity > slot.activity &&
+      double(progress.activity - slot.activity) > kLeastWork * waited;
+  if (worked) slot.last_active = now;
+  slot.activity = progress.activity;
+  slot.counted = now;
 }
 
 bool Fleet::holds(const FleetSlot& slot, TrialId trial, Attempt attempt) const {
@@ -120,9 +132,8 @@ void Fleet::on_report(size_t index, const control::Report& report,
                 index);
     return;
   }
-  slot.last_report = clock_.now();
-  slot.slowest_step = std::max(slot.slowest_step, report.report.seconds);
-  slowest_step_ = std::max(slowest_step_, report.report.seconds);
+  slot.last_report = slot.last_active = clock_.now();
+  step_limit_.add(report.report.seconds);
   if (report.report.step >= slot.granted || report.report.last) {
     slot.at_target = true;
   }
@@ -248,6 +259,7 @@ void Fleet::check(std::vector<FleetEvent>& events) {
     for (FleetSlot& slot : slots_) {
       slot.heard = now;
       slot.last_report += now - last_check_;
+      slot.last_active += now - last_check_;
     }
   }
   last_check_ = now;
@@ -296,18 +308,15 @@ void Fleet::check_slot(size_t index, MonoTime now,
     kill(index, Reason::lease_lapsed,
          fmt::format("its worker has been silent for {}",
                      format_duration(now - slot.heard)));
-  } else if (!slot.at_target && now - slot.last_report > step_limit(slot)) {
-    kill(index, Reason::lease_lapsed,
-         fmt::format("no step was finished for {} (limits.step_time)",
-                     format_duration(now - slot.last_report)));
+    return;
   }
-}
-
-Duration Fleet::step_limit(const FleetSlot& slot) const {
-  if (options_.step_time.count() > 0) return options_.step_time;
-  const double seen = slot.slowest_step > 0 ? slot.slowest_step : slowest_step_;
-  if (seen <= 0) return kFirstStep;
-  return std::max(lease_, from_seconds(kStepFactor * seen));
+  if (slot.at_target) return;
+  const std::string why = step_limit_.reason_to_end(
+      slot.trial, now - slot.last_report,
+      now - std::max(slot.last_report, slot.last_active));
+  if (why.empty()) return;
+  step_limit_.ended(slot.trial);
+  kill(index, Reason::lease_lapsed, why);
 }
 
 void Fleet::assign(size_t index, control::Assign message) {
@@ -319,8 +328,9 @@ void Fleet::assign(size_t index, control::Assign message) {
   slot.granted = message.target;
   slot.at_target = false;
   slot.killing = false;
-  slot.slowest_step = 0;
-  slot.heard = slot.lease_began = slot.last_report = clock_.now();
+  slot.heard = slot.lease_began = slot.last_report = slot.last_active =
+      slot.counted = clock_.now();
+  slot.activity = 0;
   slot.progress = {};
   message.slot = slot.number;
   send(slot.agent, message);

@@ -15,6 +15,7 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/cluster/protocol.h"
+#include "dtune/cluster/step_limit.h"
 #include "dtune/comm/listener.h"
 
 namespace dtune {
@@ -33,12 +34,14 @@ struct FleetSlot {
   SlotState state = SlotState::down;
   TrialId trial = 0;  // busy, releasing
   Attempt attempt = 0;
-  int granted = 0;          // the step up to which it may run
-  bool at_target = false;   // it has reported that step and waits
-  double slowest_step = 0;  // seconds, seen under this lease
-  MonoTime heard{};         // last word of its worker
+  int granted = 0;         // the step up to which it may run
+  bool at_target = false;  // it has reported that step and waits
+  MonoTime heard{};        // last word of its worker
   MonoTime lease_began{};
   MonoTime last_report{};  // or lease_began
+  MonoTime last_active{};  // it computed or wrote something, or reported
+  uint64_t activity = 0;   // the last count that it gave
+  MonoTime counted{};      // when it did
   MonoTime deadline{};     // releasing: then its process is killed
   bool killing = false;
   bool up = false;         // its worker is
@@ -169,7 +172,7 @@ class Fleet {
   void welcome(size_t agent);
   void send(size_t agent, const control::Message& message);
   bool holds(const FleetSlot& slot, TrialId trial, Attempt attempt) const;
-  Duration step_limit(const FleetSlot& slot) const;
+  void note_progress(FleetSlot& slot, const control::Progress& progress);
 
   const FleetOptions options_;
   const Clock& clock_;
@@ -183,7 +186,7 @@ class Fleet {
   std::map<std::string, size_t> by_identity_;
   MonoTime last_check_;
   MonoTime next_heartbeat_{};
-  double slowest_step_ = 0;  // seconds, over all trials
+  StepLimit step_limit_;
   int lost_agents_ = 0;
   int garbage_ = 0;  // messages that could not be read
   // Workers that ended by themselves. Why is known once all has been read that

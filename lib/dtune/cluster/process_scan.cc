@@ -86,18 +86,33 @@ bool holds_all(const std::string& block,
   });
 }
 
-// Children of all threads of this process; empty where the kernel has no list.
-std::optional<std::vector<pid_t>> own_children() {
+// Children of all threads of a process; empty where the kernel has no list.
+std::optional<std::vector<pid_t>> children_of(const std::string& process) {
   std::vector<pid_t> pids;
   std::error_code error;
-  for (const auto& thread :
-       std::filesystem::directory_iterator("/proc/self/task", error)) {
+  for (const auto& thread : std::filesystem::directory_iterator(
+           "/proc/" + process + "/task", error)) {
     std::ifstream in(thread.path() / "children");
     if (!in) return std::nullopt;
     for (pid_t pid = 0; in >> pid;) pids.push_back(pid);
   }
   if (error) return std::nullopt;
   return pids;
+}
+
+// Fields 14 to 17 of stat, in clock ticks: of the process and of its children
+// that it has waited for.
+uint64_t cpu_ticks(pid_t pid) {
+  const std::string stat = read_proc(pid, "stat");
+  const size_t bracket = stat.rfind(')');
+  if (bracket == std::string::npos) return 0;
+  std::istringstream fields(stat.substr(bracket + 1));
+  std::string skipped;
+  for (int i = 3; i <= 13; ++i) fields >> skipped;
+  uint64_t sum = 0;
+  uint64_t ticks = 0;
+  for (int i = 14; i <= 17 && fields >> ticks; ++i) sum += ticks;
+  return sum;
 }
 
 }  // namespace
@@ -128,7 +143,7 @@ int kill_marked(const std::vector<std::string>& marks) {
 }
 
 int kill_adopted(const std::vector<std::string>& marks) {
-  const auto children = own_children();
+  const auto children = children_of("self");
   // One that is just dying may be about to hand its own children down.
   const bool quiet =
       children &&
@@ -163,6 +178,20 @@ uint64_t resident_bytes(pid_t pid) {
   uint64_t pages = 0;
   if (!(fields >> total >> pages)) return 0;
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+double descendants_cpu_seconds() {
+  uint64_t ticks = 0;
+  std::vector<pid_t> pids = children_of("self").value_or(std::vector<pid_t>());
+  while (!pids.empty()) {
+    const pid_t pid = pids.back();
+    pids.pop_back();
+    ticks += cpu_ticks(pid);
+    if (const auto more = children_of(std::to_string(pid))) {
+      pids.insert(pids.end(), more->begin(), more->end());
+    }
+  }
+  return double(ticks) / double(sysconf(_SC_CLK_TCK));
 }
 
 uint64_t kernel_oom_kills() {

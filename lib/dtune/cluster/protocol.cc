@@ -96,6 +96,8 @@ void fields(V& visit, M& m) {
     visit("gang_endpoint", m.gang_endpoint);
     visit("gang_key", m.gang_key);
     visit("gang_address", m.gang_address);
+    visit("origin", m.origin);
+    visit("chosen", m.chosen);
   } else if constexpr (std::same_as<T, Extend>) {
     lease(visit, m);
     visit("target", m.target);
@@ -131,6 +133,7 @@ void fields(V& visit, M& m) {
     visit("fraction", m.fraction);
     visit("samples_per_second", m.samples_per_second);
     visit("resident_bytes", m.resident_bytes);
+    visit("activity", m.activity);
   } else if constexpr (std::same_as<T, Stop>) {
     visit("now", m.now);
   } else if constexpr (std::same_as<T, Bye>) {

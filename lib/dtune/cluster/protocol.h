@@ -65,6 +65,9 @@ inline constexpr int kProtocolVersion = 1;
 inline constexpr size_t kMaxMessageBytes = kControlMessageBytes;
 inline constexpr int kMaxSlots = 4096;  // of one agent
 
+// The step is trained and waits for room for its checkpoint.
+inline constexpr const char* kNoSpacePhase = "disk full";
+
 namespace control {
 
 struct Hello {
@@ -120,7 +123,7 @@ struct Assign {
   int horizon = 1;
   int target = 1;       // run to this step, then wait
   int resume_step = 0;  // steps that the coordinator has
-  bool finish = false;  // after the horizon: finish_final()
+  bool finish = false;  // after `target`: finish_final()
   int threads = 1;
   std::string checkpoint;
   std::string model_file;
@@ -131,6 +134,9 @@ struct Assign {
   std::string gang_endpoint;
   std::string gang_key;
   std::string gang_address;
+  // Where `finish`: the search's trial whose point the model is of, and why.
+  TrialId origin = 0;
+  std::string chosen;
 };
 
 struct Extend {
@@ -200,11 +206,14 @@ struct Progress {
   TrialId trial = 0;  // 0: idle
   Attempt attempt = 0;
   // "starting", "fetching" (files), "training", "sending" (files), "testing",
-  // "waiting", "idle"
+  // "waiting", "idle", kNoSpacePhase
   std::string phase;
   double fraction = 0;  // of the step in flight, 0..1
   double samples_per_second = 0;
   uint64_t resident_bytes = 0;
+  // Grows while the trial computes or writes: milliseconds of CPU time, or
+  // more.
+  uint64_t activity = 0;
 };
 
 struct Stop {

@@ -35,14 +35,18 @@ bool Records::guarded(Write write) {
     return true;
   } catch (const Error& e) {
     if (e.kind() == ErrorKind::internal) throw;  // a bug, and not the disk's
-    if (!blocked_) {
-      sink_.on_notice(std::string(e.what()) +
-                      "; no trial is started until the database can be "
-                      "written again, nothing is lost so far");
-    }
-    blocked_ = true;
+    block(std::string(e.what()) +
+          "; no trial is started until the database can be written again, "
+          "nothing is lost so far");
     return false;
   }
+}
+
+void Records::block(const std::string& why) {
+  if (blocked_) return;
+  blocked_ = true;
+  said_ = !disk_full_;
+  if (said_) alert(why);
 }
 
 void Records::begin_session() {
@@ -117,7 +121,7 @@ std::vector<CommittedReport> Records::committed() {
 void Records::retry() {
   if (blocked_ && flush()) {
     blocked_ = false;
-    sink_.on_notice("the database can be written again; going on");
+    if (said_) alert("the database can be written again; going on");
   }
 }
 
@@ -126,8 +130,7 @@ bool Records::flush() {
     store_.flush();
     return true;
   } catch (const Error& e) {
-    if (!blocked_) sink_.on_notice(e.what());
-    blocked_ = true;
+    block(e.what());
     return false;
   }
 }

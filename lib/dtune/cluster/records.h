@@ -70,6 +70,9 @@ class Records {
   void set_final_json(std::string json) { row_.final_json = std::move(json); }
   const std::string& final_json() const { return row_.final_json; }
   void notice(const std::string& text) { sink_.on_notice(text); }
+  void alert(const std::string& text) { sink_.on_alert(text); }
+  // The user knows that the disk is full: it is not said again of the database.
+  void set_disk_full(bool known) { disk_full_ = known; }
 
   // Is notified when committed() has something.
   Wakeup& wakeup() { return commits_->wakeup; }
@@ -90,6 +93,7 @@ class Records {
   };
   template <class Write>
   bool guarded(Write write);
+  void block(const std::string& why);
 
   Study& study_;
   TrialStore& store_;
@@ -98,6 +102,8 @@ class Records {
   StudyRow row_;
   std::shared_ptr<Commits> commits_ = std::make_shared<Commits>();
   bool blocked_ = false;
+  bool said_ = false;  // that it is
+  bool disk_full_ = false;
 };
 
 }  // namespace dtune

@@ -20,10 +20,24 @@ RetryRule retry_rule(Reason cause) {
   }
 }
 
+namespace {
+
+// A program that is missing or cannot be executed, as shells and this program
+// say it; or that has refused its arguments before it did anything, by the exit
+// codes of argparse, getopt and sysexits.h.
+bool is_certain(Reason cause, int exit_code, const AttemptHistory& before) {
+  if (cause != Reason::bad_output) return false;
+  if (exit_code == 126 || exit_code == 127) return true;
+  return !before.reported && (exit_code == 2 || exit_code == 64);
+}
+
+}  // namespace
+
 bool should_retry(Reason cause, int exit_code, const AttemptHistory& before,
                   int retries) {
   const RetryRule rule = retry_rule(cause);
   if (!rule.retry || before.failures > retries) return false;
+  if (is_certain(cause, exit_code, before)) return false;
   const bool same = exit_code > 0 && exit_code == before.last_exit_code &&
                     cause == before.last_cause;
   return !(rule.unless_same && same);

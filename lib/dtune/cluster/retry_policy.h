@@ -20,6 +20,7 @@ struct AttemptHistory {
   int failures = 0;  // this one included
   Reason last_cause = Reason::none;
   int last_exit_code = -1;  // -1: none
+  bool reported = false;    // it has done a step, in some attempt
 };
 
 // Whether the trial gets another attempt after it ended with `cause`.

@@ -1,5 +1,7 @@
 #include "dtune/cluster/worker.h"
 
+#include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -12,6 +14,17 @@
 
 namespace dtune {
 namespace {
+
+// CPU time of this process without this thread, which only passes messages.
+uint64_t compute_milliseconds() {
+  const auto time_of = [](clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return int64_t{1000} * time.tv_sec + time.tv_nsec / 1'000'000;
+  };
+  return static_cast<uint64_t>(std::max<int64_t>(
+      0, time_of(CLOCK_PROCESS_CPUTIME_ID) - time_of(CLOCK_THREAD_CPUTIME_ID)));
+}
 
 // The worker's poll loop: messages on one side, the compute thread on the
 // other.
@@ -85,6 +98,7 @@ class Worker {
   void send_progress() {
     control::Progress progress = compute_.progress();
     progress.resident_bytes = resident_bytes(getpid());
+    progress.activity += compute_milliseconds();
     outbox_.push_back(encode(progress));
   }
 

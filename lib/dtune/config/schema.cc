@@ -122,6 +122,8 @@ void describe_limits(Fields& f, LimitsSpec& limits) {
   f.duration("lease", limits.lease);
   f.duration("grace", limits.grace);
   f.integer("retries", limits.retries, between(0, 1000));
+  f.duration("full_disk", limits.full_disk);
+  f.choice("failed_results", limits.failed_results, FailedResults::use);
 }
 
 void describe_resources(Fields& f, ResourcesSpec& resources) {
@@ -208,6 +210,7 @@ void describe_final(Fields& f, FinalSpec& final_training) {
   final_training.data = static_cast<FinalData>(index);
   f.real("epochs", final_training.epochs, between(0, 1e6));
   f.integer("seeds", final_training.seeds, between(1, 1000));
+  f.choice("keep", final_training.keep, FinalKeep::last);
 }
 
 }  // namespace

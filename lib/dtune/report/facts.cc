@@ -88,34 +88,39 @@ std::vector<const Trial*> failed_trials(const Study& study) {
   return failed;
 }
 
-const StepReport* best_report(const ObjectiveSpec& objective,
-                              const Trial& trial) {
-  const StepReport* best = nullptr;
-  double best_so_far = 0;
-  for (const StepReport& report : trial.curve) {
-    const auto value = objective_value(objective, report);
-    if (value && (best == nullptr || *value > best_so_far)) {
-      best = &report;
-      best_so_far = *value;
-    }
-  }
-  return best;
-}
-
 double metric_of(const ObjectiveSpec& objective, double objective_value) {
   return objective.goal == Goal::maximize ? objective_value : -objective_value;
+}
+
+const Trial* chosen_trial(const Study& study, const StudyFacts& facts) {
+  const bool decided = study.state == StudyState::finished && facts.result;
+  const TrialId id = decided ? facts.result->best : 0;
+  const bool known = id > 0 && static_cast<size_t>(id) <= study.trials.size();
+  return known ? &study.trial(id) : incumbent(study);
+}
+
+const FinalResult* shipped_model(const Study& study, const StudyFacts& facts) {
+  const Trial* chosen = chosen_trial(study, facts);
+  const bool shipped = chosen != nullptr && facts.result &&
+                       facts.result->best == chosen->id &&
+                       facts.result->final_trial > 0;
+  return shipped ? &*facts.result : nullptr;
 }
 
 std::map<std::string, double> result_metrics(const Study& study,
                                              const StudyFacts& facts) {
   std::map<std::string, double> metrics;
-  if (const Trial* best = incumbent(study)) {
-    metrics = best_report(study.recipe.objective, *best)->metrics;
+  if (const FinalResult* model = shipped_model(study, facts)) {
+    metrics = model->metrics;
   }
-  if (facts.result) {
-    for (const auto& [name, value] : facts.result->metrics) {
-      metrics[name] = value;
-    }
+  const Trial* chosen = chosen_trial(study, facts);
+  const StepReport* report = chosen == nullptr
+                                 ? nullptr
+                                 : best_report(study.recipe.objective, *chosen);
+  if (report == nullptr) return metrics;
+  const bool trained = !metrics.empty();
+  for (const auto& [name, value] : report->metrics) {
+    if (!trained || name.starts_with("val_")) metrics.emplace(name, value);
   }
   return metrics;
 }
@@ -190,8 +195,9 @@ std::string next_command(const Study& study, const StudyFacts& facts) {
     return failed_trials(study).empty() ? "dtune resume " + database
                                         : "dtune status " + database;
   }
-  if (facts.result && !facts.result->model.empty()) {
-    return "dtune eval " + shell_quoted(facts.result->model);
+  const FinalResult* model = shipped_model(study, facts);
+  if (model != nullptr && !model->model.empty()) {
+    return "dtune eval " + shell_quoted(model->model);
   }
   return "dtune best " + database;
 }

@@ -39,16 +39,21 @@ std::vector<StateCount> count_states(const Study& study);
 // Search trials that ended failed, lost, timed out or invalid, by id.
 std::vector<const Trial*> failed_trials(const Study& study);
 
-// The step of a trial with the best objective; null where none is finite.
-const StepReport* best_report(const ObjectiveSpec& objective,
-                              const Trial& trial);
-
 // The objective as the recipe's metric, i.e. without the sign that makes
 // larger better.
 double metric_of(const ObjectiveSpec& objective, double objective_value);
 
-// The metrics that stand for the study: those of the incumbent's best step,
-// replaced by the final model's where there is one.
+// The trial of the search whose point the study ships: once it is finished,
+// that of its result; before, the incumbent. Null where there is none.
+const Trial* chosen_trial(const Study& study, const StudyFacts& facts);
+
+// The final model; null where there is none, or none of the chosen trial (the
+// search has found a better one since).
+const FinalResult* shipped_model(const Study& study, const StudyFacts& facts);
+
+// The metrics that stand for the study: the final model's. Validation metrics
+// that it has none of, as it was trained with the validation images, are those
+// of the chosen trial's best step, as are all where there is no model.
 std::map<std::string, double> result_metrics(const Study& study,
                                              const StudyFacts& facts);
 

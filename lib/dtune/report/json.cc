@@ -114,14 +114,16 @@ Json reason_counts(const std::vector<StateCount>& counts) {
 }
 
 Json final_object(const Study& study, const StudyFacts& facts) {
-  const TrialId id = facts.result ? facts.result->final_trial : 0;
+  const FinalResult* model = shipped_model(study, facts);
+  const TrialId id = model != nullptr ? model->final_trial : 0;
   const bool known = id > 0 && static_cast<size_t>(id) <= study.trials.size();
   return known ? trial_object(study, study.trial(id)) : Json();
 }
 
 Json status_object(const Study& study, const StudyFacts& facts) {
   const std::vector<StateCount> counts = count_states(study);
-  const Trial* best = incumbent(study);
+  const Trial* best = chosen_trial(study, facts);
+  const FinalResult* model = shipped_model(study, facts);
   Json failures = Json::array();
   for (const Trial* trial : failed_trials(study)) {
     failures.push_back(trial_object(study, *trial));
@@ -145,8 +147,9 @@ Json status_object(const Study& study, const StudyFacts& facts) {
       {"reasons", reason_counts(counts)},
       {"best", best ? trial_object(study, *best) : Json()},
       {"final", final_object(study, facts)},
-      {"model", text_or_null(facts.result ? facts.result->model : "")},
+      {"model", text_or_null(model ? model->model : "")},
       {"why", facts.result ? facts.result->why : ""},
+      {"chosen", text_or_null(model ? model->chosen : "")},
       {"failures", std::move(failures)},
   };
 }
@@ -157,33 +160,74 @@ Json event_object(const char* event, double elapsed_seconds) {
 
 std::string one_line(const Json& json) { return dump_json(json, -1); }
 
+// One trial's figures at one step.
+struct Figures {
+  TrialId trial = 0;
+  int step = 0;
+  std::map<std::string, double> metrics;
+};
+
+Json figures_json(const Figures& figures) {
+  if (figures.trial == 0) return {};
+  return {{"trial", figures.trial},
+          {"step", figures.step},
+          {"metrics", metrics_json(figures.metrics)}};
+}
+
+// What the search saw of the chosen trial at its best.
+Figures searched_figures(const Study& study, const StudyFacts& facts) {
+  const Trial* best = chosen_trial(study, facts);
+  const StepReport* report =
+      best ? best_report(study.recipe.objective, *best) : nullptr;
+  if (report == nullptr) return {};
+  return {best->id, report->step, report->metrics};
+}
+
+Figures model_figures(const Study& study, const StudyFacts& facts) {
+  const FinalResult* model = shipped_model(study, facts);
+  if (model == nullptr) return {};
+  const size_t id = static_cast<size_t>(model->final_trial);
+  const int steps =
+      id <= study.trials.size() ? study.trial(model->final_trial).steps() : 0;
+  return {model->final_trial, model->step > 0 ? model->step : steps,
+          model->metrics};
+}
+
 }  // namespace
 
 std::string best_json(const Study& study, const StudyFacts& facts) {
-  const ObjectiveSpec& objective = study.recipe.objective;
-  const Trial* best = incumbent(study);
-  const StepReport* report = best ? best_report(objective, *best) : nullptr;
-  const auto metrics = result_metrics(study, facts);
-  const TrialId final_trial = facts.result ? facts.result->final_trial : 0;
+  const std::string& metric = study.recipe.objective.metric;
+  const Trial* best = chosen_trial(study, facts);
+  const FinalResult* result = shipped_model(study, facts);
+  const Figures searched = searched_figures(study, facts);
+  const Figures model = model_figures(study, facts);
+  // A model that was trained with the validation images has no such value.
+  const Figures& valued = model.metrics.contains(metric) ? model : searched;
+  const Figures& shown = model.trial > 0 ? model : searched;
+  const auto value = valued.metrics.find(metric);
   Json json = {
       {"study", study.recipe.study},
       {"id", study.id},
       {"trial", best ? Json(best->id) : Json()},
       {"params", best ? point_json(best->point) : Json::object()},
-      {"metric", objective.metric},
-      {"goal", to_string(objective.goal)},
-      {"value", report ? Json(report->metrics.at(objective.metric)) : Json()},
-      {"metrics", metrics_json(metrics)},
-      {"step", report ? Json(report->step) : Json()},
+      {"metric", metric},
+      {"goal", to_string(study.recipe.objective.goal)},
+      {"value",
+       value != valued.metrics.end() ? number_json(value->second) : Json()},
+      {"metrics", metrics_json(shown.metrics)},
+      {"step", valued.trial > 0 ? Json(valued.step) : Json()},
       {"horizon", study.horizon},
       {"seed", study.recipe.seed},
-      {"model", text_or_null(facts.result ? facts.result->model : "")},
-      {"final_trial", final_trial > 0 ? Json(final_trial) : Json()},
+      {"model", text_or_null(result ? result->model : "")},
+      {"final_trial", model.trial > 0 ? Json(model.trial) : Json()},
+      {"search", figures_json(searched)},
+      {"final", figures_json(model)},
+      {"chosen", text_or_null(result ? result->chosen : "")},
       {"database", facts.database},
       {"state", to_string(study.state)},
   };
-  for (const auto& [name, value] : metrics) {
-    if (!json.contains(name)) json[name] = number_json(value);
+  for (const auto& [name, number] : result_metrics(study, facts)) {
+    if (!json.contains(name)) json[name] = number_json(number);
   }
   return document(json);
 }

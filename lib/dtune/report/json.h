@@ -23,14 +23,21 @@ namespace dtune {
 //  ... (every metric of the result by its own name; test_* once the final model
 //  is trained; no metric is ever written over the keys before it), "metrics":
 //  {...}, "step", "horizon", "seed", "model": "path" | null, "final_trial": 41
-//  | null, "database", "state"}
+//  | null, "search": FIGURES | null, "final": FIGURES | null, "chosen": "why
+//  that trial and step" | null, "database", "state"}
+//
+// FIGURES {"trial", "step", "metrics"}: of the chosen trial's best step, and of
+// the model. "value", "step" and "metrics" are the model's where there is one;
+// "value" and "step" the search's where the model was trained with the
+// validation images.
 std::string best_json(const Study& study, const StudyFacts& facts);
 
 // {"study", "id", "state", "database", "recipe", "horizon", "metric", "goal",
 //  "searched_seconds", "budget": {"trials", "seconds", "steps"} (null: no
 //  limit), "steps", "trials": {"total", "waiting", ..., "invalid"}, "reasons":
 //  {"cut": {"rung": 5}, ...}, "best": TRIAL | null, "final": TRIAL | null,
-//  "model": "path" | null, "why": "...", "failures": [TRIAL, ...],
+//  "model": "path" | null, "why": "...", "chosen": "..." | null, "failures":
+//  [TRIAL, ...],
 //  "tuner": "..." | null (what it says of itself), "list": [TRIAL, ...]}
 std::string status_json(const Study& study, const StudyFacts& facts);
 

@@ -75,6 +75,24 @@ std::string state_line(const Study& study, const Trial& trial,
   return line;
 }
 
+std::string turn_line(const Study& study, const Trial& trial,
+                      double elapsed_seconds) {
+  if (trial.curve.empty()) return state_line(study, trial, elapsed_seconds);
+  std::string line =
+      report_line(study, trial, trial.curve.back(), elapsed_seconds);
+  if (trial.state == TrialState::paused) return line;
+  line += ": " + state_words(trial.state);
+  if (trial.state == TrialState::complete && trial.kind != TrialKind::final) {
+    return line;
+  }
+  if (trial.state != TrialState::complete) {
+    line += fmt::format(", {}", to_string(trial.reason));
+  }
+  return trial.detail.empty()
+             ? line
+             : line + fmt::format(" ({})", printable(trial.detail));
+}
+
 std::string notice_line(const std::string& text, double elapsed_seconds) {
   return stamp(elapsed_seconds) + "notice: " + printable(text);
 }

@@ -15,6 +15,10 @@ std::string report_line(const Study& study, const Trial& trial,
                         const StepReport& report, double elapsed_seconds);
 std::string state_line(const Study& study, const Trial& trial,
                        double elapsed_seconds);
+// What a trial did while it held its slots, once it has left them: the last
+// report, and the state where that is not the usual pause.
+std::string turn_line(const Study& study, const Trial& trial,
+                      double elapsed_seconds);
 std::string notice_line(const std::string& text, double elapsed_seconds);
 std::string finished_line(const Study& study, double elapsed_seconds);
 

@@ -46,13 +46,25 @@ std::string join_pieces(const std::vector<TableCell>& pieces,
   return line;
 }
 
+// "about 40s to 3m left"; "": unknown.
+std::string time_left(const ClusterStatus& status) {
+  constexpr double kSame = 1.2;
+  const double low = status.remaining_low;
+  const double high = status.remaining_high;
+  if (low < 0) return "";
+  if (high <= kSame * low || format_seconds(low) == format_seconds(high)) {
+    return ", about " + format_seconds((low + high) / 2) + " left";
+  }
+  if (low < 1) return ", up to " + format_seconds(high) + " left";
+  return fmt::format(", about {} to {} left", format_seconds(low),
+                     format_seconds(high));
+}
+
 // "fashion  running  1m23s, about 8m left".
 std::string title_line(const Study& study, const ClusterStatus& status,
                        const TextStyle& style) {
   std::string times = format_seconds(status.elapsed_seconds);
-  if (status.remaining_seconds >= 0 && study.state == StudyState::running) {
-    times += ", about " + format_seconds(status.remaining_seconds) + " left";
-  }
+  if (study.state == StudyState::running) times += time_left(status);
   constexpr int kShortestName = 8;
   const std::string state = to_string(study.state);
   const int room = style.columns - 4 - display_width(state + times);

@@ -37,13 +37,20 @@ std::string metrics_text(const std::map<std::string, double>& metrics,
   return text;
 }
 
-std::string best_lines(const Study& study, const TextStyle& style) {
+std::string best_lines(const Study& study, const StudyFacts& facts,
+                       const TextStyle& style) {
   const ObjectiveSpec& objective = study.recipe.objective;
-  const Trial* best = incumbent(study);
+  const Trial* best = chosen_trial(study, facts);
   if (best == nullptr) {
+    const bool any = std::any_of(
+        study.trials.begin(), study.trials.end(), [&](const Trial& trial) {
+          return best_report(objective, trial) != nullptr;
+        });
+    const char* why = any ? "none: every trial that reported {} has failed"
+                          : "none: no trial has reported a finite {}";
     return labelled(
         style, "best",
-        "none: no trial has reported a finite " + printable(objective.metric));
+        fmt::format(fmt::runtime(why), printable(objective.metric)));
   }
   const StepReport& report = *best_report(objective, *best);
   const std::string value =
@@ -56,21 +63,35 @@ std::string best_lines(const Study& study, const TextStyle& style) {
          labelled(style, "", describe_point(study, best->point));
 }
 
-std::string result_lines(const StudyFacts& facts, const TextStyle& style) {
-  if (!facts.result) return "";
+// "trial 9, step 3/4".
+std::string kept_step(const Study& study, const FinalResult& model) {
+  const std::string trial = fmt::format("trial {}", model.final_trial);
+  if (model.step == 0) return trial;
+  const Trial& trained = study.trial(model.final_trial);
+  const int last = std::max(trained.target_step, trained.steps());
+  return trial + ", step " + format_step(model.step, last);
+}
+
+std::string result_lines(const Study& study, const StudyFacts& facts,
+                         const TextStyle& style) {
+  const FinalResult* model = shipped_model(study, facts);
+  if (model == nullptr) return "";
   std::string text;
-  const std::string validation = metrics_text(facts.result->metrics, "val_");
-  const std::string test = metrics_text(facts.result->metrics, "test_");
+  const std::string validation = metrics_text(model->metrics, "val_");
+  const std::string test = metrics_text(model->metrics, "test_");
   if (!validation.empty()) {
     text += labelled(style, "final",
-                     fmt::format("{} on validation (trial {})", validation,
-                                 facts.result->final_trial));
+                     fmt::format("{} on validation ({})", validation,
+                                 kept_step(study, *model)));
   }
   if (!test.empty()) {
     text += labelled(style, "test", paint(style, Color::bold, test));
   }
-  if (!facts.result->model.empty()) {
-    text += labelled(style, "model", printable(facts.result->model));
+  if (!model->model.empty()) {
+    text += labelled(style, "model", printable(model->model));
+  }
+  if (!model->chosen.empty()) {
+    text += labelled(style, "why", printable(model->chosen));
   }
   return text;
 }
@@ -182,8 +203,8 @@ std::string event_lines(const Study& study,
 
 std::string summary_text(const Study& study, const StudyFacts& facts,
                          const TextStyle& style) {
-  return heading(study, facts, style) + '\n' + best_lines(study, style) +
-         result_lines(facts, style) +
+  return heading(study, facts, style) + '\n' + best_lines(study, facts, style) +
+         result_lines(study, facts, style) +
          labelled(style, "search", describe_states(study)) +
          failure_lines(study, style) +
          labelled(style, "study", printable(facts.database)) + '\n' +
@@ -197,7 +218,7 @@ std::string status_text(const Study& study, const StudyFacts& facts,
       heading(study, facts, style) +
       labelled(style, "goal", goal_text(study.recipe.objective)) +
       labelled(style, "spent", budget_text(study, facts)) +
-      best_lines(study, style) + result_lines(facts, style) +
+      best_lines(study, facts, style) + result_lines(study, facts, style) +
       labelled(style, "search", describe_states(study)) +
       (facts.tuner.empty() ? ""
                            : labelled(style, "tuner", printable(facts.tuner))) +
@@ -215,10 +236,10 @@ std::string status_text(const Study& study, const StudyFacts& facts,
 
 std::string best_text(const Study& study, const StudyFacts& facts,
                       const TextStyle& style) {
-  std::string text = best_lines(study, style);
-  const Trial* best = incumbent(study);
+  std::string text = best_lines(study, facts, style);
+  const Trial* best = chosen_trial(study, facts);
   if (best == nullptr) return text;
-  text += result_lines(facts, style);
+  text += result_lines(study, facts, style);
   text += labelled(style, "study", printable(facts.database));
   text += "\ntrain it again:\n  " + again_command(study, facts) + '\n';
   if (study.recipe.command) return text;

@@ -142,7 +142,9 @@ std::vector<const Trial*> order_for_display(const Study& study) {
   std::vector<Entry> entries;
   for (const Trial& trial : study.trials) {
     const bool running = trial.state == TrialState::running;
-    const auto value = best_value(study.recipe.objective, trial);
+    const auto value = has_results(study, trial)
+                           ? best_value(study.recipe.objective, trial)
+                           : std::nullopt;
     entries.push_back({!running, !running && !value,
                        running || !value ? 0 : -*value, &trial});
   }

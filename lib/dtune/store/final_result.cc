@@ -10,10 +10,9 @@ namespace dtune {
 using Json = nlohmann::json;
 
 std::string encode_final_result(const FinalResult& result) {
-  Json json = {{"best", result.best},
-               {"final_trial", result.final_trial},
-               {"model", result.model},
-               {"why", result.why}};
+  Json json = {{"best", result.best}, {"final_trial", result.final_trial},
+               {"step", result.step}, {"model", result.model},
+               {"why", result.why},   {"chosen", result.chosen}};
   json["metrics"] = Json::parse(encode_metrics(result.metrics));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -27,6 +26,8 @@ std::optional<FinalResult> decode_final_result(const std::string& text) {
     result.final_trial = json.value("final_trial", TrialId{0});
     result.model = json.value("model", "");
     result.why = json.value("why", "");
+    result.step = json.value("step", 0);
+    result.chosen = json.value("chosen", "");
     if (json.contains("metrics")) {
       result.metrics = decode_metrics(json.at("metrics").dump());
     }

@@ -16,6 +16,9 @@ namespace dtune {
 //   dtune_format    "model-1"
 //   dtune_version   of the program that wrote it
 //   study, trial, seed
+//   search_trial    the trial of the search whose point this is
+//   step            of the training, after which the model was kept
+//   chosen          why that trial and that step, one sentence
 //   recipe          YAML, as resolved; the model's layers are in it
 //   input_shape     "1x28x28": channels, height, width
 //   class_names     JSON list

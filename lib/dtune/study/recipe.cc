@@ -17,6 +17,10 @@ constexpr Words<2> kLosses = {"cross_entropy", "focal"};
 static_assert(size_t(LossKind::focal) + 1 == kLosses.size());
 constexpr Words<2> kGoals = {"maximize", "minimize"};
 static_assert(size_t(Goal::minimize) + 1 == kGoals.size());
+constexpr Words<2> kFailedResults = {"ignore", "use"};
+static_assert(size_t(FailedResults::use) + 1 == kFailedResults.size());
+constexpr Words<2> kKeeps = {"best", "last"};
+static_assert(size_t(FinalKeep::last) + 1 == kKeeps.size());
 constexpr Words<4> kComparisons = {"<", "<=", ">", ">="};
 static_assert(size_t(Comparison::greater_equal) + 1 == kComparisons.size());
 constexpr Words<4> kModes = {"none", "data", "model", "hybrid"};
@@ -49,6 +53,10 @@ const char* to_string(OptimizerKind kind) { return word_of(kOptimizers, kind); }
 const char* to_string(ScheduleKind kind) { return word_of(kSchedules, kind); }
 const char* to_string(LossKind kind) { return word_of(kLosses, kind); }
 const char* to_string(Goal goal) { return word_of(kGoals, goal); }
+const char* to_string(FailedResults results) {
+  return word_of(kFailedResults, results);
+}
+const char* to_string(FinalKeep keep) { return word_of(kKeeps, keep); }
 const char* to_string(Comparison comparison) {
   return word_of(kComparisons, comparison);
 }

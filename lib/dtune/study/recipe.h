@@ -118,13 +118,18 @@ struct BudgetSpec {
   int64_t steps = 0;  // steps of all trials; 0: no limit
 };
 
+// Reports of trials that failed in the end, as by a crash or a divergence.
+enum class FailedResults { ignore, use };
+
 struct LimitsSpec {
   Duration trial_time{0};  // wall-clock cap of one trial; 0: none
   Duration step_time{0};   // of one step without a report; 0: measured
   Duration heartbeat{1'000'000'000};
-  Duration lease{15'000'000'000};  // a silent slot is lost after this
-  Duration grace{3'000'000'000};   // between SIGTERM and SIGKILL
-  int retries = 2;                 // of a trial that was lost or crashed
+  Duration lease{15'000'000'000};       // a silent slot is lost after this
+  Duration grace{3'000'000'000};        // between SIGTERM and SIGKILL
+  int retries = 2;                      // of a trial that was lost or crashed
+  Duration full_disk{600'000'000'000};  // a full disk is waited for this long
+  FailedResults failed_results = FailedResults::ignore;
 };
 
 struct ResourcesSpec {
@@ -191,12 +196,16 @@ struct NodeSpec {
 };
 
 enum class FinalData { train, train_and_validation };
+enum class FinalKeep { best, last };
 
 struct FinalSpec {
   bool enabled = true;
   FinalData data = FinalData::train;
   double epochs = 0;  // 0: as train.epochs
   int seeds = 1;      // trainings; the best on validation is kept
+  // The step that is kept: that with the best objective, of the search's own
+  // training as well; or the last of the final training.
+  FinalKeep keep = FinalKeep::best;
 };
 
 enum class Comparison { less, less_equal, greater, greater_equal };
@@ -245,6 +254,8 @@ const char* to_string(OptimizerKind kind);
 const char* to_string(ScheduleKind kind);
 const char* to_string(LossKind kind);
 const char* to_string(Goal goal);
+const char* to_string(FailedResults results);
+const char* to_string(FinalKeep keep);
 const char* to_string(Comparison comparison);
 const char* to_string(ParallelMode mode);
 const char* to_string(SyncKind sync);

@@ -55,14 +55,24 @@ std::optional<double> objective_value(const ObjectiveSpec& objective,
   return objective.goal == Goal::maximize ? found->second : -found->second;
 }
 
-std::optional<double> best_value(const ObjectiveSpec& objective,
-                                 const Trial& trial) {
-  std::optional<double> best;
+const StepReport* best_report(const ObjectiveSpec& objective,
+                              const Trial& trial) {
+  const StepReport* best = nullptr;
+  double best_so_far = 0;
   for (const StepReport& report : trial.curve) {
     const auto value = objective_value(objective, report);
-    if (value && (!best || *value > *best)) best = value;
+    if (value && (best == nullptr || *value > best_so_far)) {
+      best = &report;
+      best_so_far = *value;
+    }
   }
   return best;
+}
+
+std::optional<double> best_value(const ObjectiveSpec& objective,
+                                 const Trial& trial) {
+  const StepReport* best = best_report(objective, trial);
+  return best == nullptr ? std::nullopt : objective_value(objective, *best);
 }
 
 std::optional<double> last_value(const ObjectiveSpec& objective,
@@ -82,11 +92,21 @@ std::optional<double> value_at(const ObjectiveSpec& objective,
   return objective_value(objective, *found);
 }
 
+bool has_results(const Study& study, const Trial& trial) {
+  if (trial.state == TrialState::invalid) return false;
+  if (study.recipe.limits.failed_results == FailedResults::use) return true;
+  // One that waits to be tried again has lost its node, or failed by itself.
+  const bool failed_itself =
+      trial.reason == Reason::crashed || trial.reason == Reason::bad_output;
+  return trial.state != TrialState::failed &&
+         !(trial.state == TrialState::lost && failed_itself);
+}
+
 const Trial* incumbent(const Study& study) {
   const Trial* best = nullptr;
   double best_so_far = 0;
   for (const Trial& trial : study.trials) {
-    if (trial.kind != TrialKind::search) continue;
+    if (trial.kind != TrialKind::search || !has_results(study, trial)) continue;
     const auto value = best_value(study.recipe.objective, trial);
     if (value && (best == nullptr || *value > best_so_far)) {
       best = &trial;

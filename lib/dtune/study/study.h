@@ -66,8 +66,13 @@ struct Study {
 std::optional<double> objective_value(const ObjectiveSpec& objective,
                                       const StepReport& report);
 
-// The same from a trial's curve: the best over its steps, the last, or that at
-// a step; empty where there is none.
+// The step of a trial with the best objective, the earliest of equals; null
+// where none is finite.
+const StepReport* best_report(const ObjectiveSpec& objective,
+                              const Trial& trial);
+
+// The objective from a trial's curve: the best over its steps, the last, or
+// that at a step; empty where there is none.
 std::optional<double> best_value(const ObjectiveSpec& objective,
                                  const Trial& trial);
 std::optional<double> last_value(const ObjectiveSpec& objective,
@@ -81,8 +86,15 @@ struct Leader {
   int step = 0;
 };
 
-// The search trial with the best value over its steps; ties go to the earlier
-// trial. Null where no trial has a finite value.
+// Whether a trial's reports are results: those of one that runs, waits, is
+// complete, or was paused, cut or timed out by a decision. Not those of one that
+// failed (crashed, diverged, ...), unless limits.failed_results is `use`, or
+// that called its point invalid.
+bool has_results(const Study& study, const Trial& trial);
+
+// The search trial with the best value over its steps, among those that have
+// results; ties go to the earlier trial. Null where no such trial has a finite
+// value. This is the point that a study ships.
 const Trial* incumbent(const Study& study);
 
 // The horizon: ceil(epochs * samples an epoch / samples a step), at least 1;

@@ -42,7 +42,10 @@ struct TrialAssignment {
   int resume_step = 0;                  // >0: the checkpoint holds this step
   std::filesystem::path prepared_data;  // data/prepared.h; "" for commands
   std::filesystem::path model_file;     // final: where the model goes
-  std::string recipe_yaml;              // resolved, kept beside the final model
+  TrialId origin = 0;  // final: the search's trial whose point the model is of
+  int kept_step = 0;   // final: the step that is kept
+  std::string chosen;  // final: why that trial and step, one sentence
+  std::string recipe_yaml;  // resolved, kept beside the final model
   int threads = 1;
   bool deterministic = false;
   std::optional<GangSeat> seat;  // recipe.parallel: one of several
@@ -56,6 +59,9 @@ struct StepStopped {};
 struct StepProgress {
   double fraction = 0;            // 0..1
   double samples_per_second = 0;  // 0: unknown
+  // Grows while processes that are not this one compute or write: milliseconds
+  // of CPU time, or more.
+  uint64_t activity = 0;
 };
 
 // One trial in a worker. Not thread-safe, but `stop` may be set by any thread.
@@ -68,9 +74,12 @@ class TrialSession {
   // Trains one step, evaluates, writes the checkpoint. Throws Error(trial) with
   // a Reason in the text's place (see TrialFailure) or StepStopped.
   virtual StepReport run_step(const std::atomic<bool>& stop) = 0;
+  // run_step has trained a step but could not write its checkpoint, as the disk
+  // is full (it threw Error(temporary)): called again, it only tries to write.
+  virtual bool is_unsaved() const { return false; }
   // Bytes that keeping this session warm costs.
   virtual uint64_t resident_bytes() const = 0;
-  // kind == final, after the last step: evaluates the test split (once), writes
+  // kind == final, after the step that is kept: evaluates the test split (once), writes
   // the model; returns test metrics ("test_accuracy", ...).
   virtual std::map<std::string, double> finish_final() = 0;
   // Thread-safe, also while a step runs; must not block.

@@ -39,8 +39,13 @@ class CnnSession final : public TrialSession {
       ++steps_;
       return *std::exchange(unheard_, std::nullopt);
     }
-    return as_step_failure(where_, steps_, [&] { return train_step(stop); });
+    return as_step_failure(where_, steps_, [&] {
+      if (!unsaved_) unsaved_ = train_step(stop);
+      return save_step();
+    });
   }
+
+  bool is_unsaved() const override { return unsaved_.has_value(); }
 
   uint64_t resident_bytes() const override {
     return trainer_->resident_bytes();
@@ -122,13 +127,21 @@ class CnnSession final : public TrialSession {
     if (!trains_on_validation(assignment_)) {
       report.metrics.merge(judge(Split::validation, "val_", stop));
     }
-    const MonoTime trained = system_clock().now();
-    report.seconds = to_seconds(trained - begin);
+    report.seconds = to_seconds(system_clock().now() - begin);
+    return report;
+  }
+
+  // The step counts once its checkpoint is written; while the disk is full the
+  // trainer keeps it.
+  StepReport save_step() {
+    StepReport report = *unsaved_;
+    const MonoTime begin = system_clock().now();
     if (!assignment_.checkpoint.empty()) {
       write_checkpoint(assignment_.checkpoint, owner_of(assignment_),
                        assignment_.attempt, report, state_of(*trainer_));
     }
-    report.checkpoint_seconds = to_seconds(system_clock().now() - trained);
+    report.checkpoint_seconds = to_seconds(system_clock().now() - begin);
+    unsaved_.reset();
     broken_off_ = false;
     ++steps_;
     last_ = report.metrics;
@@ -170,6 +183,7 @@ class CnnSession final : public TrialSession {
   std::atomic<double> fraction_ = 0;   // of the step in flight
   std::atomic<double> rate_ = 0;       // samples a second
   std::optional<StepReport> unheard_;  // of a step that is done already
+  std::optional<StepReport> unsaved_;  // likewise, without a checkpoint
   std::map<std::string, double> last_;
   std::optional<std::map<std::string, double>> final_metrics_;
 };
