@@ -135,7 +135,7 @@ TEST_CASE("a study that was killed, stopped and widened is replayed") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(8, 4, "0.05"));
   {
-    RunningProgram program = place.start({"run", "shell.yaml"});
+    RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 2/4"));
     program.send_group(SIGKILL);
     program.wait();
@@ -143,7 +143,7 @@ TEST_CASE("a study that was killed, stopped and widened is replayed") {
   CHECK(place.orphans().empty());
   CHECK(replayed(place)["same"] == true);
   {
-    RunningProgram program = place.start({"resume", "shell.db"});
+    RunningProgram program = place.start({"resume", "shell.db", "--verbose"});
     REQUIRE(program.wait_for("step"));
     program.send(SIGINT);
     CHECK(program.wait().code == 130);
@@ -247,7 +247,8 @@ TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
       "slots: 2\n";
   place.write("cube.yaml", recipe);
   const std::vector<std::string> words = {"record",   "cube.yaml", "--output",
-                                          "cube.npz", "--points",  "3,2,2"};
+                                          "cube.npz", "--points",  "3,2,2",
+                                          "--verbose"};
   {
     RunningProgram program = place.start(words);
     REQUIRE(program.wait_for("step 2/3"));

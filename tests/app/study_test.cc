@@ -91,7 +91,7 @@ TEST_CASE(
   Workplace place;
   place.write("shell.yaml", shell_recipe(6, 4, "0.1"));
   {
-    RunningProgram program = place.start({"run", "shell.yaml"});
+    RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 1/4"));
     program.send(SIGINT);
     const Outcome outcome = program.wait();
@@ -113,7 +113,7 @@ TEST_CASE("a study whose processes are all killed at once can be resumed") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(6, 4, "0.1"));
   {
-    RunningProgram program = place.start({"run", "shell.yaml"});
+    RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 2/4"));
     program.send_group(SIGKILL);
     CHECK(program.wait().signal == SIGKILL);
@@ -130,7 +130,7 @@ TEST_CASE("a study whose processes are all killed at once can be resumed") {
 TEST_CASE("a database in use is said to be, with the process that has it") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(4, 3, "2"));
-  RunningProgram program = place.start({"run", "shell.yaml"});
+  RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
   REQUIRE(program.wait_for("step 1/3"));
   const Outcome second = place.run({"run", "shell.yaml"});
   CHECK(second.code == 75);
@@ -159,6 +159,28 @@ TEST_CASE("a database of another recipe is refused with the changed keys") {
   CHECK(place.has("shell.db.bak-1"));
   CHECK(place.has("shell.files.bak-1"));
   CHECK(place.run({"status", "shell.db.bak-1"}).code == 0);
+}
+
+TEST_CASE("a fresh start that cannot be leaves the old study where it is") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(2, 2, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const std::string gang = "parallel: { mode: data, ranks: 900 }\n";
+  const std::string data =
+      "study: nets\ndata: { kind: npz, path: nowhere.npz }\n";
+  for (const std::string& recipe : {shell_recipe(2, 2, "0") + gang, data}) {
+    CAPTURE(recipe);
+    place.write("shell.yaml", recipe);
+    const Outcome refused = place.run({"run", "shell.yaml", "--fresh"});
+    CHECK(refused.code == 2);
+    CHECK_FALSE(place.has("shell.db.bak-1"));
+    CHECK_FALSE(place.has("shell.files.bak-1"));
+    CHECK(status_of(place, "shell.db")["trials"]["total"] == 2);
+  }
+  // Nor does it begin one that could not run.
+  place.write("other.yaml", data);
+  CHECK(place.run({"run", "other.yaml"}).code == 2);
+  CHECK_FALSE(place.has("other.db"));
 }
 
 TEST_CASE("expectations decide the exit code and are written as JUnit") {
@@ -247,7 +269,7 @@ TEST_CASE("a recipe in a folder that cannot be written is kept here") {
 TEST_CASE("killing the coordinator alone leaves no process behind") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(6, 20, "0.1"));
-  RunningProgram program = place.start({"run", "shell.yaml"});
+  RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
   REQUIRE(program.wait_for("step 1/20"));
   program.send(SIGKILL);
   CHECK(program.wait().signal == SIGKILL);

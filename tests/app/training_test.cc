@@ -1,4 +1,5 @@
 // A network trained by the program, from recipe to model and back.
+#include <csignal>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -108,6 +109,130 @@ TEST_CASE("deterministic runs of the default tuner tell the same story") {
       CHECK(once[i] == again[i]);
     }
   }
+  CHECK(place.orphans().empty());
+}
+
+// The objective falls while the network learns, so the first step is the best
+// and the last the worst.
+constexpr const char* kWorsens =
+    "study: tiny\n"
+    "deterministic: true\n"
+    "data: { kind: synthetic, size: [12, 12], classes: 3, samples: 400,"
+    " difficulty: 0.3 }\n"
+    "model: { arch: cnn-small, width: 4 }\n"
+    "train: { epochs: 3, batch_size: 32 }\n"
+    "objective: { metric: val_accuracy, goal: minimize }\n"
+    "scheduler: fifo\n"
+    "sampler: random\n"
+    "space: { lr: { log: [0.02, 0.1] }, l2: 0.0001, dropout: 0 }\n"
+    "budget: { trials: 2 }\n"
+    "slots: 2\n";
+
+// The metadata of a model file: JSON behind eight bytes of its length.
+nlohmann::json card_of(const Workplace& place, const std::string& model) {
+  const std::string bytes = place.read(model);
+  REQUIRE(bytes.size() > 8);
+  uint64_t size = 0;
+  for (int i = 7; i >= 0; --i) {
+    size = size << 8 | static_cast<unsigned char>(bytes[size_t(i)]);
+  }
+  return nlohmann::json::parse(bytes.substr(8, size))["__metadata__"];
+}
+
+// Summary, JSON, model card and `eval` say the same of one model.
+void check_one_model(const Workplace& place, const nlohmann::json& best) {
+  CHECK(best["metrics"]["val_accuracy"] == best["value"]);
+  CHECK(best["val_accuracy"] == best["value"]);
+  CHECK(best["final"]["metrics"] == best["metrics"]);
+  CHECK(best["final"]["step"] == best["step"]);
+  CHECK(best["search"]["trial"] == best["trial"]);
+  const auto card = card_of(place, "tiny.files/model.safetensors");
+  CHECK(card["search_trial"] == best["trial"].dump());
+  CHECK(card["step"] == best["step"].dump());
+  CHECK(card["chosen"] == best["chosen"]);
+  const auto written =
+      nlohmann::json::parse(card["metrics"].get<std::string>());
+  CHECK(written["val_accuracy"] == best["value"]);
+  const auto judged = json_of(
+      place.run({"eval", "tiny.yaml", "--split", "validation", "--json"}));
+  bool found = false;
+  for (const auto& [name, value] : judged.items()) {
+    if (name.ends_with("accuracy")) found = value == best["value"];
+  }
+  CHECK_MESSAGE(found, judged.dump());
+}
+
+TEST_CASE("the best step is shipped, and everything says so alike") {
+  Workplace place;
+  place.write("tiny.yaml", kWorsens);
+  const auto result =
+      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+  const auto best = json_of(place.run({"best", "tiny.db", "--json"}));
+  CHECK(best["metrics"] == result["metrics"]);
+  CHECK(best["step"] < 3);
+  CHECK(best["value"] == best["search"]["metrics"]["val_accuracy"]);
+  check_one_model(place, best);
+  const std::string summary = place.run({"best", "tiny.db"}).out;
+  CHECK(contains(summary, "trial " + best["trial"].dump() + ", step"));
+  CHECK(contains(summary, "no step after it was better"));
+
+  SUBCASE("after more budget, too, with a summary of the budget as it is") {
+    const Outcome more =
+        place.run({"resume", "tiny.db", "--trials", "+1", "--quiet"});
+    CHECK_MESSAGE(more.code == 0, more.err);
+    CHECK(contains(more.out, "the budget of 3 trials is spent"));
+    check_one_model(place, json_of(place.run({"best", "tiny.db", "--json"})));
+  }
+}
+
+TEST_CASE("the last step is shipped where the recipe says so") {
+  Workplace place;
+  place.write("tiny.yaml", std::string(kWorsens) + "final: { keep: last }\n");
+  const auto result =
+      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+  CHECK(result["step"] == 3);
+  CHECK(result["value"] > result["search"]["metrics"]["val_accuracy"]);
+  check_one_model(place, json_of(place.run({"best", "tiny.db", "--json"})));
+}
+
+TEST_CASE("the search's own model is shipped where the final one is worse") {
+  Workplace place;
+  std::string recipe = kWorsens;
+  const std::string minimize = "goal: minimize";
+  recipe.replace(recipe.find(minimize), minimize.size(), "goal: maximize");
+  place.write("tiny.yaml", recipe + "final: { epochs: 1 }\n");
+  const auto result =
+      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+  const auto best = json_of(place.run({"best", "tiny.db", "--json"}));
+  CHECK(best["value"] == best["search"]["metrics"]["val_accuracy"]);
+  CHECK(best["step"] == best["search"]["step"]);
+  CHECK(best["step"] > 1);
+  CHECK(contains(best["chosen"], "the search's own model is kept"));
+  CHECK(contains(place.run({"best", "tiny.db"}).out,
+                 "the search's own model is kept"));
+  CHECK(result["metrics"] == best["metrics"]);
+  check_one_model(place, best);
+}
+
+TEST_CASE("a final training that was killed goes on to the same model") {
+  Workplace place;
+  const std::string recipe = std::string(kWorsens) + "final: { epochs: 60 }\n";
+  place.write("tiny.yaml", recipe);
+  place.write("whole.yaml", recipe);
+  const auto whole =
+      json_of(place.run({"run", "whole.yaml", "--json", "--quiet"}));
+  {
+    RunningProgram program = place.start({"run", "tiny.yaml", "--verbose"});
+    REQUIRE(program.wait_for("trial 3 step 5/"));
+    program.send_group(SIGKILL);
+    CHECK(program.wait().signal == SIGKILL);
+  }
+  const auto resumed =
+      json_of(place.run({"resume", "tiny.db", "--json", "--quiet"}));
+  CHECK(resumed["params"] == whole["params"]);
+  CHECK(resumed["metrics"] == whole["metrics"]);
+  CHECK(resumed["step"] == whole["step"]);
+  check_one_model(place, json_of(place.run({"best", "tiny.db", "--json"})));
   CHECK(place.orphans().empty());
 }
 

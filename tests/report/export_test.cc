@@ -35,7 +35,11 @@ TEST_CASE("the best trial as JSON has what scripts ask for") {
   CHECK(json.at("params") ==
         Json{{"lr", 0.04}, {"l2", 1e-5}, {"dropout", 0.2}});
   CHECK(json.at("val_accuracy") == 0.914);  // of the final model
-  CHECK(json.at("value") == 0.9125);        // of the search
+  CHECK(json.at("value") == 0.914);         // likewise: of one trial
+  CHECK(json.at("metrics").at("val_accuracy") == 0.914);
+  CHECK(json.at("final").at("trial") == 7);
+  CHECK(json.at("search").at("trial") == 4);
+  CHECK(json.at("search").at("metrics").at("val_accuracy") == 0.9125);
   CHECK(json.at("test_accuracy") == 0.9101);
   CHECK(json.at("model") == "fashion.files/model.safetensors");
   CHECK(json.at("step") == 4);

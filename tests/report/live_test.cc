@@ -21,7 +21,8 @@ Study running_study() {
 ClusterStatus two_slots() {
   ClusterStatus status;
   status.elapsed_seconds = 83;
-  status.remaining_seconds = 312;
+  status.remaining_low = 300;
+  status.remaining_high = 324;
   status.done_fraction = 0.25;
   status.slots = {{"box", 0, 6, "training", 1, 0.43, 1234.6, 0},
                   {"box", 1, 1, "starting", 1, 0, 0, 0}};

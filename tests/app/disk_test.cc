@@ -1,0 +1,125 @@
+// A full disk: the study waits, says so once, and stops so that it can be
+// resumed. Needs root, for a small file system of its own.
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <sys/mount.h>
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+// A folder of a workplace that is a file system of its own.
+class SmallDisk {
+ public:
+  SmallDisk(const Workplace& place, const std::string& name,
+            const char* options)
+      : path_(place / name) {
+    std::filesystem::create_directories(path_);
+    mounted_ = ::mount("none", path_.c_str(), "tmpfs", 0, options) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  // Leaves about `bytes` of room.
+  void fill(uintmax_t bytes) const {
+    const uintmax_t room = std::filesystem::space(path_).free;
+    std::ofstream ballast(path_ / "ballast", std::ios::binary);
+    if (room > bytes) ballast << std::string(room - bytes, 'x');
+  }
+  void make_room() const { std::filesystem::remove(path_ / "ballast"); }
+
+ private:
+  std::filesystem::path path_;
+  bool mounted_ = false;
+};
+
+constexpr const char* kRecipe =
+    "study: tiny\n"
+    "data: { kind: synthetic, size: [12, 12], classes: 3, samples: 200 }\n"
+    "model: { arch: cnn-small, width: 32 }\n"
+    "train: { epochs: 30, batch_size: 32 }\n"
+    "scheduler: fifo\n"
+    "sampler: random\n"
+    "budget: { trials: 1 }\n"
+    "final: false\n"
+    "slots: 1\n";
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+nlohmann::json status_of(const Workplace& place) {
+  return nlohmann::json::parse(
+      place.run({"status", "disk/tiny.db", "--json"}).out);
+}
+
+}  // namespace
+
+#define REQUIRE_SMALL_DISK(disk)                                 \
+  if (!(disk).mounted()) {                                       \
+    MESSAGE("skipped: mounting a small file system needs root"); \
+    return;                                                      \
+  }
+
+TEST_CASE("a disk that stays full ends the run with 75, and resume goes on") {
+  Workplace place;
+  const SmallDisk disk(place, "disk", "size=8m");
+  REQUIRE_SMALL_DISK(disk);
+  place.write("tiny.yaml",
+              std::string(kRecipe) + "limits: { full_disk: 3s }\n");
+  // What cannot be written is smaller than a checkpoint.
+  disk.fill(400'000);
+  const Outcome full =
+      place.run({"run", "tiny.yaml", "--db", "disk/tiny.db", "--quiet"});
+  CHECK_MESSAGE(full.code == 75, full.err);
+  CHECK_MESSAGE(count(full.err, "waiting for up to 3s") == 1, full.err);
+  CHECK(contains(full.err, "`dtune resume` goes on from here"));
+  CHECK(contains(full.out, "dtune resume disk/tiny.db"));
+  const auto before = status_of(place);
+  CHECK(before["state"] == "interrupted");
+  // The step was neither trained again nor taken for a failure.
+  CHECK(before["list"][0]["attempt"] == 1);
+  CHECK(before["list"][0]["failures"] == 0);
+  disk.make_room();
+  const Outcome resumed = place.run({"resume", "disk/tiny.db", "--quiet"});
+  CHECK_MESSAGE(resumed.code == 0, resumed.err);
+  const auto after = status_of(place);
+  CHECK(after["state"] == "finished");
+  CHECK(after["list"][0]["step"] == 30);
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("room that is made while a study waits lets it go on") {
+  Workplace place;
+  const SmallDisk disk(place, "disk", "size=8m");
+  REQUIRE_SMALL_DISK(disk);
+  place.write("tiny.yaml", kRecipe);
+  disk.fill(400'000);
+  RunningProgram program =
+      place.start({"run", "tiny.yaml", "--db", "disk/tiny.db", "--plain",
+                   "--events", "log.jsonl"});
+  REQUIRE(program.wait_for("waiting for up to 10m"));
+  disk.make_room();
+  const Outcome outcome = program.wait();
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK(count(outcome.out, "waiting for up to") == 1);
+  CHECK(count(outcome.out, "going on") == 1);
+  const auto status = status_of(place);
+  CHECK(status["list"][0]["attempt"] == 1);
+  CHECK(count(place.read("log.jsonl"), "\"event\":\"report\"") == 30);
+  CHECK(place.orphans().empty());
+}

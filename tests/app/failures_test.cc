@@ -1,0 +1,120 @@
+// Trials that fail: what counts as a result, what is tried again, what ends a
+// study.
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+// A study of a shell script, which gets x (0 or 1) as $1; both are tried.
+std::string grid_of(const std::string& script, const std::string& more = "") {
+  return "study: shell\n"
+         "command:\n"
+         "  run: [sh, script.sh, '{x}']\n"
+         "space: { x: { choice: [0, 1] } }\n"
+         "sampler: grid\n"
+         "scheduler: fifo\n"
+         "slots: 2\n" +
+         more + "# " + script + "\n";
+}
+
+nlohmann::json json_of(const Outcome& outcome) {
+  REQUIRE_MESSAGE(nlohmann::json::accept(outcome.out), outcome.err);
+  return nlohmann::json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("what failed trials have reported is no result, and CI is red") {
+  Workplace place;
+  place.write("script.sh", "echo val_accuracy=0.9\nexit 1\n");
+  place.write("crash.yaml",
+              grid_of("crash", "expect: { val_accuracy: '>= 0.5' }\n"));
+  const Outcome outcome =
+      place.run({"run", "crash.yaml", "--junit", "crash.xml"});
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "2 reported val_accuracy but failed later"));
+  CHECK(contains(outcome.err, "limits.failed_results: use"));
+  CHECK_FALSE(contains(outcome.out, "ok      "));
+  CHECK(contains(place.read("crash.xml"), "errors=\"1\""));
+  CHECK(contains(place.read("crash.xml"), "<failure type=\"missing\""));
+  CHECK(place.run({"best", "crash.yaml"}).code == 3);
+
+  SUBCASE("unless the recipe says so") {
+    const Outcome used =
+        place.run({"resume", "crash.db", "--set", "limits.failed_results=use"});
+    CHECK_MESSAGE(used.code == 0, used.err);
+    CHECK(json_of(place.run({"best", "crash.db", "--json"}))["value"] == 0.9);
+  }
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("a trial that diverges never is the best") {
+  Workplace place;
+  place.write("script.sh",
+              "if [ $1 = 0 ]; then echo val_accuracy=0.5; exit; fi\n"
+              "echo val_accuracy=0.99\n"
+              "echo val_accuracy=nan\n");
+  place.write("diverges.yaml", grid_of("diverges"));
+  const Outcome run = place.run({"run", "diverges.yaml", "--quiet", "--json"});
+  CHECK_MESSAGE(run.code == 0, run.err);
+  CHECK(json_of(run)["value"] == 0.5);
+  CHECK(json_of(run)["params"]["x"] == 0);
+  const auto status = json_of(place.run({"status", "diverges.db", "--json"}));
+  CHECK(status["best"]["params"]["x"] == 0);
+  CHECK(status["reasons"]["failed"]["diverged"] == 1);
+}
+
+TEST_CASE("failures that are certain to come again are not tried again") {
+  Workplace place;
+  for (const char* script : {"exit 2", "exit 127", "no-such-program-at-all"}) {
+    CAPTURE(script);
+    place.write("script.sh", std::string(script) + "\n");
+    place.write("certain.yaml", grid_of(script));
+    CHECK(place.run({"run", "certain.yaml", "--fresh", "--quiet"}).code == 3);
+    const auto status = json_of(place.run({"status", "certain.db", "--json"}));
+    REQUIRE(status["failures"].size() == 2);
+    for (const auto& trial : status["failures"]) CHECK(trial["attempt"] == 1);
+  }
+  place.write("missing.yaml",
+              "study: missing\ncommand: 'no-such-program-at-all {x}'\n"
+              "space: { x: { linear: [0, 1] } }\nbudget: { trials: 2 }\n");
+  const Outcome missing = place.run({"run", "missing.yaml"});
+  CHECK(missing.code == 3);
+  CHECK(contains(missing.err, "no-such-program-at-all"));
+  const auto status = json_of(place.run({"status", "missing.db", "--json"}));
+  for (const auto& trial : status["failures"]) CHECK(trial["attempt"] == 1);
+}
+
+TEST_CASE("a study of which every trial calls itself invalid ends") {
+  Workplace place;
+  place.write("invalid.yaml",
+              "study: invalid\ncommand: 'echo dtune: invalid no such x'\n"
+              "space: { x: { linear: [0, 1] } }\nsampler: random\n"
+              "scheduler: fifo\nbudget: { trials: 4 }\nslots: 2\n");
+  const Outcome outcome = place.run({"run", "invalid.yaml", "--quiet"});
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "the last 100 trials called themselves invalid"));
+  CHECK(contains(outcome.err, "no such x"));
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE(
+    "a healthy step that takes far longer than the others is waited for") {
+  Workplace place;
+  place.write("script.sh",
+              "echo val_accuracy=0.1\necho val_accuracy=0.2\nsleep 3\n"
+              "echo val_accuracy=0.3\n");
+  place.write("slow.yaml",
+              grid_of("slow", "limits: { lease: 1s, heartbeat: 100ms }\n"));
+  const Outcome outcome = place.run({"run", "slow.yaml"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.out);
+  CHECK_FALSE(contains(outcome.out, "no step was finished"));
+  const auto status = json_of(place.run({"status", "slow.db", "--json"}));
+  for (const auto& trial : status["list"]) {
+    CHECK(trial["attempt"] == 1);
+    CHECK(trial["step"] == 3);
+  }
+}
