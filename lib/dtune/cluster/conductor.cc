@@ -68,15 +68,17 @@ Conductor::Conductor(Study& study, TrialStore& store, Sampler& sampler,
       deterministic_(study.recipe.deterministic),
       records_(study, store, sink, clock),
       budget_(study.recipe.budget, study),
-      checkpoints_(options_.checkpoints),
+      best_(study, options_.checkpoints),
+      final_(study, records_, best_, clock,
+             {options_.model_file, options_.final_horizon}),
       files_(lease_files(options_)),
       fleet_(fleet_options(study, options_, files_.get(), clock), clock),
-      disk_(options_.checkpoints, study.recipe.limits.full_disk) {
-  if (study.recipe.parallel.mode == ParallelMode::none) return;
-  gangs_ = std::make_unique<GangServer>(options_.gangs,
-                                        [this] { records_.wakeup().notify(); });
-  if (!options_.trace.empty()) gangs_->trace_to(options_.trace);
-}
+      attempts_(study.recipe.limits.retries),
+      copies_(study, clock),
+      gangs_(study.recipe,
+             {options_.gangs, options_.gang_address, options_.trace,
+              [this] { records_.wakeup().notify(); }}),
+      disk_(options_.checkpoints, study.recipe.limits.full_disk) {}
 
 StudyOutcome Conductor::run(const std::atomic<int>& stop) {
   begin();
@@ -98,13 +100,12 @@ StudyOutcome Conductor::run(const std::atomic<int>& stop) {
 
 void Conductor::begin() {
   kill_orphans(study_.id);
-  checkpoints_.make_folder();
+  best_.checkpoints().make_folder();
   study_.state = StudyState::running;
-  searched_before_ = study_.searched_seconds;
-  steps_before_ = budget_.steps();
-  search_began_ = last_agent_ = clock_.now();
+  last_agent_ = clock_.now();
+  session_.begin(study_.searched_seconds, budget_.steps(), clock_.now());
   study_.reports = std::max(study_.reports, last_sequence(study_.trials));
-  runs_.resize(study_.trials.size());
+  leases_.add_up_to(study_.trials.size());
   {
     const Records::Together together(records_);
     records_.begin_session();
@@ -117,17 +118,10 @@ void Conductor::begin() {
 // A loaded study: who was running when its coordinator ended goes on from the
 // last stored step, and so does who was on its way to a target.
 void Conductor::recover() {
-  find_best();
-  Checkpoints::Steps kept;
-  for (const Trial& trial : study_.trials) {
-    if (trial.kind == TrialKind::search && trial.id != best_) continue;
-    const StepReport* report = best_report(objective_, trial);
-    if (report != nullptr) kept[trial.id] = report->step;
-  }
-  checkpoints_.recover(kept);
+  best_.recover();
   std::vector<TrialId> undecided;
   for (Trial& trial : study_.trials) {
-    runs_[size_t(trial.id) - 1].history.failures = trial.failures;
+    attempts_.recover(trial);
     if (trial.kind == TrialKind::final) continue;
     if (trial.state == TrialState::running) {
       const bool arrived =
@@ -141,7 +135,7 @@ void Conductor::recover() {
         trial.state == TrialState::paused && trial.steps() < trial.target_step;
     if (on_its_way || trial.state == TrialState::waiting ||
         trial.state == TrialState::lost) {
-      retry_.insert(trial.id);
+      leases_.owe(trial.id);
     }
   }
   // Their last report was stored, what it leads to was not.
@@ -151,7 +145,7 @@ void Conductor::recover() {
     decide_upon(trial);
     if (trial.state != TrialState::running) continue;
     records_.change(trial, TrialState::paused, Reason::resumed, "");
-    retry_.insert(id);
+    leases_.owe(id);
   }
 }
 
@@ -184,7 +178,7 @@ void Conductor::handle(FleetEvent& event) {
   if (step == nullptr && over == nullptr) return;  // a slot is ready
   if (deterministic_) {
     const TrialId id = step != nullptr ? step->report.trial : over->ended.trial;
-    pending_[id].push_back(std::move(event));
+    barrier_.add(id, std::move(event));
   } else if (step != nullptr) {
     on_step(*step);
   } else {
@@ -197,16 +191,11 @@ void Conductor::handle(FleetEvent& event) {
 // slots wait for the slowest of them after each step.
 void Conductor::handle_barriers() {
   while (settled()) {
-    if (pending_.empty()) {
+    if (barrier_.empty()) {
       fill();
       return;
     }
-    std::vector<FleetEvent> batch;
-    for (auto& [id, queue] : pending_) {
-      batch.push_back(std::move(queue.front()));
-      queue.pop_front();
-    }
-    std::erase_if(pending_, [](const auto& p) { return p.second.empty(); });
+    const std::vector<FleetEvent> batch = barrier_.take_one_each();
     for (const FleetEvent& event : batch) {
       if (const auto* step = std::get_if<StepDone>(&event)) {
         on_step(*step);
@@ -214,7 +203,7 @@ void Conductor::handle_barriers() {
         on_lease_over(std::get<LeaseOver>(event));
       }
     }
-    if (pending_.empty()) fill();
+    if (barrier_.empty()) fill();
   }
 }
 
@@ -224,7 +213,7 @@ bool Conductor::settled() const {
     if (slot.state == SlotState::gone) continue;
     ++slots;
     if (slot.state == SlotState::down) return false;
-    if (slot.state != SlotState::idle && !pending_.contains(slot.trial)) {
+    if (slot.state != SlotState::idle && !barrier_.holds(slot.trial)) {
       return false;
     }
   }
@@ -258,8 +247,7 @@ void Conductor::check_clocks() {
   for (const FleetSlot& slot : fleet_.slots()) {
     if (cap <= 0 || slot.state != SlotState::busy) continue;
     Trial& trial = study_.trial(slot.trial);
-    const TrialRun& run = runs_[size_t(trial.id) - 1];
-    const double ran = run.seconds + to_seconds(now - run.began);
+    const double ran = leases_.seconds(trial.id, now);
     if (trial.kind == TrialKind::search && ran > cap &&
         trial.state == TrialState::running) {
       stop_trial(trial, DecisionMaker::coordinator, "cut",
@@ -273,7 +261,7 @@ void Conductor::check_clocks() {
       budget_.time_spent(study_.searched_seconds)) {
     end_of_search(fmt::format("the time budget of {} is spent{}",
                               format_duration(study_.recipe.budget.time),
-                              lack_of_slots()));
+                              shortage_.describe(clock_.now())));
     pause_all(Reason::budget, why_over_);
   }
   if (now >= next_save_) {
@@ -286,9 +274,9 @@ void Conductor::check_clocks() {
 
 void Conductor::check_disk(MonoTime now) {
   if (records_.blocked()) {
-    if (disk_.full(now)) database_is_full_ = true;  // has been said
-  } else if (std::exchange(database_is_full_, false)) {
-    disk_.written(now);  // likewise
+    disk_.database_full(now);
+  } else if (disk_.database_written(now)) {
+    return;
   } else if (std::any_of(fleet_.slots().begin(), fleet_.slots().end(),
                          [](const FleetSlot& slot) {
                            return slot.state == SlotState::busy &&
@@ -371,7 +359,7 @@ void Conductor::advance() {
   if (phase_ == Phase::done || stop_level_ > 0) return;
   if (phase_ == Phase::final) {
     advance_final();
-  } else if (search_over_ && !any_lease() && (given_up_ || retry_.empty())) {
+  } else if (search_over_ && !any_lease() && (given_up_ || !leases_.owes())) {
     update_searched();
     end_search();
   }
@@ -384,8 +372,7 @@ void Conductor::end_of_search(const std::string& why) {
 }
 
 void Conductor::update_searched() {
-  study_.searched_seconds =
-      searched_before_ + to_seconds(clock_.now() - search_began_);
+  study_.searched_seconds = session_.seconds(clock_.now());
 }
 
 void Conductor::end(StudyState state, const std::string& why) {
@@ -400,7 +387,7 @@ void Conductor::end(StudyState state, const std::string& why) {
   study_.state = state;
   outcome_.state = state;
   outcome_.why = why;
-  outcome_.best = best_;
+  outcome_.best = best_.id();
 }
 
 // Bounded: an agent that does not say bye is left to its lease.

@@ -19,8 +19,8 @@ void Conductor::fill() {
       break;
     }
     if (phase_ == Phase::search && given_up_) return;
-    if (const auto id = next_retry()) {
-      retry_.erase(*id);
+    if (const auto id = leases_.next_owed()) {
+      leases_.settle(*id);
       if (!lease(*id, slots, Reason::resumed)) return;
       continue;
     }
@@ -34,8 +34,8 @@ void Conductor::fill() {
 // Nothing new may be started, so slots for it need not be waited for: nodes
 // that have left would keep a study from its end.
 bool Conductor::waits_in_vain() const {
-  return gangs_ != nullptr && phase_ == Phase::search && !search_over_ &&
-         changed_ && !budget_.trials_left() && !any_lease() && retry_.empty();
+  return gangs_.enabled() && phase_ == Phase::search && !search_over_ &&
+         changed_ && !budget_.trials_left() && !any_lease() && !leases_.owes();
 }
 
 // False: there is nothing to start now. Without slots what is to be resumed
@@ -59,22 +59,22 @@ bool Conductor::ask_scheduler(const std::vector<size_t>& slots) {
       return true;
     case Directive::Kind::resume: {
       Trial& trial = study_.trial(directive.trial);
-      DTUNE_CHECK(!runs_[size_t(trial.id) - 1].leased() ||
+      DTUNE_CHECK(!leases_.leased(trial.id) ||
                   trial.state != TrialState::running);
       trial.target_step = std::min(directive.target_step, study_.horizon);
       records_.decide(trial, DecisionMaker::next, "resume", directive.why);
-      const bool leaving = runs_[size_t(trial.id) - 1].leased();
+      const bool leaving = leases_.leased(trial.id);
       if (leaving || slots.empty()) {
         records_.change(trial, TrialState::waiting, Reason::promoted,
                         directive.why);
-        retry_.insert(trial.id);
+        leases_.owe(trial.id);
         return true;
       }
       return lease(trial.id, slots, Reason::promoted);
     }
     case Directive::Kind::wait:
       changed_ = false;
-      if (!any_lease() && retry_.empty()) {
+      if (!any_lease() && !leases_.owes()) {
         search_over_ = true;
         why_over_ = "the scheduler has nothing left to run";
       }
@@ -101,7 +101,7 @@ void Conductor::start_trial(const Directive& directive,
   fresh.target_step = std::clamp(directive.target_step, 1, study_.horizon);
   fresh.created_ms = clock_.wall_ms();
   study_.trials.push_back(std::move(fresh));
-  runs_.emplace_back();
+  leases_.add_up_to(study_.trials.size());
   Trial& trial = study_.trial(id);
   try {
     if (options_.recipe_for) options_.recipe_for(trial.point);
@@ -121,10 +121,9 @@ void Conductor::start_trial(const Directive& directive,
 // False: the budget of steps has nothing left for it now; it waits.
 bool Conductor::lease(TrialId id, std::vector<size_t> slots, Reason reason) {
   Trial& trial = study_.trial(id);
-  TrialRun& run = runs_[size_t(id) - 1];
   const int target = grant(trial);
   if (target <= trial.steps() && trial.kind == TrialKind::search) {
-    retry_.insert(id);
+    leases_.owe(id);
     changed_ = false;
     if (!any_lease()) {
       end_of_search(fmt::format("the budget of {} steps is spent",
@@ -133,22 +132,15 @@ bool Conductor::lease(TrialId id, std::vector<size_t> slots, Reason reason) {
     return false;
   }
   if (slots.size() == 1) slots[0] = preferred_slot(trial, slots[0]);
-  run.seats.clear();
-  for (const size_t slot : slots) {
-    run.seats.push_back({slot, static_cast<int>(run.seats.size())});
-  }
-  run.steps_at_lease = trial.steps();
-  run.reported = 0;
-  run.began = clock_.now();
-  run.last_attempt = std::max(run.last_attempt, trial.attempt) + 1;
-  trial.attempt = run.last_attempt;
+  trial.attempt =
+      leases_.begin(id, slots, trial.attempt, trial.steps(), clock_.now());
   const FleetSlot& first = fleet_.slots()[slots[0]];
   trial.node = fleet_.agent_of(first).node;
   trial.slot = first.number;
   if (trial.started_ms == 0) trial.started_ms = clock_.wall_ms();
   records_.change(trial, TrialState::running, reason, "");
-  open_gang(trial, run);
-  for (const Seat& seat : run.seats) {
+  open_gang(trial);
+  for (const Seat& seat : leases_.seats(id)) {
     assign(seat.slot, describe(trial, target, seat));
   }
   return true;
@@ -181,24 +173,18 @@ control::Assign Conductor::describe(const Trial& trial, int target,
   assign.seed = trial.seed;
   assign.horizon = study_.horizon;
   assign.target = target;
-  assign.resume_step = trial.id == winner_ ? winner_step_ : trial.steps();
-  assign.checkpoint = checkpoint_of(trial).string();
+  assign.resume_step = final_.resume_step(trial);
+  assign.checkpoint = final_.checkpoint(trial).string();
   const FleetAgent& agent = fleet_.agent_of(fleet_.slots()[seat.slot]);
   assign.threads = agent.threads;
-  const TrialRun& run = runs_[size_t(trial.id) - 1];
-  take_seat(run, seat, assign);
+  gangs_.describe(trial.id, seat.member, agent.remote, assign);
   if (trial.kind == TrialKind::final) {
-    assign.horizon = trial.target_step;
-    assign.model_file = options_.model_file.string();
-    assign.finish = trial.id == winner_;
-    assign.origin = best_;
-    assign.chosen = chosen_;
-    if (!run.gang.empty()) return assign;
+    final_.describe(trial, assign);
+    if (gangs_.has(trial.id)) return assign;
     // It has the node to itself, but for the other final trainings.
-    const int running = winner_ != 0 ? 1 : static_cast<int>(finals_.size());
-    assign.threads =
-        std::max(agent.threads, agent.threads * agent.slot_count /
-                                    std::min(running, agent.slot_count));
+    assign.threads = std::max(agent.threads,
+                              agent.threads * agent.slot_count /
+                                  std::min(final_.running(), agent.slot_count));
   }
   return assign;
 }
@@ -216,23 +202,14 @@ size_t Conductor::preferred_slot(const Trial& trial, size_t otherwise) const {
   return otherwise;
 }
 
-std::optional<TrialId> Conductor::next_retry() const {
-  for (const TrialId id : retry_) {
-    if (!runs_[size_t(id) - 1].leased()) return id;
-  }
-  return std::nullopt;
-}
-
 // The step up to which the trial may run now without asking again.
 int Conductor::grant(const Trial& trial) const {
-  if (trial.id == winner_) return winner_step_;
-  if (trial.kind == TrialKind::final) return final_horizon();
+  if (trial.kind == TrialKind::final) return final_.target(trial);
   int target = trial.target_step;
   if (deterministic_) target = std::min(target, trial.steps() + 1);
   int64_t outstanding = outstanding_steps();
-  const TrialRun& run = runs_[size_t(trial.id) - 1];
-  if (run.leased()) {
-    const FleetSlot& slot = fleet_.slots()[run.seats[0].slot];
+  if (leases_.leased(trial.id)) {
+    const FleetSlot& slot = fleet_.slots()[leases_.first_slot(trial.id)];
     outstanding -= std::max(0, slot.granted - trial.steps());
   }
   const int64_t left = budget_.steps_left(outstanding);
@@ -246,7 +223,7 @@ int64_t Conductor::outstanding_steps() const {
   for (const TrialId id : leased()) {
     const Trial& trial = study_.trial(id);
     if (trial.kind == TrialKind::final) continue;
-    const FleetSlot& slot = fleet_.slots()[runs_[size_t(id) - 1].seats[0].slot];
+    const FleetSlot& slot = fleet_.slots()[leases_.first_slot(id)];
     if (slot.state != SlotState::busy) continue;
     steps += std::max(0, slot.granted - trial.steps());
   }
@@ -255,7 +232,7 @@ int64_t Conductor::outstanding_steps() const {
 
 bool Conductor::any_lease() const {
   const auto& slots = fleet_.slots();
-  return !pending_.empty() ||
+  return !barrier_.empty() ||
          std::any_of(slots.begin(), slots.end(), [](const FleetSlot& s) {
            return s.state == SlotState::busy || s.state == SlotState::releasing;
          });
@@ -268,18 +245,10 @@ std::vector<TrialId> Conductor::leased() const {
   const auto& slots = fleet_.slots();
   for (size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].trial == 0) continue;
-    const TrialRun& run = runs_[size_t(slots[i].trial) - 1];
-    if (run.leased() && run.seats[0].slot == i)
-      trials.push_back(slots[i].trial);
+    const TrialId id = slots[i].trial;
+    if (leases_.leased(id) && leases_.first_slot(id) == i) trials.push_back(id);
   }
   return trials;
-}
-
-// What its next lease starts from.
-std::filesystem::path Conductor::checkpoint_of(const Trial& trial) const {
-  const bool earlier = trial.id == winner_ && winner_step_ < trial.steps();
-  return earlier ? checkpoints_.of_step(trial.id, winner_step_)
-                 : checkpoints_.of(trial.id);
 }
 
 }  // namespace dtune

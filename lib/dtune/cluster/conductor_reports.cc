@@ -10,7 +10,7 @@ namespace dtune {
 
 void Conductor::on_step(const StepDone& step) {
   Trial& trial = study_.trial(step.report.trial);
-  const bool by_copy = is_copy(trial, step.report.attempt);
+  const bool by_copy = copies_.is(trial.id, step.report.attempt);
   if (!by_copy && step.report.attempt != trial.attempt) return;
   // A report and what it leads to are known together, or not at all.
   const Records::Together together(records_);
@@ -56,7 +56,6 @@ void Conductor::decide_upon(Trial& trial) {
 // Adds the report to the curve; true where it is new, i.e. to be decided upon.
 bool Conductor::record(Trial& trial, const StepDone& done) {
   StepReport report = done.report.report;
-  TrialRun& run = runs_[size_t(trial.id) - 1];
   if (report.step > trial.steps() + 1) {
     fleet_.kill(done.slot, Reason::bad_output,
                 fmt::format("reported step {} after step {}", report.step,
@@ -65,9 +64,10 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
   }
   // Every rank of a gang says the same; the first is enough, and is kept by its
   // own rank until it is committed.
-  if (!run.gang.empty() && report.step <= run.reported) {
+  if (gangs_.has(trial.id) && report.step <= leases_.reported(trial.id)) {
     // Where no disk is shared, it is the lead's that comes with a checkpoint.
-    if (report.step == run.reported && note_checkpoint(trial, done.report)) {
+    if (report.step == leases_.reported(trial.id) &&
+        note_checkpoint(trial, done.report)) {
       keep_best_step(trial, report.step);
       records_.save(trial);
     }
@@ -76,10 +76,10 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
     return false;
   }
   // What is said again under the same lease keeps its place.
-  report.sequence = report.step <= run.reported
+  report.sequence = report.step <= leases_.reported(trial.id)
                         ? trial.curve[size_t(report.step) - 1].sequence
                         : records_.next_sequence();
-  run.reported = std::max(run.reported, report.step);
+  leases_.note_report(trial.id, report.step);
   note_checkpoint(trial, done.report);
   const bool fresh = report.step > trial.steps();
   if (fresh) {
@@ -99,8 +99,8 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
 // True where it is news.
 bool Conductor::note_checkpoint(Trial& trial, const control::Report& said) {
   // Where the step that is shipped had to be trained again, the file is its own.
-  if (!said.checkpointed || trial.id == winner_) return false;
-  const std::string path = checkpoints_.of(trial.id).string();
+  if (!said.checkpointed || trial.id == final_.chosen()) return false;
+  const std::string path = best_.checkpoints().of(trial.id).string();
   const bool news =
       trial.checkpoint != path || trial.checkpoint_step != said.report.step;
   trial.checkpoint = path;
@@ -110,41 +110,13 @@ bool Conductor::note_checkpoint(Trial& trial, const control::Report& said) {
 
 void Conductor::note_value(const Trial& trial, const StepReport& report) {
   if (trial.kind != TrialKind::search) return;
-  const auto value = objective_value(objective_, report);
-  if (!value) return;
-  fruitless_in_a_row_ = 0;
-  // Ties go to the earlier trial, as in incumbent().
-  const bool better = best_ == 0 || *value > best_value_ ||
-                      (*value == best_value_ && trial.id < best_);
-  if (!better) return;
-  const TrialId before = best_;
-  best_ = trial.id;
-  best_value_ = *value;
-  if (before == 0 || before == best_) return;
-  checkpoints_.forget_step(before);
-  drop_checkpoint(study_.trial(before));
+  if (objective_value(objective_, report)) attempts_.bore_fruit();
+  const TrialId before = best_.note(trial, report);
+  if (before != 0) drop_checkpoint(study_.trial(before));
 }
 
-// From all that was reported, as where the best so far has failed.
-void Conductor::find_best() {
-  const Trial* best = incumbent(study_);
-  const TrialId before = best_;
-  best_ = best == nullptr ? 0 : best->id;
-  if (before != 0 && before != best_) checkpoints_.forget_step(before);
-  best_value_ = best == nullptr ? 0 : *best_value(objective_, *best);
-}
-
-// The steps that may be shipped, those of the best trial and of each final
-// training, keep their checkpoints.
 void Conductor::keep_best_step(const Trial& trial, int step) {
-  if (trial.id == winner_) return;
-  const bool eligible = trial.kind == TrialKind::final || trial.id == best_;
-  const StepReport* best = eligible ? best_report(objective_, trial) : nullptr;
-  if (best != nullptr && best->step == step) {
-    checkpoints_.keep(trial.id, step);
-  } else {
-    checkpoints_.pass_over(trial.id, step);
-  }
+  if (trial.id != final_.chosen()) best_.keep_step(trial, step);
 }
 
 // NaN is data and ends the trial; a metric that is not there is its mistake.
@@ -205,12 +177,12 @@ void Conductor::go_on(Trial& trial, const Verdict& verdict, bool reached) {
                Reason::scheduled, verdict.why);
     return;
   }
-  const TrialRun& run = runs_[size_t(trial.id) - 1];
-  if (!run.leased()) return;
+  if (!leases_.leased(trial.id)) return;
   const int target = grant(trial);
-  const int granted = fleet_.slots()[run.seats[0].slot].granted;
+  const int granted = fleet_.slots()[leases_.first_slot(trial.id)].granted;
   if (target > granted) {
-    for (const Seat& seat : run.seats) fleet_.extend(seat.slot, target);
+    for (const Seat& seat : leases_.seats(trial.id))
+      fleet_.extend(seat.slot, target);
   } else if (trial.steps() >= granted) {
     // Only the budget of steps can have left it there. It keeps its target, so
     // a larger budget takes it up again.
@@ -231,7 +203,7 @@ void Conductor::stop_trial(Trial& trial, DecisionMaker maker,
   trial.target_step = trial.steps();
   records_.decide(trial, maker, action, why);
   records_.change(trial, state, reason, why);
-  if (trial.id == best_ && !has_results(study_, trial)) find_best();
+  if (!has_results(study_, trial)) best_.reconsider(trial);
   release(trial, state == TrialState::paused);
 }
 

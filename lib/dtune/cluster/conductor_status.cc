@@ -31,22 +31,21 @@ bool Conductor::is_replaced(const FleetSlot& slot) const {
 
 ForecastFacts Conductor::forecast_facts() const {
   ForecastFacts facts;
-  facts.elapsed = searched_before_ + to_seconds(clock_.now() - search_began_);
-  facts.session = study_.searched_seconds - searched_before_;
-  facts.session_steps = budget_.steps() - steps_before_;
+  facts.elapsed = session_.seconds(clock_.now());
+  facts.session = session_.own_seconds(study_.searched_seconds);
+  facts.session_steps = session_.own_steps(budget_.steps());
   const auto usable = std::count_if(
       fleet_.slots().begin(), fleet_.slots().end(),
       [](const FleetSlot& slot) { return slot.state != SlotState::gone; });
-  const int members =
-      gangs_ == nullptr ? 1 : gang_members(study_.recipe.parallel);
-  facts.trials_at_once = std::max(1, static_cast<int>(usable) / members);
+  facts.trials_at_once = std::max(1, static_cast<int>(usable) / gangs_.size());
   facts.searching = phase_ == Phase::search;
-  facts.best = best_;
-  facts.finals = finals_;
-  if (!wants_final()) return facts;
-  facts.final_steps = final_horizon();
-  if (best_ != 0 && final_is_same_training()) {
-    facts.final_known = std::min(study_.trial(best_).steps(), final_horizon());
+  facts.best = best_.id();
+  facts.finals = final_.trials();
+  if (!final_.wanted()) return facts;
+  facts.final_steps = final_.horizon();
+  if (best_.id() != 0 && final_.is_same_training()) {
+    facts.final_known =
+        std::min(study_.trial(best_.id()).steps(), final_.horizon());
   }
   return facts;
 }

@@ -56,6 +56,16 @@ bool DiskWatch::written(MonoTime now) {
   return std::exchange(said_, false);
 }
 
+void DiskWatch::database_full(MonoTime now) {
+  if (full(now)) only_database_ = true;
+}
+
+bool DiskWatch::database_written(MonoTime now) {
+  if (!std::exchange(only_database_, false)) return false;
+  written(now);
+  return true;
+}
+
 bool DiskWatch::holds(MonoTime now) {
   if (!since_) return false;
   if (now >= next_try_) {

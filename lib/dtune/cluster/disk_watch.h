@@ -20,6 +20,11 @@ class DiskWatch {
   // Something was written. True where it had been said that it could not be.
   bool written(MonoTime now);
 
+  // The same of the database, whose writer says it to the user: when it is
+  // written again, true where nothing else was full.
+  void database_full(MonoTime now);
+  bool database_written(MonoTime now);
+
   bool is_full() const { return since_.has_value(); }
   // No step should begin: there is no room for what it would write. Tries every
   // two seconds, by a file as large as the largest checkpoint.
@@ -38,6 +43,7 @@ class DiskWatch {
   MonoTime next_try_{};
   bool room_ = false;  // the last time that it was tried
   bool said_ = false;
+  bool only_database_ = false;
 };
 
 }  // namespace dtune

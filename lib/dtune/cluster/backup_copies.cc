@@ -1,0 +1,71 @@
+#include "dtune/cluster/backup_copies.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dtune {
+namespace {
+
+// A copy must be expected to need less than 1 / kGain of what is left.
+constexpr double kGain = 2;
+// Of the expected time; before that, what is left is not estimated.
+constexpr double kPatience = 2;
+constexpr double kLeastSeconds = 1;
+// Less of a step says nothing about its rest.
+constexpr double kLeastFraction = 0.02;
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double usual_step(const Trial& trial) {
+  std::vector<double> step_times;
+  for (const StepReport& report : trial.curve) {
+    if (report.seconds > 0) step_times.push_back(report.seconds);
+  }
+  return median(std::move(step_times));
+}
+
+}  // namespace
+
+double BackupCopies::expected_step(const Trial& trial) const {
+  const double own = usual_step(trial);
+  if (own > 0) return own;
+  double slowest = 0;
+  for (const Trial& other : study_.trials) {
+    slowest = std::max(slowest, usual_step(other));
+  }
+  return slowest;
+}
+
+double BackupCopies::gain(const Trial& trial, const FleetSlot& slot) const {
+  if (trial.state != TrialState::running || has(trial.id)) return 0;
+  if (slot.state != SlotState::busy || slot.at_target) return 0;
+  const double elapsed = to_seconds(clock_.now() - slot.last_report);
+  if (elapsed < kLeastSeconds) return 0;
+  const double expected = expected_step(trial);
+  if (expected <= 0 || elapsed < kPatience * expected) return 0;
+  const double done = slot.progress.fraction;
+  // Without a word on its progress it may take as long again.
+  const double left =
+      done > kLeastFraction ? elapsed * (1 - done) / done : elapsed;
+  return left > kGain * expected ? left - expected : 0;
+}
+
+bool BackupCopies::is(TrialId id, Attempt attempt) const {
+  const auto copy = copies_.find(id);
+  return copy != copies_.end() && copy->second.attempt == attempt;
+}
+
+std::optional<BackupCopy> BackupCopies::take(TrialId id) {
+  const auto copy = copies_.find(id);
+  if (copy == copies_.end()) return std::nullopt;
+  const BackupCopy taken = copy->second;
+  copies_.erase(copy);
+  return taken;
+}
+
+}  // namespace dtune
