@@ -8,7 +8,7 @@
 
 #include "dtune/base/error.h"
 
-using namespace dtune;        // NOLINT: a test
+using namespace dtune;           // NOLINT: a test
 using namespace dtune::control;  // NOLINT: a test
 
 namespace {
@@ -68,35 +68,37 @@ TEST_CASE("every truncation of a message is refused") {
 }
 
 TEST_CASE("a message of another version says which dtune to run") {
-  CHECK(error_of("\x93\x09\xa3"
-                 "ack\x80") ==
-        "message: of protocol version 9, this is version 1 (run the same dtune "
-        "on all machines)");
+  CHECK(
+      error_of("\x93\x09\xa3"
+               "ack\x80") ==
+      "message is of protocol version 9, this is version 2 (run the same dtune "
+      "on all machines)");
 }
 
 TEST_CASE("messages that lie are refused") {
-  CHECK(error_of("\x93\x01\xa5"
-                 "hallo\x80") == "message: unknown type 'hallo'");
-  CHECK(error_of("\x93\x01\xa4"
-                 "stop\x80") == "message: stop lacks 'now'");
-  CHECK(error_of("\x93\x01\xa4"
+  CHECK(error_of("\x93\x02\xa5"
+                 "hallo\x80") == "message hallo: is of an unknown type");
+  CHECK(error_of("\x93\x02\xa4"
+                 "stop\x80") == "message stop: 'now' is missing");
+  CHECK(error_of("\x93\x02\xa4"
                  "stop\x81\xa3now\x05") ==
-        "message: stop: 'now' has the wrong type");
+        "message stop: 'now' is not true or false");
   Ack ack;
   ack.slot = kMaxSlots;
-  CHECK(error_of(encode(ack)) == "message: ack: no such slot: 4096");
-  CHECK(error_of(encode(Stop{}) + "x") ==
-        "message: followed by bytes that belong to nothing");
+  CHECK(error_of(encode(ack)) ==
+        "message ack: 'slot' is 4096 (0 to 4095 are possible)");
+  CHECK(error_of(encode(Stop{}) + "x") == "message has 1 bytes after its end");
 }
 
 TEST_CASE("nesting and size are bounded before anything is built") {
   CHECK(error_of(std::string(1'000'000, '\x91')) != "");
-  CHECK(error_of(std::string(kMaxMessageBytes + 1, '\x01')).find("allowed") !=
-        std::string::npos);
+  CHECK(
+      error_of(std::string(wire::kMaxFrameBytes + 1, '\x01')).find("allowed") !=
+      std::string::npos);
   // Claims four thousand million elements.
   CHECK(error_of("\xdd\xff\xff\xff\xff") != "");
   Welcome welcome;
-  welcome.recipe_yaml = std::string(kMaxMessageBytes, 'x');
+  welcome.recipe_yaml = std::string(wire::kMaxFrameBytes, 'x');
   CHECK_THROWS_AS(encode(welcome), Error);
 }
 

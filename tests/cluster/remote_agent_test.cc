@@ -341,7 +341,7 @@ TEST_CASE("noise at the remote port does not disturb a study") {
   }
   CHECK(port.has_said("ignored a message"));
   const auto large = port.client(port.known());
-  port.send(*large, {std::string(kControlMessageBytes + 1, 'x')});
+  port.send(*large, {std::string(wire::kMaxFrameBytes + 1, 'x')});
   port.send(*agent, {encode(control::SlotUp{0, 1})});
   CHECK(port.until(
       [&] { return port.fleet->slots()[0].state == SlotState::idle; }));

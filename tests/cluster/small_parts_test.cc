@@ -4,6 +4,7 @@
 
 #include "cluster/toy.h"
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "dtune/base/file.h"
 #include "dtune/cluster/budget.h"
@@ -120,6 +121,33 @@ TEST_CASE("a sidecar gives back the reports of its trial, and no other's") {
   CHECK(read_sidecar(checkpoint, "study", 5).empty());
   CHECK(read_sidecar(checkpoint, "other", 4).empty());
   CHECK(read_sidecar(folder.path() / "d", "study", 4).empty());
+}
+
+TEST_CASE("a sidecar's bytes stay what they have always been") {
+  const std::string_view kStored =
+      "9301a67265706f727489a4736c6f7401a5747269616c07a7617474656d707402"
+      "ac636865636b706f696e746564c3a47374657003a76d65747269637382ac7661"
+      "6c5f6163637572616379cb3fe0000000000000a876616c5f6c6f7373cb7ff000"
+      "0000000000a77365636f6e6473cb3ff8000000000000b2636865636b706f696e"
+      "745f7365636f6e6473cb3fd0000000000000a46c617374c2";
+  control::Report report;
+  report.slot = 1;
+  report.trial = 7;
+  report.attempt = 2;
+  report.checkpointed = true;
+  report.report.step = 3;
+  report.report.metrics = {{"val_accuracy", 0.5}, {"val_loss", HUGE_VAL}};
+  report.report.seconds = 1.5;
+  report.report.checkpoint_seconds = 0.25;
+  const TemporaryDirectory folder;
+  const auto checkpoint = folder.path() / "c";
+  write_sidecar(checkpoint, "study", std::vector{report});
+  std::string hex;
+  for (const char c : read_file(sidecar_path(checkpoint)).substr(14)) {
+    hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  }
+  CHECK(hex == kStored);
+  CHECK(read_sidecar(checkpoint, "study", 7).at(0).report.step == 3);
 }
 
 TEST_CASE("a damaged sidecar is as good as none") {

@@ -246,7 +246,7 @@ TEST_CASE("garbage, other versions and strangers do not disturb a study") {
       while (stranger.expect<control::Bye>().why.find("not 'another'") ==
              std::string::npos) {
       }
-      stranger.send_raw(std::string(kMaxMessageBytes + 1, 'x'));
+      stranger.send_raw(std::string(wire::kMaxFrameBytes + 1, 'x'));
     }
     agent.send_raw("");
     agent.send_raw("garbage");

@@ -88,7 +88,7 @@ inline ErrorKind kind_of(const std::function<void()>& what,
 // Speaks the protocol by hand.
 struct Stranger {
   SocketContext context;
-  Socket socket{context, Socket::Kind::dealer, files::kMaxFrameBytes};
+  Socket socket{context, Socket::Kind::dealer};
   explicit Stranger(const std::string& endpoint) { socket.connect(endpoint); }
 
   void say(const Frames& frames) { REQUIRE(socket.send(frames)); }

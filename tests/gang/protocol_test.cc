@@ -7,8 +7,8 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
-#include "dtune/gang/pack.h"
 #include "dtune/gang/reliable_link.h"
+#include "dtune/wire/frames.h"
 
 namespace dtune::gang {
 namespace {
@@ -56,14 +56,17 @@ TEST_CASE("every message of a gang reads back as it was written") {
   CHECK(go.patience == std::chrono::seconds(5));
   Join join{"7.1", 3, "p", 9};
   CHECK(std::get<Join>(decode(encode({0, 0, 0, join})).message).session == 9);
+  CatchUp late;
+  late.source = -1;  // it has missed no update
+  CHECK(std::get<CatchUp>(decode(encode({1, 0, 0, late})).message).source ==
+        -1);
 }
 
 TEST_CASE("what is no message of a gang is an error that says so") {
   CHECK(problem_of("") != "");
   CHECK(problem_of("garbage") != "");
-  CHECK(
-      problem_of(std::string(kMaxMessageBytes + 1, 'x')).find("are allowed") !=
-      std::string::npos);
+  CHECK(problem_of(std::string(wire::kMaxFrameBytes + 1, 'x'))
+            .find("are allowed") != std::string::npos);
   const std::string bytes = encode({1, 0, 0, sample_go()});
   for (size_t i = 0; i < bytes.size(); ++i) {
     CHECK(problem_of(bytes.substr(0, i)) != "");
@@ -72,7 +75,7 @@ TEST_CASE("what is no message of a gang is an error that says so") {
   using namespace std::string_view_literals;
   CHECK(problem_of("\x96\x09\xa2go\x80\x00\x00\x00"sv).find("version 9") !=
         std::string::npos);
-  CHECK(problem_of("\x96\x01\xa3huh\x80\x01\x01\x01").find("unknown type") !=
+  CHECK(problem_of("\x93\x02\xa3huh\x80").find("unknown type") !=
         std::string::npos);
 }
 
@@ -88,7 +91,7 @@ TEST_CASE("numbers that would index or overflow are refused") {
   go.next.spans = {{-1, 5}};
   CHECK(problem_of(encode({1, 0, 0, go})).find("span") != std::string::npos);
   TraceChunk chunk;
-  chunk.events.push_back({.kind = 3});
+  chunk.events.push_back({.kind = TraceEvent::Kind{3}});
   CHECK(problem_of(encode({1, 0, 0, chunk})).find("kind") != std::string::npos);
 }
 

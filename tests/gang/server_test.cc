@@ -196,7 +196,7 @@ TEST_CASE("garbage and strangers do not disturb a gang") {
       socket.receive();
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    socket.send(Frames{std::string(gang::kMaxMessageBytes + 1, 'x')});
+    socket.send(Frames{std::string(wire::kMaxFrameBytes + 1, 'x')});
   });
   const std::atomic<bool> never{false};
   std::vector<toy::StepSeen> seen(2);

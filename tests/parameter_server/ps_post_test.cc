@@ -23,8 +23,7 @@ TEST_CASE("no piece of the weights is lost however many there are") {
   PsPost post(context, listen);
 
   Socket worker(context, Socket::Kind::dealer,
-                SocketOptions{.max_message_bytes = ps::kMaxMessageBytes,
-                              .client = CurveClient{keys.public_key,
+                SocketOptions{.client = CurveClient{keys.public_key,
                                                     generate_curve_keys()}});
   worker.connect(post.endpoint());
   const MonoTime end = system_clock().now() + std::chrono::seconds(20);

@@ -148,7 +148,7 @@ class StingyServer {
 
   std::string endpoint_;
   SocketContext context_;
-  Socket socket_{context_, Socket::Kind::router, ps::kMaxMessageBytes};
+  Socket socket_{context_, Socket::Kind::router};
   std::vector<float> weights_ = std::vector<float>(20);
   std::string peer_;
   int64_t pushes_ = 0;
@@ -212,7 +212,7 @@ class Puppet {
  private:
   PsServer& server_;
   SocketContext context_;
-  Socket socket_{context_, Socket::Kind::dealer, ps::kMaxMessageBytes};
+  Socket socket_{context_, Socket::Kind::dealer};
 };
 
 }  // namespace

@@ -4,17 +4,16 @@
 //   coordinator <--ROUTER/DEALER--> agent (one a node) <--ROUTER/DEALER-->
 //   worker (one a slot)
 //
-// A message is MessagePack: [version, type, {field: value, ...}]; unknown
-// fields are skipped, missing ones are errors. One ZeroMQ message carries one
-// or more of them as frames, so a burst costs one system call. Agents pass what
-// concerns a slot on as it came, without writing it anew.
+// wire/fields.h says how a message is written. Each is one frame; one ZeroMQ
+// message carries one or more of them, so a burst costs one system call. Agents
+// pass what concerns a slot on as it came, without writing it anew.
 //
 //   type      | from        | to          | when
 //   ----------+-------------+-------------+------------------------------------
-//   hello     | agent       | coordinator | first, and whenever told `bye
-//   again` welcome   | coordinator | agent, slots| answer to hello; the study's
-//   recipe heartbeat | both        | both        | where nothing else was sent
-//   lately slot_up   | worker      | agent, coord| the slot can take a trial
+//   hello     | agent       | coordinator | first, and after every `bye again`
+//   welcome   | coordinator | agent, slots| answer to hello; the study's recipe
+//   heartbeat | both        | both        | nothing else was sent lately
+//   slot_up   | worker      | agent, coord| the slot can take a trial
 //   slot_down | agent       | coordinator | its worker died; `gone`: for good
 //   assign    | coordinator | worker      | a lease: run this trial to `target`
 //   extend    | coordinator | worker      | a larger target
@@ -55,14 +54,12 @@
 #include <variant>
 
 #include "dtune/base/clock.h"
-#include "dtune/comm/socket.h"
 #include "dtune/space/value.h"
 #include "dtune/study/trial.h"
+#include "dtune/wire/frames.h"
 
 namespace dtune {
 
-inline constexpr int kProtocolVersion = 1;
-inline constexpr size_t kMaxMessageBytes = kControlMessageBytes;
 inline constexpr int kMaxSlots = 4096;  // of one agent
 
 // The step is trained and waits for room for its checkpoint.
@@ -246,13 +243,12 @@ const char* type_name(const control::Message& message);
 // The slot that a message concerns; -1: none (hello, heartbeat, ...).
 int slot_of(const control::Message& message);
 
-// Throws Error(comm) where the message is larger than kMaxMessageBytes.
-std::string encode(const control::Message& message);
+// One frame. Throws Error(comm) where it is larger than wire::kMaxFrameBytes.
+std::string encode(control::Message message, int version = wire::kVersion);
 
 // Throws Error(comm), never anything else, whatever the bytes are: too large,
-// nested too deeply, not MessagePack, another version, unknown type, missing or
-// ill-typed field. Takes memory in proportion to the size of `bytes`, plus 4
-// MiB at most.
-control::Message decode(std::string_view bytes);
+// nested too deeply, not MessagePack, another version, unknown type, a field
+// that is missing, ill-typed or out of its range.
+control::Message decode(std::string_view bytes, int version = wire::kVersion);
 
 }  // namespace dtune

@@ -7,6 +7,9 @@ namespace dtune {
 namespace {
 
 constexpr size_t kHeader = 8;  // digits of a length, hexadecimal
+// Of the reports in the file: what is stored outlives versions of the wire.
+constexpr int kStoredVersion = 1;
+constexpr size_t kMaxBytes = 16 * wire::kMaxFrameBytes;
 
 }  // namespace
 
@@ -21,7 +24,7 @@ void write_sidecar(const std::filesystem::path& checkpoint,
                    std::span<const control::Report> reports) {
   std::string text = study_id + "\n";
   for (const control::Report& report : reports) {
-    const std::string bytes = encode(report);
+    const std::string bytes = encode(report, kStoredVersion);
     std::string digits(kHeader, '0');
     size_t size = bytes.size();
     for (size_t i = kHeader; i-- > 0; size /= 16) {
@@ -38,14 +41,15 @@ std::vector<control::Report> read_sidecar(
   std::vector<control::Report> reports;
   const std::filesystem::path path = sidecar_path(checkpoint);
   if (!std::filesystem::exists(path)) return reports;
-  const std::string text = read_file(path, kMaxMessageBytes * 16);
+  const std::string text = read_file(path, kMaxBytes);
   std::string_view rest = text;
   if (!rest.starts_with(study_id + "\n")) return reports;
   rest.remove_prefix(study_id.size() + 1);
   while (rest.size() > kHeader) {
     const size_t size =
         std::stoul(std::string(rest.substr(0, kHeader)), nullptr, 16);
-    const control::Message message = decode(rest.substr(kHeader, size));
+    const control::Message message =
+        decode(rest.substr(kHeader, size), kStoredVersion);
     const auto* report = std::get_if<control::Report>(&message);
     if (report == nullptr || report->trial != trial) return {};
     reports.push_back(*report);

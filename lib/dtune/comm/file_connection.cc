@@ -42,7 +42,6 @@ void FileConnection::flush() {
 // A new socket: what was queued in the old one is void.
 void FileConnection::connect() {
   SocketOptions options;
-  options.max_message_bytes = kMaxFrameBytes;
   options.queue = 4 * kWindow;
   options.client = access_.curve;
   socket_.emplace(context_, Socket::Kind::dealer, options);

@@ -17,11 +17,9 @@
 // connection or a new server. Of an upload the server keeps the begin, in a
 // file beside its target that is named by the content's hash.
 //
-// A message is a header frame and, for Chunk and Write, a frame of data.
-// Header: "dtf", version, type, then the fields in the order of their structs:
-// integers little-endian, texts as a length of 16 bits and bytes. `request`
-// comes back in the answer; a client takes a new one when it starts over, and
-// drops answers to older ones.
+// wire/fields.h says how a message is written; the data of Chunk and Write is a
+// frame of its own. `request` comes back in the answer; a client takes a new one
+// when it starts over, and drops answers to older ones.
 //
 // Cost of a file of n bytes: 2 messages and, for each chunk of 256 KiB, two
 // more of some 50 bytes beside the data.
@@ -33,7 +31,7 @@
 #include <string_view>
 #include <variant>
 
-#include "dtune/comm/socket.h"
+#include "dtune/wire/frames.h"
 
 namespace dtune::files {
 
@@ -41,8 +39,6 @@ inline constexpr size_t kChunkBytes = size_t{256} << 10;
 inline constexpr int kWindow = 8;  // chunks under way
 inline constexpr size_t kMaxName = 200;
 inline constexpr uint64_t kMaxFileBytes = uint64_t{1} << 44;
-// Of one frame, with room for the longest header.
-inline constexpr size_t kMaxFrameBytes = kChunkBytes + 4096;
 
 struct Find {
   uint64_t request = 0;

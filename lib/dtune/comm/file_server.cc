@@ -20,8 +20,7 @@ using namespace files;  // NOLINT: this file is one end of the protocol
 constexpr Duration kFileTurn = std::chrono::seconds(1);
 constexpr int kServerQueue = 4 * kWindow;  // messages for one client
 
-ListenOptions with_limit(ListenOptions listen) {
-  listen.max_message_bytes = kMaxFrameBytes;
+ListenOptions with_queue(ListenOptions listen) {
   listen.remote_queue = kServerQueue;
   return listen;
 }
@@ -164,7 +163,7 @@ void FileServer::Impl::clear_withdrawn() {
 }
 
 FileServer::FileServer(ListenOptions listen)
-    : impl_(new Impl(with_limit(std::move(listen)))) {}
+    : impl_(new Impl(with_queue(std::move(listen)))) {}
 
 FileServer::~FileServer() = default;
 

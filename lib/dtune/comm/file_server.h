@@ -30,7 +30,7 @@ struct SharedFile {
 // content makes the server read all of it once.
 class FileServer {
  public:
-  // Listens at once: throws as Listener. max_message_bytes is set here.
+  // Listens at once: throws as Listener. remote_queue is set here.
   explicit FileServer(ListenOptions listen);
   ~FileServer();
   FileServer(const FileServer&) = delete;

@@ -68,7 +68,9 @@ std::optional<Frames> marked(std::optional<Frames> frames, char mark) {
 Listener::Listener(const SocketContext& context, const ListenOptions& options) {
   if (!options.local.empty()) {
     check_local(options.local);
-    local_.emplace(context, Socket::Kind::router, options.max_message_bytes);
+    local_.emplace(
+        context, Socket::Kind::router,
+        SocketOptions{.max_message_bytes = options.max_message_bytes});
     local_->bind(options.local);
   }
   if (options.remote.empty()) return;

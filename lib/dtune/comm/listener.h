@@ -24,7 +24,7 @@ struct ListenSecurity {
 struct ListenOptions {
   std::string local;   // ipc://..., or tcp:// on loopback; "": none
   std::string remote;  // tcp://address:port; port 0: any; "": none
-  size_t max_message_bytes = kControlMessageBytes;
+  size_t max_message_bytes = wire::kMaxFrameBytes;
   std::optional<ListenSecurity> security;  // of `remote`
   int remote_queue = 1'000;  // messages, each way, for every remote peer
 };

@@ -78,11 +78,6 @@ ZapServer& SocketContext::zap() const {
 }
 
 Socket::Socket(const SocketContext& context, Kind kind,
-               size_t max_message_bytes)
-    : Socket(context, kind,
-             SocketOptions{.max_message_bytes = max_message_bytes}) {}
-
-Socket::Socket(const SocketContext& context, Kind kind,
                const SocketOptions& options)
     : handle_(zmq_socket(context.handle(),
                          kind == Kind::router ? ZMQ_ROUTER : ZMQ_DEALER)) {

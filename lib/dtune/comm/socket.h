@@ -13,6 +13,7 @@
 #include "dtune/base/clock.h"
 #include "dtune/comm/curve.h"
 #include "dtune/comm/wakeup.h"
+#include "dtune/wire/frames.h"
 
 namespace dtune {
 
@@ -37,18 +38,12 @@ class SocketContext {
   mutable std::unique_ptr<ZapServer> zap_;
 };
 
-using Frames = std::vector<std::string>;
-
-// Of one frame of the control plane; the recipe in `welcome` is by far the
-// largest.
-inline constexpr size_t kControlMessageBytes = size_t{4} << 20;
-
 // Of a socket that reaches beyond this machine if it is a server or a client of
 // CURVE: it then has heartbeats of its own, so that a connection that died
 // without a word is noticed within kDeadConnection and made anew, and a client
 // queues nothing before it is connected.
 struct SocketOptions {
-  size_t max_message_bytes = kControlMessageBytes;  // more: closes it
+  size_t max_message_bytes = wire::kMaxFrameBytes;  // more: closes it
   int queue = 100'000;                              // messages, each way
   std::optional<CurveServer> server;
   std::optional<CurveClient> client;
@@ -60,10 +55,8 @@ class Socket {
  public:
   enum class Kind { router, dealer };
 
-  // Messages of more than `max_message_bytes` close the connection.
   Socket(const SocketContext& context, Kind kind,
-         size_t max_message_bytes = kControlMessageBytes);
-  Socket(const SocketContext& context, Kind kind, const SocketOptions& options);
+         const SocketOptions& options = {});
   ~Socket();
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;

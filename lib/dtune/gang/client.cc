@@ -21,7 +21,6 @@ constexpr Duration kLook = std::chrono::milliseconds(20);  // at `stop`
 
 SocketOptions socket_options(const GangSeat& seat) {
   SocketOptions options;
-  options.max_message_bytes = kMaxMessageBytes;
   if (!seat.server_key.empty()) {
     options.client =
         CurveClient{seat.server_key, {seat.public_key, seat.secret_key}};

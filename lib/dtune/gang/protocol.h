@@ -1,8 +1,8 @@
 // How the messages of a gang are written (messages.h says what they mean), and
 // what a member and its server say besides, to stay in touch.
 //
-// One ZeroMQ message is one frame, [version, type, {fields}, sequence, ack,
-// begun]:
+// One ZeroMQ message is one frame (wire/fields.h), a packet. Beside the
+// message's own fields it has
 //   sequence  1, 2, ... of what must arrive, once and in order, although
 //             connections break (reliable_link.h); 0: may get lost
 //   ack       the last sequence received from the other side
@@ -38,8 +38,6 @@
 
 namespace dtune::gang {
 
-inline constexpr int kProtocolVersion = 1;
-inline constexpr size_t kMaxMessageBytes = size_t{4} << 20;
 inline constexpr int kMaxMembers = 4096;
 inline constexpr size_t kTraceEventsAMessage = 1000;
 
@@ -94,7 +92,7 @@ struct TraceOn {
 
 // A TraceEvent on the wire: lanes are any text there.
 struct TraceItem {
-  int kind = 0;
+  TraceEvent::Kind kind = TraceEvent::Kind::span;
   std::string lane;
   std::string name;
   int64_t begin_ns = 0;  // of the member's clock
@@ -121,8 +119,8 @@ struct Packet {
 
 const char* type_name(const Message& message);
 
-// Throws Error(comm) where it is larger than kMaxMessageBytes.
-std::string encode(const Packet& packet);
+// Throws Error(comm) where it is larger than wire::kMaxFrameBytes.
+std::string encode(Packet packet);
 
 // Throws Error(comm), never anything else, whatever the bytes are. What it
 // returns has sizes, counts, spans and member numbers that are not negative and

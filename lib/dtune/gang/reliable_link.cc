@@ -10,10 +10,10 @@ std::string ReliableLink::send(Message message, int64_t begun, MonoTime now) {
   packet.ack = received_;
   packet.begun = begun;
   packet.message = std::move(message);
-  std::string bytes = encode(packet);
+  std::string bytes = encode(std::move(packet));
   ++sent_;  // only now: what cannot be encoded was never sent
   if (pending_.empty()) moved_ = now;
-  pending_.push_back({packet.sequence, bytes});
+  pending_.push_back({sent_, bytes});
   return bytes;
 }
 
@@ -21,7 +21,7 @@ std::string ReliableLink::send_unnumbered(Message message) const {
   Packet packet;
   packet.ack = received_;
   packet.message = std::move(message);
-  return encode(packet);
+  return encode(std::move(packet));
 }
 
 std::vector<std::string> ReliableLink::repeats(MonoTime now) {

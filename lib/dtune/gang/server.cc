@@ -15,16 +15,11 @@ namespace {
 
 constexpr Duration kIdle = std::chrono::milliseconds(500);
 
-ListenOptions with_limit(ListenOptions listen) {
-  listen.max_message_bytes = gang::kMaxMessageBytes;
-  return listen;
-}
-
 }  // namespace
 
 struct GangServer::Impl {
   Impl(const ListenOptions& listen, std::function<void()> wake_in)
-      : wake(std::move(wake_in)), listener(context, with_limit(listen)) {
+      : wake(std::move(wake_in)), listener(context, listen) {
     local = listener.local_endpoint();
     remote = listener.remote_endpoint();
     thread = start_quiet_thread([this] { run(); });

@@ -14,9 +14,8 @@ std::vector<TraceChunk> to_chunks(std::vector<TraceEvent> events,
       chunks.push_back({offset_ns, {}});
     }
     e.name.resize(std::min(e.name.size(), kLongestName));
-    chunks.back().events.push_back({static_cast<int>(e.kind), e.lane,
-                                    std::move(e.name), e.begin_ns,
-                                    e.duration_ns, e.value});
+    chunks.back().events.push_back({e.kind, e.lane, std::move(e.name),
+                                    e.begin_ns, e.duration_ns, e.value});
   }
   return chunks;
 }

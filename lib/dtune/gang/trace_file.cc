@@ -96,7 +96,7 @@ int TraceFile::lane(int pid, const std::string& name) {
 
 void TraceFile::add(int pid, const TraceItem& item, int64_t offset_ns) {
   const double at = microseconds(item.begin_ns + offset_ns);
-  switch (static_cast<TraceEvent::Kind>(item.kind)) {
+  switch (item.kind) {
     case TraceEvent::Kind::span:
       return line(fmt::format(
           R"({{"name":{},"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",

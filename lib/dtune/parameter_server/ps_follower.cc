@@ -29,7 +29,6 @@ PsFollower::PsFollower(const SocketContext& context,
 // A new socket: nothing of the step before comes over it.
 void PsFollower::connect() {
   SocketOptions options;
-  options.max_message_bytes = ps::kMaxMessageBytes;
   options.client = options_.server0->security;
   lead_.emplace(context_, Socket::Kind::dealer, options);
   lead_->connect(options_.server0->endpoint);

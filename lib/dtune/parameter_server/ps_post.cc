@@ -15,8 +15,7 @@ constexpr size_t kMostKept = 1024;
 // something are all there is, but a version may have hundreds of pieces.
 constexpr int kQueue = 100'000;
 
-ListenOptions with_limit(ListenOptions listen) {
-  listen.max_message_bytes = ps::kMaxMessageBytes;
+ListenOptions with_queue(ListenOptions listen) {
   listen.remote_queue = kQueue;
   return listen;
 }
@@ -24,7 +23,7 @@ ListenOptions with_limit(ListenOptions listen) {
 }  // namespace
 
 PsPost::PsPost(const SocketContext& context, ListenOptions listen)
-    : listener_(context, with_limit(std::move(listen))) {}
+    : listener_(context, with_queue(std::move(listen))) {}
 
 std::string PsPost::endpoint() const {
   const std::string remote = listener_.remote_endpoint();

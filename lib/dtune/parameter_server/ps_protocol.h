@@ -22,10 +22,9 @@
 //     want_state          ->                              (the lead alone)
 //                         <-   pieces of state, state
 //
-// A message is a frame with fields of fixed size, little endian: the mark
-// "dps1", a byte for the type, the fields in their order; a piece has a second
-// frame with its floats. Whatever belongs to another session is ignored; so is
-// what comes twice.
+// wire/fields.h says how a message is written; a piece has a second frame with
+// its floats. What belongs to another session is ignored; so is what comes
+// twice.
 //
 // Cost of one gradient of S bytes with k servers: S bytes up, S bytes down in
 // pieces of at most 1 MiB, k + 1 small messages to and from the worker, and 4
@@ -40,15 +39,12 @@
 #include <variant>
 #include <vector>
 
-#include "dtune/comm/socket.h"
+#include "dtune/wire/frames.h"
 
 namespace dtune::ps {
 
 inline constexpr int64_t kPieceFloats = int64_t{1} << 18;  // 1 MiB
-// Of one frame.
-inline constexpr size_t kMaxMessageBytes = (size_t{1} << 20) + 4096;
 inline constexpr int kMaxMembers = 4096;
-inline constexpr size_t kMaxTextBytes = 1024;
 
 struct Range {
   int64_t begin = 0;
@@ -262,7 +258,7 @@ using Message =
                  Alive, Combine, Combined, Apply, Drop, Serve, Forget>;
 
 // The frames of a message, after `prefix` (a router's peer).
-Frames encode(const Message& message, Frames prefix = {});
+Frames encode(Message message, Frames prefix = {});
 
 // Of the frames from `first` on. Throws Error(comm) for anything that encode()
 // does not write.

@@ -24,7 +24,7 @@ struct PsAddress {
 struct PsServerOptions {
   int server = 0;
   int servers = 1;
-  ListenOptions listen;              // port 0; max_message_bytes is set here
+  ListenOptions listen;              // port 0; remote_queue is set here
   std::optional<PsAddress> server0;  // followers
   // For one answer of another process: whoever keeps it waiting for longer is
   // named in an Error(comm).

@@ -50,7 +50,6 @@ PsWorker::PsWorker(const SocketContext& context, PsWorkerOptions options)
 void PsWorker::connect(const SocketContext& context) {
   for (const PsAddress& address : options_.servers) {
     SocketOptions options;
-    options.max_message_bytes = ps::kMaxMessageBytes;
     options.client = address.security;
     auto socket =
         std::make_unique<Socket>(context, Socket::Kind::dealer, options);
