@@ -14,13 +14,6 @@ namespace {
 
 using gang::contains;
 
-int64_t samples_of(const TrialAssignment& assignment,
-                   const PreparedData& data) {
-  const int64_t more =
-      trains_on_validation(assignment) ? data.count(Split::validation) : 0;
-  return data.count(Split::train) + more;
-}
-
 // Who leads after a regroup, until the next go: the first that lags not.
 int lead_of(const gang::Regroup& order) {
   for (const int member : order.members) {
@@ -33,51 +26,26 @@ int lead_of(const gang::Regroup& order) {
 
 GangSession::GangSession(TrialAssignment assignment,
                          std::shared_ptr<const PreparedData> data)
-    : assignment_(std::move(assignment)),
-      data_(std::move(data)),
-      where_(fmt::format("trial {}", assignment_.trial)),
-      normalization_(
-          normalization_of(*data_, assignment_.recipe.data.normalize)),
-      device_(find_device(assignment_.recipe.train.device)),
-      epoch_samples_(samples_of(assignment_, *data_)),
-      link_((check_splits(assignment_, *data_), assignment_.seat.value())) {
-  plan_ = plan_steps(assignment_, *data_, epoch_samples_);
-  if (!trains_on_validation(assignment_) &&
-      data_->count(Split::validation) > 0) {
+    : StepSession(std::move(assignment), std::move(data)),
+      link_(this->assignment().seat.value()) {
+  if (!trains_on_validation(this->assignment()) &&
+      this->data()->count(Split::validation) > 0) {
     answers_.emplace(EvaluationBatches(
-        BatchSource(data_, {Split::validation}, normalization_),
-        data_->classes(), device_));
+        BatchSource(this->data(), {Split::validation}, normalization()),
+        this->data()->classes(), device()));
   }
-}
-
-void GangSession::start() {
-  if (assignment_.resume_step > 0) resume();
-  commit_.take(state());
 }
 
 // A member that comes later than its gang may find a later checkpoint.
-void GangSession::resume() {
-  StepReport report = load();
-  const int known = assignment_.resume_step;
-  if (report.step < known) {
-    throw Error(
-        ErrorKind::data,
-        fmt::format("{}: the checkpoint cannot be used: it holds step {}, not "
-                    "{} (the trial has to start again)",
-                    assignment_.checkpoint.string(), report.step, known));
-  }
-  last_ = report.metrics;
-  steps_ = report.step;
-  if (report.step == known + 1) {
-    steps_ = known;
-    unheard_ = std::move(report);
-  }
+void GangSession::start() {
+  if (assignment().resume_step > 0) resume(load(), /*later=*/true);
+  commit_.take(state());
 }
 
 StepReport GangSession::load() {
   TrainingState own = state();
   StepReport report =
-      load_checkpoint(assignment_.checkpoint, owner_of(assignment_), own);
+      load_checkpoint(assignment().checkpoint, owner_of(assignment()), own);
   set_progress(own.position, own.updates);
   return report;
 }
@@ -93,9 +61,9 @@ gang::Begin GangSession::begin_of(int step) {
   begin.step = step;
   begin.updates = own.updates;
   begin.position = own.position;
-  begin.end = plan_.end_of(step);
-  begin.epoch_samples = epoch_samples_;
-  begin.batch_size = assignment_.recipe.train.batch_size;
+  begin.end = plan().end_of(step);
+  begin.epoch_samples = epoch_samples();
+  begin.batch_size = assignment().recipe.train.batch_size;
   begin.evaluation_batches = answers_ ? answers_->batches() : 0;
   return begin;
 }
@@ -104,26 +72,10 @@ void GangSession::joined(const gang::Regroup& /*order*/) {}
 
 void GangSession::settle(const std::vector<int>& /*who*/) {}
 
-void GangSession::note_position(int64_t position) {
-  const auto done = static_cast<double>(position - first_);
-  const auto all = static_cast<double>(plan_.end_of(step()) - first_);
-  const double seconds = to_seconds(system_clock().now() - began_);
-  fraction_ = all > 0 ? std::clamp(done / all, 0.0, 1.0) : 1;
-  rate_ = seconds > 0 ? done / seconds : 0;
-}
-
-StepReport GangSession::run_step(const std::atomic<bool>& stop) {
-  if (unheard_) {
-    ++steps_;
-    return *std::exchange(unheard_, std::nullopt);
-  }
-  return as_step_failure(where_, steps_, [&] { return run_until_done(stop); });
-}
-
 // Whatever ends a step early, peers must not wait for this member.
-StepReport GangSession::run_until_done(const std::atomic<bool>& stop) {
+StepReport GangSession::perform_step(const std::atomic<bool>& stop) {
   try {
-    return train_step(stop);
+    return follow_orders(stop);
   } catch (const GangLost& lost) {
     abandon();
     link_.leave_groups();
@@ -146,21 +98,12 @@ void GangSession::put_commit() {
   set_progress(own.position, own.updates);
 }
 
-void GangSession::restore() {
-  put_commit();
-  broken_off_ = false;
-}
-
-StepReport GangSession::train_step(const std::atomic<bool>& stop) {
-  use(computing_of(assignment_));
-  if (broken_off_) restore();
-  broken_off_ = true;
-  began_ = system_clock().now();
+StepReport GangSession::follow_orders(const std::atomic<bool>& stop) {
+  begin_step();
   totals_ = {};
   times = {};
   if (answers_) answers_->clear();
-  first_ = state().position;
-  note_position(first_);
+  start_progress(state().position);
   client().set_phase("waiting for the gang");
   client().begin(begin_of(step()));
   gang::Order order = link_.wait(stop);
@@ -212,7 +155,7 @@ void GangSession::accept_regroup(const gang::Regroup& order,
   client().set_phase("regrouping", order.incarnation);
   round_ = order.work.round;
   link_.regroup(order, stop);
-  steps_ = order.step - 1;  // who comes back may have missed steps
+  set_steps(order.step - 1);  // who comes back may have missed steps
   if (order.source == member()) serve(order.targets, kDataPatience);
   if (contains(order.targets, member())) receive(order.source, kDataPatience);
   lead_ = lead_of(order);
@@ -273,7 +216,7 @@ void GangSession::receive(int source, Duration patience) {
   }
   set_progress(own.position, own.updates);
   totals_ = progress.totals;
-  steps_ = progress.step - 1;
+  set_steps(progress.step - 1);
   note_position(own.position);
 }
 

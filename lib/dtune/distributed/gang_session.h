@@ -23,21 +23,13 @@
 #include "dtune/distributed/gang_link.h"
 #include "dtune/distributed/gang_state.h"
 #include "dtune/study/trial_runner.h"
-#include "dtune/train/assignment.h"
+#include "dtune/train/step_session.h"
 
 namespace dtune {
 
-class GangSession : public TrialSession {
+class GangSession : public StepSession {
  public:
-  int steps_done() const final { return steps_; }
-  // TrialFailure with these reasons concern the gang: lease_lapsed, it is
-  // closed or its server is gone (the trial can go on from its checkpoint);
-  // straggling, this member was evicted and the others go on.
-  StepReport run_step(const std::atomic<bool>& stop) final;
-  StepProgress progress() const final { return {fraction_, rate_}; }
   uint64_t resident_bytes() const override { return commit_.bytes(); }
-  // Every member tests and writes the same model: none depends on another.
-  std::map<std::string, double> finish_final() final;
 
  protected:
   // REQUIRES: assignment.seat.
@@ -83,7 +75,7 @@ class GangSession : public TrialSession {
   virtual Network* whole_network() = 0;
   // Of the validation split, at the lead, when the step's evaluation is done.
   // By default those of the answers that were gathered.
-  virtual std::map<std::string, double> judge();
+  virtual std::map<std::string, double> judge_step();
   // What was under way is void (a stop, another order): forget it. The state is
   // brought back by the caller where it must be.
   virtual void abandon() {}
@@ -92,24 +84,13 @@ class GangSession : public TrialSession {
 
   GangLink& link() { return link_; }
   GangClient& client() { return link_.client(); }
-  const TrialAssignment& assignment() const { return assignment_; }
-  const std::shared_ptr<const PreparedData>& data() const { return data_; }
-  const Normalization& normalization() const { return normalization_; }
-  at::Device device() const { return device_; }
   int member() const { return link_.member(); }
-  const StepPlan& plan() const { return plan_; }
-  // Of the training; the step that is being trained.
-  int step() const { return steps_ + 1; }
   // The validation split's batches; null where it is not judged.
   GangAnswers* answers() { return answers_ ? &*answers_ : nullptr; }
   const gang::Totals& totals() const { return totals_; }
   // For modes that train without the server's go: sums of this member, or of
   // all, at the step's end.
   void set_totals(const gang::Totals& totals) { totals_ = totals; }
-  // Samples that the gang has accepted since the start of the training: for
-  // progress().
-  void note_position(int64_t position);
-
   // The state is that of the end of the last step: what a step that is broken
   // off comes back to. For modes whose state() grows when the data plane is
   // there; steps keep theirs by themselves.
@@ -119,10 +100,14 @@ class GangSession : public TrialSession {
   gang::RoundTimes times;  // of the last round; told with the next ready
 
  private:
-  StepReport run_until_done(const std::atomic<bool>& stop);
-  StepReport train_step(const std::atomic<bool>& stop);
-  void resume();
-  void restore();
+  // TrialFailure with these reasons concern the gang: lease_lapsed, it is
+  // closed or its server is gone (the trial can go on from its checkpoint);
+  // straggling, this member was evicted and the others go on.
+  StepReport perform_step(const std::atomic<bool>& stop) final;
+  void restore() final { put_commit(); }
+  bool can_test() final;
+  std::map<std::string, double> test() final;
+  StepReport follow_orders(const std::atomic<bool>& stop);
   gang::Order take(const gang::Order& order, const std::atomic<bool>& stop);
   const gang::Work* accept(const gang::Order& order,
                            const std::atomic<bool>& stop);
@@ -138,33 +123,15 @@ class GangSession : public TrialSession {
   std::map<std::string, double> lead_metrics();
   void write(const TrainingState& whole, StepReport report);
   StepReport finish(const gang::Go& go);
-  std::map<std::string, double> write_final(Network& network);
-  std::map<std::string, double> test();
 
-  TrialAssignment assignment_;
-  std::shared_ptr<const PreparedData> data_;
-  std::string where_;
-  Normalization normalization_;
-  at::Device device_;
-  StepPlan plan_;
-  int64_t epoch_samples_ = 1;
   std::optional<GangAnswers> answers_;
   StateCopy commit_;  // the state at the end of the last step
   GangLink link_;
 
-  int steps_ = 0;
-  bool broken_off_ = false;  // inside a step
-  bool current_ = true;      // its state is that of the last commit
-  int64_t round_ = 0;        // of the work that was taken last
-  int lead_ = 0;             // member; all agree at the end of a round
-  gang::Totals totals_;      // of the step so far
-  MonoTime began_{};         // the step
-  int64_t first_ = 0;        // position at its begin
-  std::atomic<double> fraction_ = 0;
-  std::atomic<double> rate_ = 0;
-  std::optional<StepReport> unheard_;  // of a step that is done already
-  std::map<std::string, double> last_;
-  std::optional<std::map<std::string, double>> final_metrics_;
+  bool current_ = true;  // its state is that of the last commit
+  int64_t round_ = 0;    // of the work that was taken last
+  int lead_ = 0;         // member; all agree at the end of a round
+  gang::Totals totals_;  // of the step so far
 };
 
 }  // namespace dtune

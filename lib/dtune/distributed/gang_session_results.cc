@@ -55,7 +55,7 @@ gang::Order GangSession::commit(const gang::Work& work,
     StepReport report;
     report.step = step();
     report.metrics = ready.metrics = lead_metrics();
-    report.seconds = to_seconds(system_clock().now() - began_);
+    report.seconds = step_seconds();
     if (whole) write(*whole, std::move(report));
   }
   client().ready(ready);
@@ -64,17 +64,12 @@ gang::Order GangSession::commit(const gang::Work& work,
 }
 
 std::map<std::string, double> GangSession::lead_metrics() {
-  std::map<std::string, double> metrics;
-  if (totals_.samples > 0) {
-    metrics["train_loss"] = totals_.loss / totals_.weight;
-    metrics["train_accuracy"] = static_cast<double>(totals_.right) /
-                                static_cast<double>(totals_.samples);
-  }
-  metrics.merge(judge());
+  std::map<std::string, double> metrics = train_metrics(totals_);
+  metrics.merge(judge_step());
   return metrics;
 }
 
-std::map<std::string, double> GangSession::judge() {
+std::map<std::string, double> GangSession::judge_step() {
   if (!answers_) return {};
   if (Network* network = whole_network()) answers_->complete(*network);
   const Answers all = answers_->all();
@@ -86,74 +81,47 @@ std::map<std::string, double> GangSession::judge() {
 }
 
 void GangSession::write(const TrainingState& whole, StepReport report) {
-  if (assignment_.checkpoint.empty()) return;
+  if (assignment().checkpoint.empty()) return;
   const auto loss = report.metrics.find("val_loss");
   if (loss != report.metrics.end() && std::isnan(loss->second)) return;
-  write_checkpoint(assignment_.checkpoint, owner_of(assignment_),
-                   assignment_.attempt, report, whole);
+  write_checkpoint(assignment().checkpoint, owner_of(assignment()),
+                   assignment().attempt, report, whole);
 }
 
 StepReport GangSession::finish(const gang::Go& go) {
   const auto loss = go.metrics.find("val_loss");
   if (loss != go.metrics.end() && std::isnan(loss->second)) {
-    fail_not_finite(assignment_);
+    fail_not_finite(assignment());
   }
   StepReport report;
   report.step = step();
-  report.metrics = last_ = go.metrics;
-  report.seconds = to_seconds(system_clock().now() - began_);
+  report.metrics = go.metrics;
+  report.seconds = step_seconds();
   commit_.take(state());
-  broken_off_ = false;
   current_ = gang::contains(go.participants, member());
-  fraction_ = 1;
-  ++steps_;
   client().set_phase("between steps");
-  return report;
+  return finish_step(std::move(report));
 }
 
 // A member without the whole network, or that was late at the end, on a node
 // without the file that the lead has written, has nothing to say: the
 // coordinator waits for the lead.
-std::map<std::string, double> GangSession::finish_final() {
+bool GangSession::can_test() {
   const bool leads = client().seat().member == lead_;
-  const bool has_all = current_ && whole_network() != nullptr;
-  if (!leads && !has_all && !std::filesystem::exists(assignment_.checkpoint)) {
-    return {};
-  }
-  if (!final_metrics_) {
-    final_metrics_ = as_trial_failure(where_, [this] { return test(); });
-  }
-  return *final_metrics_;
+  return leads || (current_ && whole_network() != nullptr) ||
+         std::filesystem::exists(assignment().checkpoint);
 }
 
 std::map<std::string, double> GangSession::test() {
-  DTUNE_CHECK(assignment_.kind == TrialKind::final && !broken_off_);
-  use(computing_of(assignment_));
   client().set_phase("testing");
   Network* network = whole_network();
   if (network != nullptr && current_) return write_final(*network);
   // The last commit has brought the network together. Who was late for it may
   // lack updates.
-  Trainer whole(assignment_.recipe, trainer_options(assignment_, device_),
-                data_);
-  load_checkpoint(assignment_.checkpoint, owner_of(assignment_), whole);
+  Trainer whole(assignment().recipe, trainer_options(assignment(), device()),
+                data());
+  load_checkpoint(assignment().checkpoint, owner_of(assignment()), whole);
   return write_final(whole.network());
-}
-
-std::map<std::string, double> GangSession::write_final(Network& network) {
-  const SingleThread exactly;
-  const std::atomic<bool> never = false;
-  const BatchSource source(data_, {Split::test}, normalization_);
-  const Answers answers =
-      answer_all(network, source, data_->classes(), device_, never);
-  if (!answers.finite()) fail_not_finite(assignment_);
-  std::map<std::string, double> metrics = answers.metrics("test_");
-  std::map<std::string, double> all = last_;
-  all.insert(metrics.begin(), metrics.end());
-  write_model(assignment_.model_file,
-              ModelCard{assignment_, *data_, normalization_, std::move(all)},
-              network);
-  return metrics;
 }
 
 }  // namespace dtune

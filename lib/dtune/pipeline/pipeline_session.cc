@@ -84,7 +84,7 @@ class PipelineSession final : public GangSession {
   gang::Order train(const gang::Work& work,
                     const std::atomic<bool>& stop) override;
   Network* whole_network() override { return nullptr; }
-  std::map<std::string, double> judge() override { return judged_; }
+  std::map<std::string, double> judge_step() override { return judged_; }
   void abandon() override;
 
  private:
