@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cluster/toy.h"
+#include "eventually.h"
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,12 +33,7 @@ std::string output_of(Child& child) {
 }
 
 bool gone_within_patience(const std::string& mark) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!find_marked({mark}).empty()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
+  return eventually([&] { return find_marked({mark}).empty(); });
 }
 
 }  // namespace
@@ -100,11 +96,9 @@ TEST_CASE("processes that leave group and session are found by their mark") {
   options.environment["DTUNE_TEST"] = toy::unique("marked");
   {
     const Child child(options);
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (find_marked({"DTUNE_TEST=" + toy::unique("marked")}).size() < 3 &&
-           std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    CHECK(eventually([&] {
+      return find_marked({"DTUNE_TEST=" + toy::unique("marked")}).size() >= 3;
+    }));
   }
   CHECK(kill_marked({"DTUNE_TEST=" + toy::unique("marked"),
                      "PATH=" + std::string(getenv("PATH"))}) >= 2);
@@ -134,11 +128,7 @@ TEST_CASE("a subreaper ends what its dead children have left behind") {
   const std::string mark = "DTUNE_TEST=" + toy::unique("adopted");
   {
     const Child child(options);
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (find_marked({mark}).size() < 5 &&
-           std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    CHECK(eventually([&] { return find_marked({mark}).size() >= 5; }));
   }
   CHECK(kill_adopted({mark, "DTUNE_TEST2=x"}) == 0);
   CHECK(kill_adopted({mark}) >= 2);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cluster/toy.h"
+#include "eventually.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/file.h"
@@ -15,7 +16,6 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(20);
 const std::atomic<bool> kGoOn{false};
 
 TrialAssignment command(const std::string& script, int horizon = 3) {
@@ -43,15 +43,6 @@ Reason failure_of(TrialSession& session) {
     return e.reason();
   }
   return Reason::none;
-}
-
-bool within_patience(const std::function<bool()>& holds) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
 }
 
 size_t processes() {
@@ -148,9 +139,9 @@ TEST_CASE("ending a session ends all that its program has started") {
         "sleep 1000 & setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' & "
         "echo val_accuracy=1; wait"));
     session->run_step(kGoOn);
-    CHECK(within_patience([] { return processes() >= 3; }));
+    CHECK(eventually([] { return processes() >= 3; }));
   }
-  CHECK(within_patience([] { return processes() == 0; }));
+  CHECK(eventually([] { return processes() == 0; }));
 }
 
 TEST_CASE("a program that writes without end is heard and stays small") {

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "cluster/toy.h"
+#include "eventually.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/file.h"
@@ -87,11 +88,8 @@ TEST_CASE("a cut goes through while a step computes") {
   Bench bench;
   bench.compute.post(
       bench.assign(1, 1, 5, 0, toy::point(0.5, "learn", 1'000'000)));
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (bench.compute.progress().phase != "training" &&
-         std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  CHECK(
+      eventually([&] { return bench.compute.progress().phase == "training"; }));
   bench.compute.post(control::Cut{0, 1, 1});
   const auto ended = bench.next<control::Ended>();
   CHECK(ended.outcome == control::Outcome::stopped);

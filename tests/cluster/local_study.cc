@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "eventually.h"
 #include <fmt/format.h>
 
 #include "dtune/review/replay.h"
@@ -87,12 +88,14 @@ void LocalStudy::check_replay() {
 }
 
 std::vector<pid_t> leftovers(const std::string& study_id) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  while (true) {
-    auto found = find_marked({"DTUNE_STUDY=" + study_id});
-    if (found.empty() || std::chrono::steady_clock::now() > end) return found;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  std::vector<pid_t> found;
+  eventually(
+      [&] {
+        found = find_marked({"DTUNE_STUDY=" + study_id});
+        return found.empty();
+      },
+      std::chrono::seconds(2));
+  return found;
 }
 
 bool signal_worker(const std::string& study_id, int slot, int signal) {

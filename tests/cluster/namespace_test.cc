@@ -3,6 +3,7 @@
 
 #include "cluster/network.h"
 #include "cluster/remote_study.h"
+#include "eventually.h"
 #include "skip.h"
 #include <doctest/doctest.h>
 
@@ -39,7 +40,7 @@ std::unique_ptr<Child> start_dtune(const Network& network,
 std::string word_said(Child& child, const std::string& begin,
                       std::string& text) {
   size_t at = std::string::npos;
-  toy::RemoteStudy::wait_for([&] {
+  eventually([&] {
     child.read_out(text);
     at = text.find(begin);
     const bool whole = at != std::string::npos &&

@@ -6,6 +6,7 @@
 
 #include "cluster/remote_study.h"
 #include "cluster/toy.h"
+#include "eventually.h"
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -55,7 +56,7 @@ struct Port {
   }
 
   void send(Socket& socket, const Frames& frames) {
-    REQUIRE(toy::RemoteStudy::wait_for([&] { return socket.send(frames); }));
+    REQUIRE(eventually([&] { return socket.send(frames); }));
   }
   void hello(Socket& socket, const std::string& name, int slots = 1) {
     control::Hello message;
@@ -66,7 +67,7 @@ struct Port {
 
   // Lets the fleet work until `condition` holds.
   bool until(const std::function<bool()>& condition) {
-    return toy::RemoteStudy::wait_for([&] {
+    return eventually([&] {
       turn();
       return condition();
     });
@@ -396,7 +397,7 @@ TEST_CASE("an agent finds its coordinator again after a kill -9") {
   kill(study.coordinator->pid(), SIGKILL);
   study.coordinator->wait(seconds(5));
   std::string text;
-  CHECK(toy::RemoteStudy::wait_for([&] {
+  CHECK(eventually([&] {
     agent.read_out(text);
     return text.find("the coordinator is gone; looking for it") !=
            std::string::npos;

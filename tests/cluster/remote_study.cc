@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cluster/toy.h"
+#include "eventually.h"
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -74,7 +75,7 @@ void RemoteStudy::start_coordinator() {
                        std::to_string(trials_), mode_});
   spawn.capture = false;
   coordinator = std::make_unique<Child>(spawn);
-  const bool listens = wait_for([this] {
+  const bool listens = eventually([this] {
     endpoint = text_of(folder.path() / "endpoint");
     return !endpoint.empty() || coordinator->status().has_value();
   });
@@ -97,25 +98,16 @@ Child& RemoteStudy::start_agent(const std::string& token,
   return *agents.back();
 }
 
-bool RemoteStudy::wait_for(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
-
 std::string RemoteStudy::said() const {
   return text_of(folder.path() / "notices");
 }
 
 bool RemoteStudy::notices(const std::string& text) const {
-  return wait_for([&] { return said().find(text) != std::string::npos; });
+  return eventually([&] { return said().find(text) != std::string::npos; });
 }
 
 bool RemoteStudy::trains(int reports) const {
-  return wait_for([&] {
+  return eventually([&] {
     try {
       const auto store =
           open_sqlite_store(folder.path() / "study.db", StoreMode::read_only);
@@ -135,7 +127,7 @@ int RemoteStudy::result() {
 
 Ending ending_of(Child& child) {
   Ending out;
-  RemoteStudy::wait_for([&] {
+  eventually([&] {
     child.read_out(out.text);
     return child.status().has_value();
   });

@@ -36,7 +36,6 @@ class RemoteStudy {
   Child& start_agent(const std::string& token, const std::string& state = "s",
                      const std::string& node = "far", int patience = 60);
   // Waits until `condition` holds; false after a long while.
-  static bool wait_for(const std::function<bool()>& condition);
   bool notices(const std::string& text) const;  // waits until it was said
   std::string said() const;                     // all notices
   // Reports that the database holds by now.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cluster/local_study.h"
+#include "eventually.h"
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,13 +107,10 @@ SshAgentOptions options_for(const std::string& address) {
 
 // Lets the agent be looked after until `done`.
 bool until(SshAgent& agent, const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + seconds(30);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
+  return eventually([&] {
     agent.ensure();
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return true;
+    return done();
+  });
 }
 
 std::string why_given_up(Network& network, const std::string& mode) {
@@ -249,12 +247,7 @@ TEST_CASE("nothing is left at the other end when the launcher is killed") {
     }
   }
   const auto wait_for = [&](const std::string& name) {
-    const auto end = std::chrono::steady_clock::now() + seconds(30);
-    while (network.get(name).empty() &&
-           std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return !network.get(name).empty();
+    return eventually([&] { return !network.get(name).empty(); });
   };
   CHECK(wait_for("starts"));
   // Only its stdin tells the agent: ssh passes no signals on.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "eventually.h"
 #include "gang_fixture.h"
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -141,14 +142,6 @@ TEST_CASE("a member that is killed in the middle of a step costs no sample") {
 
 namespace {
 
-// Generous, for a loaded machine.
-bool wait_until(const std::function<bool()>& what) {
-  for (int i = 0; i < 3000 && !what(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return what();
-}
-
 // A run of three members, of which member 1 is suspended in its second step.
 struct SuspendedRun {
   SuspendedRun(const Workshop& shop, const Recipe& recipe,
@@ -188,13 +181,13 @@ TEST_CASE("others go on without a suspended member and take it in again") {
     REQUIRE(WIFSTOPPED(run->members.wait(1, WUNTRACED)));
     const auto round = [&] { return run->gang.server().status(name).round; };
     const int64_t before = round();
-    REQUIRE(wait_until([&] { return round() > before + 10; }));
+    REQUIRE(eventually([&] { return round() > before + 10; }));
     late = run->happened(GangEvent::Kind::late);
   }
   REQUIRE(late);
   ::kill(run->members.pid(1), SIGCONT);
   // It catches up, unless it is found too slow to be worth it.
-  CHECK(wait_until([&] {
+  CHECK(eventually([&] {
     return run->happened(GangEvent::Kind::rejoined) ||
            run->happened(GangEvent::Kind::evicted);
   }));

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "eventually.h"
 #include "gang/toy_member.h"
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -47,16 +48,6 @@ struct Stage {
     return seat;
   }
 };
-
-// Generous, for a loaded machine.
-template <class Condition>
-bool eventually(const Condition& condition) {
-  for (int i = 0; i < 3000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 int64_t count(GangServer& server, GangEvent::Kind kind) {
   const auto events = server.take_events();

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <thread>
 
+#include "eventually.h"
 #include "skip.h"
 #include "store/records.h"
 #include <doctest/doctest.h>
@@ -123,10 +124,7 @@ TEST_CASE("the writer tries again by itself after a full disk") {
   CHECK_THROWS_AS(fail(), Error);
   CHECK_FALSE(acknowledged);
   disk.make_room();
-  for (int i = 0; i < 500 && !acknowledged; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  CHECK(acknowledged);
+  CHECK(eventually([&] { return bool{acknowledged}; }));
 }
 
 TEST_CASE("no room for a new database is said at once") {
