@@ -1,5 +1,11 @@
 #include "dtune/study/layers.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 namespace dtune {
@@ -258,6 +264,79 @@ TEST_CASE("two layers of one name are refused") {
   CHECK_THROWS_WITH_AS(expand_model(model, kImage, 10),
                        "recipe.yaml:12:5: layer 'c': two layers have this name",
                        Error);
+}
+
+// Checkpoints hold it: one of an earlier version has to be accepted still.
+TEST_CASE("the fingerprint of an architecture never changes") {
+  const std::map<std::string, uint64_t> known = {
+      {"cnn-small", 0xf79e6850d1fa82b1},
+      {"lenet", 0xebedc43c5bb1873c},
+      {"resnet18", 0x39331a55913ace23},
+      {"resnet50", 0x64630f4b244dbad4},
+      {"wide-resnet", 0xb3c0176475e82f8e}};
+  for (const auto& [arch, value] : known) {
+    CAPTURE(arch);
+    ModelSpec model;
+    model.arch = arch;
+    const Shape image{.channels = 3, .height = 32, .width = 32};
+    CHECK(fingerprint(expand_model(model, image, 10)) == value);
+  }
+  std::vector<LayerSpec> all;  // with all fields, of the kinds that there were
+  for (int kind = 0; kind <= static_cast<int>(LayerKind::residual); ++kind) {
+    all.push_back({.kind = static_cast<LayerKind>(kind),
+                   .name = "l" + std::to_string(kind),
+                   .channels = 8,
+                   .kernel = 3,
+                   .stride = 2,
+                   .padding = 1,
+                   .groups = 4,
+                   .bias = kind % 2 == 0,
+                   .p = 0.5});
+  }
+  all.back().body = {all[0]};
+  all.back().shortcut = {all[2]};
+  CHECK(fingerprint(all) == 0x3d3f977733268dc8);
+}
+
+TEST_CASE("what changes the weights of a layer changes the fingerprint") {
+  const LayerSpec layer{.kind = LayerKind::conv,
+                        .name = "c",
+                        .channels = 8,
+                        .kernel = 3,
+                        .padding = 1};
+  std::vector<LayerSpec> others(9, layer);
+  others[0].kind = LayerKind::linear;
+  others[1].name = "d";
+  others[2].channels = 9;
+  others[3].kernel = 5;
+  others[4].stride = 2;
+  others[5].padding = 2;
+  others[6].groups = 2;
+  others[7].body = {layer};
+  others[8].shortcut = {layer};
+  for (const LayerSpec& other : others) {
+    CHECK(fingerprint({other}) != fingerprint({layer}));
+  }
+  LayerSpec same = layer;
+  same.where = "recipe.yaml:1:1";
+  CHECK(fingerprint({same}) == fingerprint({layer}));
+}
+
+TEST_CASE("every kind of layers says which fields it has") {
+  std::set<std::string> with_fields;
+  for (const std::string& name : layer_kind_names()) {
+    const LayerTraits& traits = traits_of(*parse_layer_kind(name));
+    CHECK(traits.name == name);
+    if (!traits.fields.empty()) with_fields.insert(name);
+    // A short form gives a field that there is.
+    if (traits.main) {
+      CHECK(std::find(traits.fields.begin(), traits.fields.end(),
+                      *traits.main) != traits.fields.end());
+    }
+  }
+  CHECK(with_fields == std::set<std::string>{"conv", "linear", "group_norm",
+                                             "max_pool", "avg_pool", "dropout",
+                                             "residual"});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "dtune/config/schema.h"
 #include "dtune/study/command_words.h"
 #include "dtune/study/data_shape.h"
+#include "dtune/study/metrics.h"
 
 namespace dtune {
 namespace {
@@ -491,20 +492,6 @@ std::optional<StageProblem> find_stage_problem(const Recipe& recipe,
                        "(at most {}, or a deeper model; a residual block "
                        "counts as one layer)",
                        key, stages, layers, layers)};
-}
-
-const std::vector<std::string>& step_metrics() {
-  static const std::vector<std::string> metrics = {
-      "val_accuracy", "val_loss", "val_auc", "train_loss", "train_accuracy"};
-  return metrics;
-}
-
-std::vector<std::string> all_metrics() {
-  std::vector<std::string> metrics = step_metrics();
-  for (const char* more : {"test_accuracy", "test_loss", "test_auc"}) {
-    metrics.emplace_back(more);
-  }
-  return metrics;
 }
 
 }  // namespace dtune

@@ -31,9 +31,4 @@ struct StageProblem {
 std::optional<StageProblem> find_stage_problem(const Recipe& recipe,
                                                size_t layers);
 
-// Metrics that a training reports after each step; the test split's, which
-// `expect:` may name too, come with the final training.
-const std::vector<std::string>& step_metrics();
-std::vector<std::string> all_metrics();
-
 }  // namespace dtune

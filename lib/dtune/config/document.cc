@@ -15,6 +15,7 @@
 #include "dtune/config/space_section.h"
 #include "dtune/config/sugar.h"
 #include "dtune/config/writer.h"
+#include "dtune/study/metrics.h"
 
 namespace dtune {
 namespace {

@@ -8,113 +8,47 @@
 namespace dtune {
 namespace {
 
-// The field that a kind's short form gives: `conv: 32`.
-const char* main_field(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::conv:
-    case LayerKind::linear:
-      return "channels";
-    case LayerKind::max_pool:
-    case LayerKind::avg_pool:
-      return "kernel";
-    case LayerKind::group_norm:
-      return "groups";
-    case LayerKind::dropout:
-      return "p";
-    case LayerKind::residual:
-      return "body";
-    case LayerKind::batch_norm:
-    case LayerKind::relu:
-    case LayerKind::gelu:
-    case LayerKind::tanh:
-    case LayerKind::global_avg_pool:
-    case LayerKind::flatten:
-      return nullptr;
-  }
-  return nullptr;
-}
-
 constexpr double kMaxChannels = 65536;
 constexpr double kMaxKernel = 1024;
 
-void describe_window(Fields& f, LayerSpec& layer) {
-  f.integer("kernel", layer.kernel, between(1, kMaxKernel));
-  f.integer("stride", layer.stride, between(1, kMaxKernel));
-  if (f.reading() || layer.padding >= 0) {
-    f.integer("padding", layer.padding, between(0, kMaxKernel));
+void describe_field(Fields& f, LayerSpec& layer, LayerField field) {
+  const char* key = to_string(field);
+  switch (field) {
+    case LayerField::channels:
+      return f.integer(key, layer.channels, between(1, kMaxChannels));
+    case LayerField::kernel:
+      return f.integer(key, layer.kernel, between(1, kMaxKernel));
+    case LayerField::stride:
+      return f.integer(key, layer.stride, between(1, kMaxKernel));
+    case LayerField::padding:
+      if (!f.reading() && layer.padding < 0) return;
+      return f.integer(key, layer.padding, between(0, kMaxKernel));
+    case LayerField::groups:
+      return f.integer(key, layer.groups, between(1, kMaxChannels));
+    case LayerField::bias:
+      return f.flag(key, layer.bias);
+    case LayerField::p:
+      if (!f.reading() && layer.p < 0) return;
+      return f.real(key, layer.p, up_to_below(0, 1));
+    case LayerField::body:
+      return describe_layers(f, key, layer.body);
+    case LayerField::shortcut:
+      return describe_layers(f, key, layer.shortcut);
   }
-}
-
-void describe_conv(Fields& f, LayerSpec& layer) {
-  if (f.reading()) layer.kernel = 3;
-  f.integer("channels", layer.channels, between(1, kMaxChannels));
-  describe_window(f, layer);
-  f.integer("groups", layer.groups, between(1, kMaxChannels));
-  f.flag("bias", layer.bias);
-}
-
-void describe_linear(Fields& f, LayerSpec& layer) {
-  f.integer("channels", layer.channels, between(1, kMaxChannels));
-  f.flag("bias", layer.bias);
-}
-
-// A pool steps by its own size unless it says otherwise.
-void describe_pool(Fields& f, LayerSpec& layer) {
-  if (f.reading()) {
-    layer.kernel = 2;
-    layer.stride = 0;
-  }
-  describe_window(f, layer);
-  if (layer.stride == 0) layer.stride = layer.kernel;
 }
 
 void describe_layer(Fields& f, LayerSpec& layer) {
+  const LayerTraits& traits = traits_of(layer.kind);
   f.text("name", layer.name);
-  switch (layer.kind) {
-    case LayerKind::conv:
-      return describe_conv(f, layer);
-    case LayerKind::linear:
-      return describe_linear(f, layer);
-    case LayerKind::max_pool:
-    case LayerKind::avg_pool:
-      return describe_pool(f, layer);
-    case LayerKind::group_norm:
-      return f.integer("groups", layer.groups, between(1, kMaxChannels));
-    case LayerKind::dropout:
-      if (f.reading() || layer.p >= 0) {
-        f.real("p", layer.p, up_to_below(0, 1));
-      }
-      return;
-    case LayerKind::residual:
-      describe_layers(f, "body", layer.body);
-      return describe_layers(f, "shortcut", layer.shortcut);
-    case LayerKind::batch_norm:
-    case LayerKind::relu:
-    case LayerKind::gelu:
-    case LayerKind::tanh:
-    case LayerKind::global_avg_pool:
-    case LayerKind::flatten:
-      return;
-  }
+  if (f.reading() && traits.kernel > 0) layer.kernel = traits.kernel;
+  if (f.reading() && traits.steps_by_kernel) layer.stride = 0;
+  for (const LayerField field : traits.fields) describe_field(f, layer, field);
+  if (traits.steps_by_kernel && layer.stride == 0) layer.stride = layer.kernel;
 }
 
-// The fields that a parameter may set.
-std::vector<const char*> fields_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::conv:
-      return {"channels", "kernel", "stride", "padding", "groups", "bias"};
-    case LayerKind::linear:
-      return {"channels", "bias"};
-    case LayerKind::max_pool:
-    case LayerKind::avg_pool:
-      return {"kernel", "stride", "padding"};
-    case LayerKind::group_norm:
-      return {"groups"};
-    case LayerKind::dropout:
-      return {"p"};
-    default:
-      return {};
-  }
+// Layers within a layer are no values that a parameter may set.
+bool is_value(LayerField field) {
+  return field != LayerField::body && field != LayerField::shortcut;
 }
 
 // `relu` or `conv: 32` as {relu: {}} or {conv: {channels: 32}}.
@@ -134,9 +68,9 @@ void expand_layer(YamlNode& item) {
   }
   if (fields.is_null()) fields.set_value(YamlNode::map(fields.key_mark));
   if (fields.is_map()) return;
-  if (const char* field = main_field(*kind)) {
+  if (const auto field = traits_of(*kind).main) {
     YamlNode map = YamlNode::map(fields.mark);
-    map.entry(field, fields.mark).set_value(fields);
+    map.entry(to_string(*field), fields.mark).set_value(fields);
     fields.set_value(map);
   }
 }
@@ -251,8 +185,8 @@ std::vector<std::string> layer_field_keys(const YamlNode& list) {
     const auto kind = parse_layer_kind(word);
     const YamlNode* name = fields.find("name");
     if (!kind || name == nullptr) return;
-    for (const char* field : fields_of(*kind)) {
-      keys.push_back(name->text + "." + field);
+    for (const LayerField field : traits_of(*kind).fields) {
+      if (is_value(field)) keys.push_back(name->text + "." + to_string(field));
     }
   });
   return keys;

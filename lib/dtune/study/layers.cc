@@ -1,18 +1,47 @@
 #include "dtune/study/layers.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
+#include "dtune/base/random.h"
 #include "dtune/study/words.h"
 
 namespace dtune {
 namespace {
 
-constexpr Words<13> kKinds = {
-    "conv",    "linear",  "batch_norm", "group_norm", "relu",
-    "gelu",    "tanh",    "max_pool",   "avg_pool",   "global_avg_pool",
-    "flatten", "dropout", "residual"};
+using Field = LayerField;
+
+constexpr Words<9> kFields = {"channels", "kernel", "stride",
+                              "padding",  "groups", "bias",
+                              "p",        "body",   "shortcut"};
+static_assert(size_t(Field::shortcut) + 1 == kFields.size());
+
+constexpr Field kConv[] = {Field::channels, Field::kernel, Field::stride,
+                           Field::padding,  Field::groups, Field::bias};
+constexpr Field kLinear[] = {Field::channels, Field::bias};
+constexpr Field kPool[] = {Field::kernel, Field::stride, Field::padding};
+constexpr Field kGroupNorm[] = {Field::groups};
+constexpr Field kDropout[] = {Field::p};
+constexpr Field kResidual[] = {Field::body, Field::shortcut};
+
+// By LayerKind, whose values are in checkpoints' fingerprints: new kinds go last.
+constexpr auto kKinds = std::to_array<LayerTraits>({
+    {"conv", kConv, Field::channels, 3},
+    {"linear", kLinear, Field::channels},
+    {"batch_norm", {}},
+    {"group_norm", kGroupNorm, Field::groups},
+    {"relu", {}},
+    {"gelu", {}},
+    {"tanh", {}},
+    {"max_pool", kPool, Field::kernel, 2, true},
+    {"avg_pool", kPool, Field::kernel, 2, true},
+    {"global_avg_pool", {}},
+    {"flatten", {}},
+    {"dropout", kDropout, Field::p},
+    {"residual", kResidual, Field::body},
+});
 static_assert(size_t(LayerKind::residual) + 1 == kKinds.size());
 
 // What a layer list makes of a shape; also the sum of its costs.
@@ -216,15 +245,46 @@ Walk walk_list(const std::vector<LayerSpec>& layers, const Shape& input) {
 
 }  // namespace
 
-const char* to_string(LayerKind kind) { return word_of(kKinds, kind); }
+const LayerTraits& traits_of(LayerKind kind) {
+  return kKinds.at(static_cast<size_t>(kind));
+}
+
+const char* to_string(LayerField field) { return word_of(kFields, field); }
+
+const char* to_string(LayerKind kind) {
+  const auto index = static_cast<size_t>(kind);
+  return index < kKinds.size() ? kKinds[index].name : "unknown";
+}
 
 std::optional<LayerKind> parse_layer_kind(const std::string& word) {
-  return value_of<LayerKind>(kKinds, word);
+  for (size_t i = 0; i < kKinds.size(); ++i) {
+    if (word == kKinds[i].name) return static_cast<LayerKind>(i);
+  }
+  return std::nullopt;
 }
 
 const std::vector<std::string>& layer_kind_names() {
-  static const std::vector<std::string> names(kKinds.begin(), kKinds.end());
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> words;
+    for (const LayerTraits& kind : kKinds) words.emplace_back(kind.name);
+    return words;
+  }();
   return names;
+}
+
+uint64_t fingerprint(const std::vector<LayerSpec>& layers) {
+  const auto number = [](int value) { return static_cast<uint64_t>(value); };
+  uint64_t hash = layers.size();
+  for (const LayerSpec& layer : layers) {
+    // All fields are named: one that is added has to be decided about here.
+    const auto& [kind, name, channels, kernel, stride, padding, groups, bias, p,
+                 body, shortcut, where] = layer;
+    hash = mix_seed({hash, number(static_cast<int>(kind)), hash_text(name),
+                     number(channels), number(kernel), number(stride),
+                     number(padding), number(groups), number(bias ? 1 : 0),
+                     fingerprint(body), fingerprint(shortcut)});
+  }
+  return hash;
 }
 
 int effective_padding(const LayerSpec& layer) {

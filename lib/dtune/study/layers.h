@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,31 @@ enum class LayerKind {
   residual,         // y = body(x) + shortcut(x); an empty shortcut is x
 };
 
-const char* to_string(LayerKind kind);  // as in a recipe: "max_pool"
+// What recipes set of a layer.
+enum class LayerField {
+  channels,
+  kernel,
+  stride,
+  padding,
+  groups,
+  bias,
+  p,
+  body,
+  shortcut
+};
+
+// A kind of layers in recipes. layers.cc has the table, with a row for each.
+struct LayerTraits {
+  const char* name;                    // "max_pool"
+  std::span<const LayerField> fields;  // in a recipe's order
+  std::optional<LayerField> main{};    // what a short form gives: `conv: 32`
+  int kernel = 0;                      // where a recipe names none
+  bool steps_by_kernel = false;        // the stride, where it names none
+};
+const LayerTraits& traits_of(LayerKind kind);
+
+const char* to_string(LayerField field);  // as in a recipe
+const char* to_string(LayerKind kind);    // likewise: "max_pool"
 std::optional<LayerKind> parse_layer_kind(const std::string& word);
 const std::vector<std::string>& layer_kind_names();
 
@@ -48,6 +73,11 @@ struct LayerSpec {
   std::vector<LayerSpec> shortcut{};  // residual
   std::string where{};  // "recipe.yaml:12:5" or "", for error texts
 };
+
+// Of an architecture: equal for equal lists of layers, and the same in all
+// versions, since checkpoints hold it. Fields that change no weight's shape or
+// meaning (p, where) do not count.
+uint64_t fingerprint(const std::vector<LayerSpec>& layers);
 
 // The padding that a convolution or pool has: its own or what -1 stands for.
 int effective_padding(const LayerSpec& layer);

@@ -9,8 +9,8 @@
 #include <ATen/ATen.h>
 
 #include "dtune/nn/network.h"
+#include "dtune/study/metrics.h"
 #include "dtune/train/batch_source.h"
-#include "dtune/train/metrics.h"
 #include "dtune/train/plugin.h"
 
 namespace dtune {

@@ -14,6 +14,7 @@
 #include "dtune/base/clock.h"
 #include "dtune/data/prepared.h"
 #include "dtune/nn/network.h"
+#include "dtune/study/metrics.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/assignment.h"
 
@@ -67,13 +68,9 @@ class StepSession : public TrialSession {
   double step_seconds() const;
   StepReport finish_step(StepReport report);
 
-  // train_loss and train_accuracy; none without samples.
   template <class Sums>
   static std::map<std::string, double> train_metrics(const Sums& sums) {
-    if (sums.samples == 0) return {};
-    return {{"train_loss", sums.loss / sums.weight},
-            {"train_accuracy", static_cast<double>(sums.right) /
-                                   static_cast<double>(sums.samples)}};
+    return training_metrics({sums.loss, sums.weight, sums.right, sums.samples});
   }
   // Throws TrialFailure(diverged) where an answer is no finite number.
   std::map<std::string, double> judge(Network& network, Split split,

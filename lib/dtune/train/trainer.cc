@@ -14,20 +14,6 @@
 namespace dtune {
 namespace {
 
-uint64_t hash_layers(const std::vector<LayerSpec>& layers) {
-  uint64_t hash = layers.size();
-  for (const LayerSpec& layer : layers) {
-    const auto number = [](int value) { return static_cast<uint64_t>(value); };
-    hash = mix_seed({hash, number(static_cast<int>(layer.kind)),
-                     hash_text(layer.name), number(layer.channels),
-                     number(layer.kernel), number(layer.stride),
-                     number(layer.padding), number(layer.groups),
-                     number(layer.bias ? 1 : 0), hash_layers(layer.body),
-                     hash_layers(layer.shortcut)});
-  }
-  return hash;
-}
-
 Network make_network(const Recipe& recipe, const TrainerOptions& options,
                      const PreparedData& data) {
   return {layers_for(recipe.model, data), data.image_shape(),
@@ -49,7 +35,7 @@ uint64_t bytes_of(const at::Tensor& tensor) {
 
 uint64_t architecture_of(const Recipe& recipe, const PreparedData& data) {
   const Shape shape = data.image_shape();
-  return mix_seed({hash_layers(layers_for(recipe.model, data)),
+  return mix_seed({fingerprint(layers_for(recipe.model, data)),
                    hash_text(to_string(shape))});
 }
 

@@ -13,10 +13,10 @@
 #include "dtune/data/batches.h"
 #include "dtune/data/spans.h"
 #include "dtune/nn/network.h"
+#include "dtune/study/metrics.h"
 #include "dtune/study/recipe.h"
 #include "dtune/train/batch_source.h"
 #include "dtune/train/loss.h"
-#include "dtune/train/metrics.h"
 #include "dtune/train/optimizer.h"
 #include "dtune/train/setup.h"
 

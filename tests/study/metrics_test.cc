@@ -1,5 +1,6 @@
-#include "dtune/train/metrics.h"
+#include "dtune/study/metrics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -108,4 +109,28 @@ TEST_CASE("metrics carry the split's name, an empty split has none") {
   CHECK(metrics.at("val_accuracy") == 1);
   CHECK(metrics.at("val_auc") == 1);
   CHECK(metrics.at("val_loss") == doctest::Approx(std::log1p(std::exp(-1.0))));
+}
+
+TEST_CASE("objectives may name what trainings report and no more") {
+  Answers answers(2);
+  answers.add(std::vector<float>{1, 0, 0, 1}, std::vector<int32_t>{0, 1});
+  std::vector<std::string> reported;
+  for (const auto& [name, value] : answers.metrics("val_")) {
+    reported.push_back(name);
+  }
+  for (const auto& [name, value] : training_metrics({1, 2, 1, 2})) {
+    reported.push_back(name);
+  }
+  std::vector<std::string> known = step_metrics();
+  std::sort(known.begin(), known.end());
+  std::sort(reported.begin(), reported.end());
+  CHECK(reported == known);
+  CHECK(training_metrics({}).empty());
+  for (const auto& [name, value] : answers.metrics("test_")) {
+    known.push_back(name);
+  }
+  std::vector<std::string> all = all_metrics();
+  std::sort(known.begin(), known.end());
+  std::sort(all.begin(), all.end());
+  CHECK(all == known);
 }

@@ -48,8 +48,8 @@ class Answers {
   // Empty where no class has both.
   std::optional<double> auc() const;
 
-  // {prefix}accuracy, {prefix}loss, {prefix}auc where it is defined; nothing
-  // where there is no sample.
+  // All of metric_names() with the prefix, save those that are not defined for
+  // these answers; nothing where there is no sample.
   std::map<std::string, double> metrics(const std::string& prefix) const;
 
  private:
@@ -61,5 +61,24 @@ class Answers {
   std::vector<float> logits_;
   std::vector<int32_t> labels_;
 };
+
+// The metrics of answers: "accuracy", "loss", ... metrics.cc has the one table.
+const std::vector<std::string>& metric_names();
+
+// What the samples of a step's training come to.
+struct TrainingSums {
+  double loss = 0;    // weighted
+  double weight = 0;  // of the samples
+  int64_t right = 0;
+  int64_t samples = 0;
+};
+
+// "train_loss", ...; nothing where there is no sample.
+std::map<std::string, double> training_metrics(const TrainingSums& sums);
+
+// What a step reports, which an objective may name ("val_accuracy",
+// "train_loss"), and with the final test's all that there is.
+const std::vector<std::string>& step_metrics();
+std::vector<std::string> all_metrics();
 
 }  // namespace dtune

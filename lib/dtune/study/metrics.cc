@@ -1,4 +1,4 @@
-#include "dtune/train/metrics.h"
+#include "dtune/study/metrics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +22,30 @@ double log_sum_exp(std::span<const float> values, int left_out) {
   }
   return double{largest} + std::log(sum);
 }
+
+// The metrics. Of answers:
+struct AnswersMetric {
+  const char* name;
+  std::optional<double> (*of)(const Answers& answers);
+};
+constexpr AnswersMetric kOfAnswers[] = {
+    {"accuracy", [](const Answers& a) { return std::optional(a.accuracy()); }},
+    {"loss", [](const Answers& a) { return std::optional(a.loss()); }},
+    {"auc", [](const Answers& a) { return a.auc(); }},
+};
+
+// Of a step's training:
+struct TrainingMetric {
+  const char* name;
+  double (*of)(const TrainingSums& sums);
+};
+constexpr TrainingMetric kOfTraining[] = {
+    {"train_loss", [](const TrainingSums& s) { return s.loss / s.weight; }},
+    {"train_accuracy",
+     [](const TrainingSums& s) {
+       return static_cast<double>(s.right) / static_cast<double>(s.samples);
+     }},
+};
 
 }  // namespace
 
@@ -112,12 +136,54 @@ std::map<std::string, double> Answers::metrics(
     const std::string& prefix) const {
   std::map<std::string, double> result;
   if (count() == 0) return result;
-  result[prefix + "accuracy"] = accuracy();
-  result[prefix + "loss"] = loss();
-  if (const std::optional<double> value = auc()) {
-    result[prefix + "auc"] = *value;
+  for (const AnswersMetric& metric : kOfAnswers) {
+    if (const std::optional<double> value = metric.of(*this)) {
+      result[prefix + metric.name] = *value;
+    }
   }
   return result;
+}
+
+const std::vector<std::string>& metric_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> words;
+    for (const AnswersMetric& metric : kOfAnswers) {
+      words.emplace_back(metric.name);
+    }
+    return words;
+  }();
+  return names;
+}
+
+std::map<std::string, double> training_metrics(const TrainingSums& sums) {
+  std::map<std::string, double> result;
+  if (sums.samples == 0) return result;
+  for (const TrainingMetric& metric : kOfTraining) {
+    result[metric.name] = metric.of(sums);
+  }
+  return result;
+}
+
+const std::vector<std::string>& step_metrics() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> words;
+    for (const std::string& name : metric_names()) {
+      words.push_back("val_" + name);
+    }
+    for (const TrainingMetric& metric : kOfTraining) {
+      words.emplace_back(metric.name);
+    }
+    return words;
+  }();
+  return names;
+}
+
+std::vector<std::string> all_metrics() {
+  std::vector<std::string> names = step_metrics();
+  for (const std::string& name : metric_names()) {
+    names.push_back("test_" + name);
+  }
+  return names;
 }
 
 }  // namespace dtune
