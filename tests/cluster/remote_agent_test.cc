@@ -28,7 +28,7 @@ using std::chrono::seconds;
 
 // A fleet that listens on loopback with CURVE, and scripted agents.
 struct Port {
-  Port() {
+  explicit Port(const Clock& clock = system_clock()) {
     FleetOptions options;
     options.listen.remote = "tcp://127.0.0.1:0";
     options.listen.security = ListenSecurity{server, allowed};
@@ -36,7 +36,7 @@ struct Port {
     options.welcome.study_id = "s";
     options.welcome.heartbeat_ns = 100'000'000;
     options.welcome.lease_ns = 60'000'000'000;
-    fleet = std::make_unique<Fleet>(options, system_clock());
+    fleet = std::make_unique<Fleet>(options, clock);
   }
 
   std::unique_ptr<Socket> client(const CurveKeys& keys, int queue = 1000) {
@@ -153,6 +153,23 @@ void throw_at(const std::string& endpoint, const std::string& bytes) {
 }
 
 }  // namespace
+
+TEST_CASE("a pause of the coordinator is no silence of its agents") {
+  ManualClock clock;
+  Port port(clock);
+  const auto agent = port.client(port.known());
+  port.hello(*agent, "far");
+  REQUIRE(port.until([&] { return port.fleet->present_agents() == 1; }));
+  clock.advance(seconds(300));  // five leases
+  port.turn();
+  CHECK(port.fleet->present_agents() == 1);
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(seconds(25));
+    port.turn();
+  }
+  CHECK(port.fleet->present_agents() == 0);
+  CHECK(port.said.find("node far has been silent for") != std::string::npos);
+}
 
 TEST_CASE("an agent joins a study over the network and needs no study id") {
   Port port;
