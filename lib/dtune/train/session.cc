@@ -5,8 +5,8 @@
 
 #include "dtune/train/checkpoint.h"
 #include "dtune/train/failure.h"
-#include "dtune/train/process.h"
 #include "dtune/train/step_session.h"
+#include "dtune/train/torch_settings.h"
 #include "dtune/train/trainer.h"
 
 namespace dtune {

@@ -9,7 +9,7 @@
 #include "dtune/train/evaluate.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/model_file.h"
-#include "dtune/train/process.h"
+#include "dtune/train/torch_settings.h"
 
 namespace dtune {
 namespace {
