@@ -24,8 +24,9 @@ bool is_sgd(const Value& value) {
 
 std::string why_unlearnt(const Recipe& recipe) {
   if (!has_use_for_prior(recipe)) return "";
-  if (recipe.command)
+  if (recipe.command) {
     return "what the parameters of a command are is not known";
+  }
   const std::vector<Parameter>& parameters = recipe.space.parameters();
   if (std::none_of(parameters.begin(), parameters.end(),
                    [](const Parameter& p) { return is_cube_key(p.key); })) {
