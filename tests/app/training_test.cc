@@ -37,8 +37,8 @@ constexpr const char* kSameTwice =
 
 // What may differ between two runs of one study: its name and the clock.
 void drop_times(nlohmann::json& event) {
-  for (const char* key :
-       {"id", "seconds", "checkpoint_seconds", "searched_seconds"}) {
+  for (const char* key : {"id", "seconds", "step_seconds", "checkpoint_seconds",
+                          "searched_seconds"}) {
     if (event.is_object()) event.erase(key);
   }
   if (!event.is_structured()) return;

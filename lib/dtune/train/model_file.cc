@@ -31,6 +31,13 @@ std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+// The study's id is drawn by chance; two runs of a deterministic study leave
+// the same bytes.
+const std::string& study_of(const TrialAssignment& assignment) {
+  const Recipe& recipe = assignment.recipe;
+  return recipe.deterministic ? recipe.study : assignment.study_id;
+}
+
 TextMap metadata_of(const ModelCard& card) {
   const TrialAssignment& assignment = card.assignment;
   const bool both =
@@ -38,7 +45,7 @@ TextMap metadata_of(const ModelCard& card) {
   return {{"format", "pt"},
           {"dtune_format", kModelFormat},
           {"dtune_version", DTUNE_VERSION},
-          {"study", assignment.study_id},
+          {"study", study_of(assignment)},
           {"trial", std::to_string(assignment.trial)},
           {"seed", std::to_string(assignment.seed)},
           {"search_trial", std::to_string(assignment.origin)},
