@@ -21,7 +21,7 @@ std::string first_address() {
               "could reach (say one with --listen tcp://ADDRESS:PORT)");
 }
 
-// The door itself opens on the address at any port: whoever wrote it has to
+// The door itself opens on the address at any port: its writer has to
 // hear of it as it is written. Other keys than the coordinator's, so that no
 // agent takes this listener for it.
 void check_listens(const std::string& listen) {

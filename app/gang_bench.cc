@@ -28,8 +28,9 @@ constexpr const char* kGang = "bench.1";
 constexpr Duration kTurn = milliseconds(20);  // of a slowed rank
 constexpr Duration kGlance = milliseconds(5);
 
-// A rank that one thread listens to while others signal it. Whoever asks how it
-// ended reaps it, and then its id may be somebody else's: both under a lock.
+// A rank that one thread listens to while others signal it. The thread that
+// asks how it ended reaps it, and then its id may be another's: both under a
+// lock.
 class Rank {
  public:
   explicit Rank(const SpawnOptions& spawn) : child_(spawn) {}

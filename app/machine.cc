@@ -147,7 +147,7 @@ int with_servers(const ParallelSpec& parallel, int slots) {
   return slots + servers * (slots / std::max(parallel.ranks, 1));
 }
 
-// "local slots=N"; 0: nobody says. The first counts, as in Nodes.
+// "local slots=N"; 0: not said. The first counts, as in Nodes.
 int slots_of_local_node(const std::vector<NodeSpec>& nodes) {
   const auto local = std::find_if(nodes.begin(), nodes.end(), is_local);
   return local == nodes.end() ? 0 : local->slots;

@@ -20,7 +20,7 @@ Nodes::Nodes(NodesOptions options)
   }
 }
 
-// All are told before any is waited for.
+// All get the signal before any is waited for.
 Nodes::~Nodes() {
   for (const auto& agent : remote_) agent->close();
 }

@@ -9,7 +9,7 @@ namespace dtune {
 // cleanly, 2: at once) and say on stderr what they do; the third ends the
 // process with exit code 130. One at a time per process; the old handlers are
 // back when it is gone. SIGPIPE is ignored from then on: a result is not lost
-// because nobody reads it.
+// because it is not read.
 class StopSignals {
  public:
   // `quiet`: says nothing (a process that no user sees). `first` is written

@@ -148,7 +148,7 @@ fs::path find_recipe(const std::string& name) {
 fs::path move_aside(const fs::path& database) {
   const StudyFiles files = files_of(database);
   if (!fs::exists(database) && !fs::exists(files.folder)) return {};
-  const FileLock lock(database.string() + "-lock");  // nobody works on it
+  const FileLock lock(database.string() + "-lock");  // not in use
   std::string suffix;
   fs::path moved = free_name(database, files.folder, suffix);
   move_file(files.folder, files.folder.string() + suffix);

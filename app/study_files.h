@@ -20,7 +20,7 @@ struct StudyFiles {
 
 StudyFiles files_of(const std::filesystem::path& database);
 
-// Where the study of a recipe is kept if nobody says otherwise: beside the
+// Where the study of a recipe is kept by default: beside the
 // recipe if it is there already or can be made there, else (moved: true) in
 // the current folder.
 struct DefaultDatabase {

@@ -14,7 +14,7 @@ namespace dtune {
 std::string read_token_line();
 
 // From now on this process gets a SIGTERM when its stdin closes: so an agent
-// ends with the ssh that started it, and with whoever started that.
+// ends with the ssh that started it, and with what started that.
 class EndWithStdin {
  public:
   EndWithStdin();

@@ -100,7 +100,7 @@ TEST_CASE("nobody at the other end is said as such") {
     FAIL("joined nobody");
   } catch (const Error& e) {
     CHECK(e.kind() == ErrorKind::temporary);
-    CHECK(has(e.what(), "nobody answers at this address"));
+    CHECK(has(e.what(), "there is no answer at this address"));
   }
 }
 

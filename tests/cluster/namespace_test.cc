@@ -107,7 +107,7 @@ TEST_CASE("a machine that cannot be reached is said as such") {
   const toy::Ending ending =
       toy::ending_of(study.start_agent("token1", "s", "far", 6));
   CHECK(ending.code == kExitTemporary);
-  CHECK(ending.text.find("nobody answers at this address") !=
+  CHECK(ending.text.find("there is no answer at this address") !=
         std::string::npos);
 }
 

@@ -45,7 +45,7 @@ class Descriptor {
                           remedy));
 }
 
-// Opening a pipe must not wait for its writer; files do not mind.
+// Opening a pipe must not wait for its writer; no difference for files.
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK;
 
 int open_or_fail(const fs::path& path, int flags, const char* what) {

@@ -1,6 +1,6 @@
 // Seeds and random numbers that mean the same on every machine.
 //
-// Nothing in dtune shares a generator: whoever needs chance derives a key from
+// Nothing in dtune shares a generator: each use of chance derives a key from
 // the study's seed and from what the numbers are for (trial, step, decision),
 // so a study replays whatever the order in which its parts ran.
 #pragma once

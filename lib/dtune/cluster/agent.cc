@@ -71,7 +71,7 @@ class Agent {
   MonoTime next_heartbeat_{};
   MonoTime last_turn_;
   MonoTime next_tick_{};        // of the slots
-  bool slots_stirred_ = false;  // one of them wrote, ended or was told to
+  bool slots_stirred_ = false;  // one of them wrote, ended or has to
   bool ending_ = false;
   bool end_now_ = false;
   int code_ = kExitOk;
@@ -148,14 +148,14 @@ void Agent::lose_coordinator() {
   next_hello_ = began_;
   coordinator_.reconnect();
   // Workers leave what belonged to another session.
-  control::Welcome nobody = welcome_;
-  nobody.session = "none";
+  control::Welcome none = welcome_;
+  none.session = "none";
   for (const SlotProcess& s : slots_) {
-    if (s.up()) forward(s.slot(), encode(nobody));
+    if (s.up()) forward(s.slot(), encode(none));
   }
 }
 
-// Without a coordinator there is nobody to tell; the next one starts anew.
+// Without a coordinator nothing can be reported; the next one starts anew.
 void Agent::send_raw(std::string frame) {
   if (!session_.empty()) outbox_.push_back(std::move(frame));
 }
@@ -325,7 +325,8 @@ void Agent::flush() {
     const auto identity = identities_.find(number);
     if (frames.empty() || identity == identities_.end()) continue;
     frames.insert(frames.begin(), identity->second);
-    // A worker that is gone needs no messages: its slot's end is told apart.
+    // A worker that is gone needs no messages: its slot's end is reported
+    // apart.
     workers_.send(frames);
     frames.clear();
   }

@@ -169,7 +169,7 @@ Child::Child(const SpawnOptions& options) {
     become(options, prepared, parent, in.read_end, out.write_end, err.write_end,
            failure.write_end);
   }
-  setpgid(pid_, pid_);  // also here: whoever comes first
+  setpgid(pid_, pid_);  // also here: one of both comes first
   close(std::exchange(failure.write_end, -1));
   int code = 0;
   ssize_t n;

@@ -74,7 +74,7 @@ TrialAssignment Compute::describe(const control::Assign& assign) {
 }
 
 void Compute::start(const control::Assign& assign) {
-  // The coordinator knows this slot to be free; believe it.
+  // To the coordinator this slot is free; that counts.
   if (active_) leave(lease_.trial, lease_.attempt, false);
   lease_ = assign;
   target_ = std::min(assign.target, assign.horizon);
@@ -233,7 +233,7 @@ bool Compute::keep_checkpoint(const control::Report& report) {
     travel("sending",
            [this, &sent] { sent = files_.send_checkpoint(lease_, drop_); });
   } catch (const StepStopped&) {
-    // The trial is cut: nobody needs it.
+    // The trial is cut: it is not needed.
   }
   return sent;
 }

@@ -56,7 +56,7 @@ void Conductor::lease_ended(TrialId id) {
   gangs_.end(id);
 }
 
-// Nobody's failure: it goes on as soon as it can.
+// Not counted as a failure: it goes on as soon as it can.
 void Conductor::set_aside(Trial& trial, const control::Ended& ended) {
   records_.change(
       trial, trial.curve.empty() ? TrialState::waiting : TrialState::paused,
@@ -74,7 +74,7 @@ void Conductor::set_aside(Trial& trial, const control::Ended& ended) {
 void Conductor::attempt_failed(Trial& trial, const control::Ended& ended) {
   ++trial.failures;
   const bool again = attempts_.failed(trial, ended.reason, ended.exit_code);
-  // A checkpoint that nobody gets a step out of may be what is wrong.
+  // A checkpoint from which no step succeeds may be what is wrong.
   if (leases_.reported(trial.id) == 0 && leases_.steps_before(trial.id) > 0) {
     std::error_code ignored;
     std::filesystem::remove(final_.checkpoint(trial), ignored);
@@ -130,7 +130,7 @@ void Conductor::release(Trial& trial, bool keep) {
   drop_checkpoint(trial);
 }
 
-// Of a trial that nobody will continue: only the incumbent may be.
+// Of a trial that will not be continued: only the incumbent may be.
 void Conductor::drop_checkpoint(Trial& trial) {
   if (trial.checkpoint.empty() || !is_terminal(trial.state)) return;
   if (trial.id == best_.id() || trial.kind == TrialKind::final) return;

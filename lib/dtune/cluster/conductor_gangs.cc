@@ -129,7 +129,7 @@ void Conductor::on_gang_events() {
       case GangEvent::Kind::late:
       case GangEvent::Kind::balanced:
       case GangEvent::Kind::lost:
-        break;  // in the table; a lost rank's end is told with its cause
+        break;  // in the table; a lost rank's end is reported with its cause
       case GangEvent::Kind::rejoined:
         rank_is_back(trial->second, event.member);
         break;
@@ -139,7 +139,7 @@ void Conductor::on_gang_events() {
   }
 }
 
-// Told only of whom it was told that it had left; nothing is said of who was
+// Reported only of a rank that was reported to have left; not of one that was
 // late. The gang names the node that the rank had at first.
 void Conductor::rank_is_back(TrialId id, int member) {
   const std::vector<Seat>& seats = leases_.seats(id);

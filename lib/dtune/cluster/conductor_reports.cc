@@ -26,7 +26,7 @@ void Conductor::on_step(const StepDone& step) {
     }
   }
   if (!record(trial, step)) return;
-  // It was told to stop while this was on its way: kept, but decided upon.
+  // Its stop was sent while this was on its way: kept, but decided upon.
   if (trial.state != TrialState::running) {
     records_.save(trial);
     return;
@@ -98,7 +98,8 @@ bool Conductor::record(Trial& trial, const StepDone& done) {
 
 // True where it is news.
 bool Conductor::note_checkpoint(Trial& trial, const control::Report& said) {
-  // Where the step that is shipped had to be trained again, the file is its own.
+  // Where the step that is shipped had to be trained again, the file is its
+  // own.
   if (!said.checkpointed || trial.id == final_.chosen()) return false;
   const std::string path = best_.checkpoints().of(trial.id).string();
   const bool news =

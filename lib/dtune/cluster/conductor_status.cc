@@ -1,4 +1,4 @@
-// What whoever watches is shown.
+// What observers are shown.
 #include <algorithm>
 #include <utility>
 

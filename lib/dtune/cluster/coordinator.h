@@ -43,7 +43,7 @@ struct CoordinatorOptions {
   // "": none may. Needs security beyond loopback (ClusterAccess has it).
   std::string remote;
   std::optional<ListenSecurity> security;
-  // What should be told to the user, e.g. ClusterAccess::take_notices; asked
+  // Notices for the user, e.g. ClusterAccess::take_notices; asked
   // about ten times a second on the coordinator's thread. May be empty.
   std::function<std::vector<std::string>()> take_notices;
   std::filesystem::path checkpoints;    // folder for checkpoint files
@@ -62,7 +62,7 @@ struct CoordinatorOptions {
   // Where the ranks of trials that take several slots find the gang server;
   // unused where they take one.
   ListenOptions gangs;
-  // Where ranks on other machines reach those on this one; "": nobody will.
+  // Where ranks on other machines reach those on this one; "": none does.
   std::string gang_address;
   std::filesystem::path trace;  // of the ranks, Trace Event Format; "": none
   // The study fails when it has been without any agent for this long.
@@ -96,8 +96,8 @@ class Coordinator {
   // Setting `stop` twice (value 2) does not wait for the step in flight.
   // Blocks; one thread.
   //
-  // Throws only what is nobody's trial: Error(internal), Error(store) where the
-  // database refuses to be used; agents are told to stop first. A study that
+  // Throws only what concerns no trial: Error(internal), Error(store) where the
+  // database refuses to be used; agents are stopped first. A study that
   // failed, e.g. as every trial did, is an outcome.
   StudyOutcome run(const std::atomic<int>& stop);
 

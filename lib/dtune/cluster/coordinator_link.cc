@@ -65,7 +65,7 @@ void CoordinatorLink::check() {
       mismatches_ = 0;
     } else if (event == ConnectionEvent::unreachable) {
       trouble_ =
-          "nobody answers there (is the coordinator running, and is its port "
+          "there is no answer (is the coordinator running, and is its port "
           "open to this machine?)";
     } else if (event == ConnectionEvent::broken) {
       if (trouble_.empty()) trouble_ = "the connection broke";
@@ -78,11 +78,11 @@ void CoordinatorLink::check() {
     } else if (++mismatches_ >= kMaxMismatches) {
       throw Error(
           ErrorKind::config,
-          curve_ ? fmt::format("{}: whoever listens there is not the "
+          curve_ ? fmt::format("{}: what listens there is not the "
                                "coordinator that this machine has joined (was "
                                "its key replaced? join with a fresh token)",
                                endpoint_)
-                 : fmt::format("{}: whoever listens there wants keys (join "
+                 : fmt::format("{}: what listens there wants keys (join "
                                "with a token: --token-file)",
                                endpoint_));
     }

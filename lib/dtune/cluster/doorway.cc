@@ -34,7 +34,7 @@ std::string random_text() {
   return text;
 }
 
-// A file, no link, of this user, for nobody else.
+// A file, no link, of this user, private to it.
 bool is_own(const fs::path& file) {
   struct stat info {};
   return lstat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&

@@ -4,7 +4,7 @@
 //   open          where machines join; there while the coordinator runs
 //   <id>.token    a secret that a process has left for the coordinator
 //
-// All files are private: whoever can write them as this user could as well
+// All files are private: a process that can write them as this user could also
 // write down keys that are allowed.
 #pragma once
 
@@ -40,7 +40,7 @@ JoinSecret make_join_secret(int64_t expires_ms);
 void leave_secret(const std::filesystem::path& folder,
                   const JoinSecret& secret);
 // What was left. Each file is removed before it counts, so it counts once,
-// whoever dies when; files of others, or that others can read, never count.
+// any side that dies; files of others, or that others can read, never count.
 std::vector<JoinSecret> take_secrets(const std::filesystem::path& folder);
 
 }  // namespace dtune

@@ -1,4 +1,4 @@
-// What the coordinator tells whoever watches: the live table, plain lines,
+// What the coordinator tells its observers: the live table, plain lines,
 // JSON lines, tests.
 #pragma once
 

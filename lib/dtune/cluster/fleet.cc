@@ -184,7 +184,7 @@ std::optional<control::Ended> Fleet::take_parting(size_t index) {
   return ended;
 }
 
-// Nobody said that their slots are down: their agents are leaving.
+// Their slots were not reported down: their agents are leaving.
 void Fleet::settle_partings(std::vector<FleetEvent>& events) {
   for (auto& [index, ended] : std::exchange(partings_, {})) {
     FleetSlot& slot = slots_[index];
@@ -253,7 +253,7 @@ void Fleet::lose_lease(size_t index, control::Outcome outcome, Reason reason,
 
 void Fleet::check(std::vector<FleetEvent>& events) {
   const MonoTime now = clock_.now();
-  // We were stopped ourselves, or the machine slept: nobody else's silence.
+  // This process was stopped, or the machine slept: not the others' silence.
   if (now - last_check_ > lease_ / 2) {
     for (FleetAgent& agent : agents_) agent.heard = now;
     for (FleetSlot& slot : slots_) {

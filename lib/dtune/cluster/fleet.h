@@ -24,7 +24,7 @@ enum class SlotState {
   down,       // its worker is being started
   idle,       // may be given a trial
   busy,       // holds a lease
-  releasing,  // was told to leave its trial and has not answered yet
+  releasing,  // has to leave its trial and has not answered yet
   gone,       // will not come back
 };
 
@@ -118,7 +118,7 @@ class Fleet {
   // That went without a bye, and may have left processes behind.
   int lost_agents() const { return lost_agents_; }
   std::string endpoint() const { return listener_.local_endpoint(); }
-  // "": nobody can join from elsewhere.
+  // "": no other machine can join.
   std::string remote_endpoint() const { return listener_.remote_endpoint(); }
 
   // REQUIRES: the slot is idle. `message.slot` is filled in.
@@ -126,7 +126,7 @@ class Fleet {
   void extend(size_t index, int target);
   // The slot leaves its trial: at once where it waits at its target, else it
   // is `releasing` until LeaseOver.
-  // Whoever has not left within `patience` (0: a lease) is killed.
+  // What has not left within `patience` (0: a lease) is killed.
   void release(size_t index, bool keep, Duration patience = Duration(0));
   void kill(size_t index, Reason reason, const std::string& why);
   void acknowledge(const control::Ack& ack, size_t slot);

@@ -71,7 +71,7 @@ size_t Fleet::add_agent(const std::string& identity,
   return agents_.size() - 1;
 }
 
-// False where it is somebody else.
+// False where it is another.
 bool Fleet::readmit(size_t index, const std::string& identity,
                     const control::Hello& hello,
                     std::vector<FleetEvent>& events) {
@@ -89,8 +89,8 @@ bool Fleet::readmit(size_t index, const std::string& identity,
   }
   if (agent.present && agent.identity != identity) {
     if (agent.remote) {
-      // What was on its way when the connection broke is lost, and nobody knows
-      // what that was: its leases begin anew, from their checkpoints.
+      // What was on its way when the connection broke is lost, and it is
+      // unknown what that was: its leases begin anew, from their checkpoints.
       lose_agent(index, "its connection broke", false, events);
     } else {
       by_identity_.erase(agent.identity);
@@ -142,7 +142,7 @@ void Fleet::forbid_worker(size_t index) {
 
 void Fleet::welcome(size_t agent) {
   control::Welcome message = options_.welcome;
-  // An agent that was given up starts anew: its leases are somebody else's.
+  // An agent that was given up starts anew: its leases have other holders.
   message.session += fmt::format(".{}", agents_[agent].generation);
   if (options_.complete_welcome) {
     options_.complete_welcome(message, agents_[agent].remote);

@@ -48,7 +48,7 @@ fs::path coordinator_file(const fs::path& state, const TcpEndpoint& tcp) {
   return state / "coordinators" / name;
 }
 
-// One conversation with the doorkeeper.
+// One conversation with the enrolment server.
 class Enrolment {
  public:
   Enrolment(const std::string& endpoint, const CurveClient& client)
@@ -93,14 +93,14 @@ class Enrolment {
   void weigh(ConnectionEvent event) {
     if (event == ConnectionEvent::unreachable) {
       last_ =
-          "nobody answers at this address (is the coordinator running, and "
+          "there is no answer at this address (is the coordinator running, and "
           "is the port open to this machine?)";
     } else if (event == ConnectionEvent::broken) {
       last_ = "the connection broke";
     } else if (event == ConnectionEvent::mismatched &&
                ++mismatches_ >= kMaxJoinMismatches) {
       throw Error(ErrorKind::config,
-                  fmt::format("{}: whoever listens there is not the "
+                  fmt::format("{}: what listens there is not the "
                               "coordinator that made the token (ask for a "
                               "fresh one: dtune token STUDY; has its key been "
                               "replaced?)",
@@ -123,7 +123,7 @@ class Enrolment {
   Socket socket_;
   ConnectionMonitor monitor_;
   int mismatches_ = 0;
-  std::string last_ = "nobody answers";
+  std::string last_ = "there is no answer";
 };
 
 CurveClient known_client(const JoinOptions& options, const TcpEndpoint& tcp) {

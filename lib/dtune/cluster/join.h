@@ -69,8 +69,8 @@ struct AccessOptions {
   std::filesystem::path doorway;
 };
 
-// The coordinator's doorkeeper: gives out tokens, enrols agents on a thread of
-// its own, remembers who is allowed. Thread-safe.
+// The coordinator's enrolment server: gives out tokens, enrols agents on a
+// thread of its own, remembers who is allowed. Thread-safe.
 class ClusterAccess {
  public:
   // Reads who is allowed; listens at once. Throws as Listener, and
@@ -109,7 +109,7 @@ struct JoinOptions {
 // Keys are kept in `state`, one pair for each coordinator's key, so an agent
 // joins again by itself: after its own restart and after the coordinator's.
 // Blocks. Throws Error(config) with the coordinator's words where it refuses,
-// or where there is neither token nor key; Error(temporary) where nobody
+// or where there is neither token nor key; Error(temporary) where no server
 // answers within `patience`; Error(interrupted) when `stop` is set.
 CurveClient join_cluster(const JoinOptions& options,
                          const std::atomic<int>& stop);

@@ -48,10 +48,10 @@ class LeaseFiles {
   // Tells a node where its files are.
   void describe(control::Welcome& welcome, bool remote) const;
 
-  // From now on whoever holds this lease may fetch and replace what `assign`
+  // From now on the holder of this lease may fetch and replace what `assign`
   // names. Members of a gang have the same lease: once or often.
   void open(const control::Assign& assign);
-  // Leases that nobody holds any more may do nothing from now on.
+  // Leases that are not held any more may do nothing from now on.
   using Leases = std::set<std::pair<TrialId, Attempt>>;
   void close_all_but(const Leases& held);
 

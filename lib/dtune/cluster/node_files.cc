@@ -92,7 +92,7 @@ void clear_abandoned(const fs::path& folders) {
       fs::remove_all(entry.path(), ignored);
       fs::remove(lock, ignored);
     } catch (const Error&) {
-      // Somebody works there.
+      // Another process works there.
     }
   }
 }

@@ -29,7 +29,7 @@ std::string read_proc(pid_t pid, const char* name) {
 }
 
 // A process that is just executing another program has, for a moment, memory
-// but no environment: looked at again, so that nobody slips through.
+// but no environment: looked at again, so that none slips through.
 std::string read_environment(pid_t pid) {
   for (int round = 0; round < 50; ++round) {
     std::string block = read_proc(pid, "environ");

@@ -1,5 +1,5 @@
 // What the coordinator writes down, and its behaviour when it cannot: every
-// change goes to the store and to whoever watches, in that order.
+// change goes to the store and to the observers, in that order.
 #pragma once
 
 #include <memory>

@@ -49,7 +49,7 @@ class SlotProcess {
   pid_t pid() const { return child_ ? child_->pid() : -1; }
 
   // The answer to an assignment that came while the worker was being restarted:
-  // nobody's failure.
+  // not counted as a failure.
   static control::Ended not_taken(const control::Assign& assign);
 
   void on_slot_up();

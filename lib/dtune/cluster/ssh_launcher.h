@@ -40,7 +40,7 @@ struct SshAgentOptions {
 // Why an agent is not there, as ssh's end says.
 struct SshFailure {
   std::string text;    // "node gpu1: ... (remedy)"
-  bool lasts = false;  // trying again is no use before somebody acts
+  bool lasts = false;  // trying again is no use before the user acts
 };
 
 // What the end of an ssh means, whose last lines were `words`. `began`: the

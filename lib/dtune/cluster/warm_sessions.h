@@ -20,7 +20,7 @@ class WarmSessions {
   void put(TrialId trial, Attempt attempt,
            std::unique_ptr<TrialSession> session);
   // The session of the trial if it was left under the attempt before `attempt`
-  // (else somebody else ran the trial in between and it is out of date) after
+  // (else another worker ran the trial in between and it is out of date) after
   // exactly `steps`; null otherwise. Forgets the trial either way.
   std::unique_ptr<TrialSession> take(TrialId trial, Attempt attempt, int steps);
   void forget(TrialId trial);

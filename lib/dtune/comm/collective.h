@@ -98,7 +98,7 @@ struct GroupOptions {
 
 // Blocks until all ranks have come; throws RanksMissing with those that have
 // not. The store is used only here. Over TCP, in the clear: for networks that
-// are trusted. Ignores SIGPIPE where nobody else has decided what it does.
+// are trusted. Ignores SIGPIPE where it has no handler yet.
 std::unique_ptr<Collective> make_gloo_group(const GroupOptions& options,
                                             RendezvousStore& store);
 

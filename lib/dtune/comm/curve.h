@@ -1,5 +1,5 @@
-// CurveZMQ (CurveCP's handshake over ZeroMQ, rfc.zeromq.org/spec/26): who
-// speaks with whom beyond this machine. A server is known by its public key; a
+// CurveZMQ (CurveCP's handshake over ZeroMQ, rfc.zeromq.org/spec/26): which
+// peers talk beyond this machine. A server is known by its public key; a
 // client by its own, which a ZapServer admits or not. All keys are Curve25519,
 // written in Z85: 40 characters without blanks, quotes or backslashes.
 #pragma once

@@ -30,7 +30,7 @@ bool is_loopback(const std::string& address);
 // "eth0 10.0.0.1", ...: where this machine could be reached by others (IPv4).
 std::vector<std::string> interface_addresses();
 
-// Whoever writes this host means this machine: "localhost", "lo" or a loopback
+// This host means this machine: "localhost", "lo" or a loopback
 // address. Other names may stand for it by mistake.
 bool names_loopback(const std::string& host);
 

@@ -177,7 +177,7 @@ void FileClient::Impl::take(Part& part, const Info& info, Message answer) {
     const bool gone =
         refusal->why == Why::changed || refusal->why == Why::missing;
     if (!gone) connection.refused(*refusal);
-    part.remove();  // nobody has the rest of it
+    part.remove();  // there is no rest of it
     connection.failed(refusal->text);
   }
   const auto* chunk = std::get_if<Chunk>(&answer);

@@ -33,7 +33,7 @@ class FileConnection {
   // Something was got done: patience begins anew.
   void progressed();
 
-  // What a refusal means for whoever asked: StartOver or an Error.
+  // What a refusal means for the caller: StartOver or an Error.
   [[noreturn]] void refused(const Refused& refusal);
   // Throws StartOver, or Error(comm) where this happens again and again.
   [[noreturn]] void failed(const std::string& what);

@@ -46,7 +46,7 @@ class OpenFile {
 FileHash hash_of(const OpenFile& file, uint64_t size);
 
 // Contents that are being read. A file that is replaced (by rename) stays
-// readable as it was until somebody looks for the new one. Not thread-safe.
+// readable as it was until the new one is looked for. Not thread-safe.
 class Contents {
  public:
   // What is there now; reads all of it where it is new.
@@ -89,8 +89,8 @@ class Arrivals {
   // Stored. Throws Problem.
   Message put(const std::string& peer, const Put& message,
               const Target& target);
-  // `peer`: whoever put it last; others are refused. `ticket`: that is good
-  // now.
+  // `peer`: the one that put it last; others are refused. `ticket`: that is
+  // good now.
   Message write(const std::string& peer, const Write& message,
                 std::optional<uint64_t> ticket);
   // What has arrived so far is removed.

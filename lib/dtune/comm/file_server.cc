@@ -75,7 +75,7 @@ void FileServer::Impl::run() {
     try {
       serve_all();
     } catch (const Error&) {
-      // Of the socket itself; whoever waits asks again.
+      // Of the socket itself; a waiting client asks again.
     }
   }
 }

@@ -15,12 +15,12 @@ namespace dtune {
 struct SharedFile {
   std::filesystem::path path;  // need not be there yet
   bool readable = true;
-  // May be replaced by who says this number (of a lease); none: by nobody.
+  // May be replaced with this number (of a lease); none: not at all.
   std::optional<uint64_t> ticket;
   bool durable = false;  // what is stored survives power loss
 };
 
-// One thread, so that long transfers delay nobody else's messages. Knows no
+// One thread, so that long transfers do not delay other messages. Knows no
 // paths but those that share() told it; a name is looked up, never opened.
 // Thread-safe; nothing blocks but the destructor, for the request in hand.
 //

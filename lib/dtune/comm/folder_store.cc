@@ -23,9 +23,8 @@ std::string FolderStore::get(const std::string& key, Duration timeout) {
   const std::filesystem::path path = path_of(key);
   while (!std::filesystem::exists(path)) {
     if (system_clock().now() >= deadline) {
-      throw Error(ErrorKind::comm,
-                  fmt::format("{}: nobody has set it within {:g} s", key,
-                              to_seconds(timeout)));
+      throw Error(ErrorKind::comm, fmt::format("{}: was not set within {:g} s",
+                                               key, to_seconds(timeout)));
     }
     std::this_thread::sleep_for(kFolderLook);
   }

@@ -139,7 +139,7 @@ struct GlooWatch::Impl {
   }
 
   // The timer's thread. Sleeps until the deadline that it saw last, even if
-  // that operation has long ended: so beginning one wakes nobody.
+  // that operation has long ended: so beginning one wakes no thread.
   void keep_time() {
     Lock lock(mutex);
     while (!stopping) {
@@ -188,7 +188,7 @@ struct GlooWatch::Impl {
     changed.notify_all();
   }
 
-  // A message that waits for a peer is told when the connection closes.
+  // A message that waits for a peer fails when the connection closes.
   void find_closed(const std::vector<std::unique_ptr<Buffer>>& outbox) {
     for (const int rank : others()) {
       Buffer& buffer = *outbox[static_cast<size_t>(rank)];

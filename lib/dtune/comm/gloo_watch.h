@@ -2,7 +2,7 @@
 //
 // Gloo knows only that a connection was closed, or that nothing came over one
 // of them: in a ring that is hardly ever the rank at fault, since ranks that
-// give up close theirs. So whoever gives up first, since its deadline is over
+// give up close theirs. So the first to give up, since its deadline is over
 // or a connection broke, says farewell to all, with the number of operations it
 // has begun; who hears that, says farewell too, whatever it does just now (a
 // thread listens); after kGrace at most all close their connections. Then:

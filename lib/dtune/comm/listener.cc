@@ -127,8 +127,8 @@ bool Listener::receive_all(const std::function<void(Frames)>& handle) {
 }
 
 const std::string& Listener::sender() const {
-  static const std::string nobody;
-  return heard_remote_ ? remote_->sender() : nobody;
+  static const std::string none;
+  return heard_remote_ ? remote_->sender() : none;
 }
 
 bool Listener::send(Frames frames) {

@@ -1,4 +1,4 @@
-// A group whose ranks are threads of one process. Whoever comes last does the
+// A group whose ranks are threads of one process. The last to come does the
 // operation for all, under the group's lock: slow for large arrays and many
 // ranks, but with the semantics of the others: transfers meet (a send is done
 // when it has been received), time-outs and leavers break the group for all.
@@ -97,7 +97,7 @@ class Hub {
     throw *broken_;
   }
 
-  // A transfer is given up: nobody touches its memory from now on.
+  // A transfer is given up: its memory is not touched from now on.
   void abandon(const Posted& posted, int peer) {
     const Lock lock(mutex_);
     if (!posted.done && !broken_) {
@@ -254,7 +254,7 @@ class LocalCollective final : public Collective {
   std::unique_ptr<Transfer> start_send(
       int to, uint32_t tag, std::span<const std::byte> data) override {
     DTUNE_CHECK(is_rank(to) && to != rank_);
-    // An empty span may have no address; the ends are told apart by it.
+    // An empty span may have no address; it distinguishes the ends.
     static constexpr std::byte kNothing{};
     const std::byte* from = data.empty() ? &kNothing : data.data();
     auto posted = hub_->post(rank_, to, tag, {from, nullptr, data.size()});

@@ -1,4 +1,4 @@
-// What becomes of a socket's connections, so that a failed handshake is told
+// What becomes of a socket's connections, so that a failed handshake is shown
 // instead of looking like silence.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace dtune {
 
 enum class ConnectionEvent {
-  unreachable,  // nobody listens there, or no way leads there; tried again
+  unreachable,  // nothing listens there, or no route leads there; tried again
   established,  // connected, and the handshake is done
   denied,       // the peer does not let this key in; libzmq gives up
   mismatched,   // no common handshake: no keys, or another server's key

@@ -17,7 +17,7 @@
 
 namespace dtune {
 
-// Somebody who was not let in.
+// A client that was not let in.
 struct Refusal {
   std::string address;     // where it came from
   std::string public_key;  // "" where it had none

@@ -14,11 +14,11 @@ struct Sources {
   std::string name;                    // of the file
   std::vector<std::string> lines;      // of the file
   std::vector<std::string> overrides;  // keys, by Mark::source - 1
-  // The file was written by resolve(), with every default: nobody asked for
+  // The file was written by resolve(), with every default: no user asked for
   // what stands there, and it has been read before.
   bool stored = false;
 
-  // Whether somebody wrote now what stands there.
+  // Whether what stands there was written by the user now.
   bool is_fresh(const Mark& mark) const { return !stored || mark.source > 0; }
 
   static std::vector<std::string> split_lines(const std::string& text);

@@ -100,7 +100,7 @@ bool ends_with_any(const std::string& text,
 
 void describe_objective(Fields& f, ObjectiveSpec& objective) {
   f.text("metric", objective.metric);
-  // A loss that nobody gave a goal is to be small.
+  // A loss without a goal is minimized.
   if (f.reading()) {
     objective.goal = ends_with_any(objective.metric, {"loss", "error", "err"})
                          ? Goal::minimize

@@ -19,7 +19,7 @@ struct PixelStatistics {
 PixelStatistics pixel_statistics(const ImageSet& set,
                                  const std::vector<int64_t>& indices);
 
-// Writes beside `path` and renames. REQUIRES: nobody else writes the same path
+// Writes beside `path` and renames. REQUIRES: no other writes the same path
 // (the caller holds its lock). Throws Error(temporary) where the disk is full,
 // Error(data) where the folder cannot be written; leaves no partial file.
 void write_prepared(const std::filesystem::path& path, const SourceData& source,

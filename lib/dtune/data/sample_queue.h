@@ -1,5 +1,5 @@
-// The samples of a fidelity step, handed out in parts, each exactly once: what is
-// given back comes out again first.
+// The samples of a fidelity step, handed out in parts, each exactly once: what
+// is given back comes out again first.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class SampleQueue {
   void give_back(const SamplePart& part);
   // The batch that the next part belongs to.
   std::optional<int64_t> next_batch() const;
-  // Samples of that batch that nobody has.
+  // Samples of that batch that are not taken.
   int64_t batch_left() const;
 
   // --- In spans, whatever their batches. REQUIRES: size <= left().

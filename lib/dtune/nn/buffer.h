@@ -7,7 +7,7 @@
 namespace dtune {
 
 // Makes `slot` an uninitialised CPU tensor of this shape (channels-last if it
-// has four dimensions), the one that it holds if nobody else does. Returns it.
+// has four dimensions), the one that it holds if no other holds it. Returns it.
 inline const at::Tensor& reuse_buffer(at::Tensor& slot, at::IntArrayRef shape,
                                       at::ScalarType type = at::kFloat) {
   const bool fits = slot.defined() && slot.use_count() == 1 &&

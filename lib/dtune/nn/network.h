@@ -24,7 +24,7 @@ namespace dtune {
 // What a pass needs to know besides its input. Dropout masks depend on `seed`,
 // the layer's name and the sample's position in the batch alone, so that a
 // batch cut into micro-batches, over ranks or over pipeline stages is masked as
-// a whole one: whoever passes a part says where in the batch it begins.
+// a whole one: with a part comes its place in the batch.
 struct PassContext {
   bool training = false;
   uint64_t seed = 0;  // of this batch: mix_seed({trial seed, global step})

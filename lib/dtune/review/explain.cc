@@ -32,7 +32,7 @@ class BestHistory {
     }
   }
 
-  // After so many reports; negative: nobody knows.
+  // After so many reports; negative: unknown.
   BestSoFar at(int64_t reports) const {
     BestSoFar best;
     for (const auto& [sequence, change] : changes_) {

@@ -20,7 +20,7 @@ struct BestSoFar {
 
 struct ExplainedDecision {
   Decision decision;
-  BestSoFar best;  // before it; trial 0 as well where nobody knows
+  BestSoFar best;  // before it; trial 0 as well where unknown
 };
 
 struct StudyExplanation {
@@ -35,7 +35,7 @@ struct TrialExplanation {
   TrialId trial = 0;
   std::vector<ExplainedDecision> decisions;  // on it, in order
   std::vector<std::string> tuner;            // what is expected of it
-  std::vector<Prediction> predicted;         // by step; empty: nobody can say
+  std::vector<Prediction> predicted;         // by step; empty: unknown
 };
 
 // Whom the tuner trusts: the first sentence that it says of itself, or "".

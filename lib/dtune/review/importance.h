@@ -32,7 +32,7 @@ struct Importance {
 // As implemented: training time is one more coordinate of the forest (log of
 // the step), and effects are those at the horizon, so that trials which were
 // left early count for what they are. Values below the worst tenth are raised
-// to it: how bad a diverged training is matters to nobody. Coordinates are
+// to it: how bad a diverged training is does not matter. Coordinates are
 // those of the unit cube; a parameter that a point does not have is at 1/2. A
 // trial that broke counts at the horizon as the worst result. The best place is
 // named only where at least two of the best third of all trials are within a

@@ -58,7 +58,7 @@ struct ReplayResult {
 // coordinator did: for every start and resume, and upon every report that was
 // judged, one that changed nothing included. Decisions of the coordinator's own
 // (horizon, divergence, budgets, clocks) are taken over. What is not asked
-// again: a `wait`, as nobody recorded when it was said.
+// again: a `wait`, since its time is not recorded.
 //
 // Deterministic. Costs what the tuner costs. Throws Error(store) as journal_of
 // does, and what the options throw.

@@ -273,9 +273,9 @@ SimulationResult simulate(const TrialWorld& world, const Recipe& recipe,
                           SimulationObserver* observer) {
   DTUNE_CHECK(options.slots > 0 && options.noise >= 0 && options.spread >= 0);
   DTUNE_CHECK(std::is_sorted(options.budgets.begin(), options.budgets.end()));
-  SimulationObserver nobody;
+  SimulationObserver none;
   return Simulation(world, recipe, tuner, options,
-                    observer != nullptr ? *observer : nobody)
+                    observer != nullptr ? *observer : none)
       .run();
 }
 

@@ -16,7 +16,7 @@ class Expression;  // space/expression.h
 
 enum class ParameterKind { real, integer, categorical, boolean };
 
-// How strongly a user's prior is believed (`confidence:`).
+// How much a user's prior weighs (`confidence:`).
 enum class Confidence { low, medium, high };
 
 // One tuned parameter. Plain data; SearchSpace validates.

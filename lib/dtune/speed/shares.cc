@@ -58,8 +58,8 @@ Bounds bounds_of(int64_t batch, int64_t ranks, const ShareLimits& limits) {
   return bounds;
 }
 
-// The t with sum clamp(t v_i, least, most) = batch: clamps whoever is off on
-// the side that is off by more, until nobody is (the resolution of flexible
+// The t with sum clamp(t v_i, least, most) = batch: clamps those that are off
+// on the side that is off by more, until none is (the resolution of flexible
 // lengths in CSS Flexible Box Layout, 9.7). At most a rank a pass.
 std::vector<double> ideal_shares(double batch, std::span<const double> speeds,
                                  double least, double most) {

@@ -1,4 +1,4 @@
-// What the speed predictor's network is told of the speeds so far. Everything
+// What the speed predictor's network sees of the speeds so far. Everything
 // is a difference of logarithms: only ratios of speeds matter.
 #pragma once
 

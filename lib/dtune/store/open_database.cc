@@ -97,7 +97,7 @@ void set_up_writer(Database& database) {
 // A look that fails early where the file cannot be read this way.
 void check_readable(Database& database) {
   check_owner(database);
-  if (owner_of(database) == DatabaseOwner::nobody) {
+  if (owner_of(database) == DatabaseOwner::none) {
     throw Error(ErrorKind::store,
                 fmt::format("{}: is empty: no study was stored in it ('dtune "
                             "run' starts one)",

@@ -84,7 +84,7 @@ CREATE TABLE decision (
 )sql";
 
 // The order in which things happened, for replays. What is there already has
-// its reports numbered by trial and step; who decided when, nobody knows.
+// its reports numbered by trial and step; when decisions were taken is lost.
 constexpr const char* kVersion2 = R"sql(
 ALTER TABLE study ADD COLUMN sessions INTEGER NOT NULL DEFAULT 0;
 
@@ -181,8 +181,7 @@ DatabaseOwner owner_of(Database& database) {
   if (id == kApplicationId) return DatabaseOwner::dtune;
   const bool empty =
       database.query_number("SELECT count(*) FROM sqlite_schema") == 0;
-  return empty && id == 0 ? DatabaseOwner::nobody
-                          : DatabaseOwner::other_program;
+  return empty && id == 0 ? DatabaseOwner::none : DatabaseOwner::other_program;
 }
 
 void migrate(Database& database, std::span<const Migration> migrations) {

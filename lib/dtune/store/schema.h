@@ -48,9 +48,9 @@ struct Migration {
 // are never edited: a new version is a new step.
 std::span<const Migration> schema_migrations();
 
-enum class DatabaseOwner { nobody, dtune, other_program };
+enum class DatabaseOwner { none, dtune, other_program };
 
-// Whose database it is; `nobody`: no tables yet.
+// Whose database it is; `none`: no tables yet.
 DatabaseOwner owner_of(Database& database);
 
 // Brings the database to the version of the last migration, each step in a

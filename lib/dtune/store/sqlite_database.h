@@ -38,7 +38,7 @@ enum class DatabaseAccess {
   create,     // read and write, made where it is missing
   write,      // read and write
   read,       // never writes the file, sees what a live writer commits
-  immutable,  // nobody writes the file meanwhile: no locks, no other files
+  immutable,  // the file is not written meanwhile: no locks, no other files
 };
 
 class Database {

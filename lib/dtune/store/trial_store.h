@@ -40,7 +40,7 @@ struct Session {
   int64_t started_ms = 0;
 };
 
-// The study's own row; recipe_yaml is parsed by whoever loads it (config), as
+// The study's own row; recipe_yaml is parsed by its reader (config), as
 // the store knows no YAML.
 struct StudyRow {
   std::string id;

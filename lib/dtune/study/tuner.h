@@ -26,7 +26,7 @@ class Explainer {
  public:
   virtual ~Explainer() = default;
 
-  // Sentences about the study; the first says in one line whom it trusts.
+  // Sentences about the study; the first has the members' weights in one line.
   virtual std::vector<std::string> explain(const Study& /*study*/) const {
     return {};
   }

@@ -10,7 +10,7 @@
 // back). Beside the source:
 // - the networks have no noise before each tanh, and the table of ranks holds
 //   27,600 outputs of 50 networks instead of a megabyte;
-// - no noise of observations (whoever makes a study adds it);
+// - no noise of observations (the maker of a study adds it);
 // - the learning rate that the network sees is shifted by L2 (a ridge);
 // - above an edge in the learning rate, which moves with L2, most data sets
 //   fall back to chance;

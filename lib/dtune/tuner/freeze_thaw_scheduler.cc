@@ -14,7 +14,7 @@
 namespace dtune {
 namespace {
 
-// Cutting saves nothing here but files, since nobody trains a hopeless trial
+// Cutting saves nothing here but files, since a hopeless trial is not trained
 // anyway; a winner lost is dear.
 constexpr double kDefaultEpsilon = 0.005;
 // A trial is not cut before it was seen so often.

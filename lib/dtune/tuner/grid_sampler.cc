@@ -30,7 +30,7 @@ std::vector<double> spread(const Parameter& parameter, int points) {
 
 std::vector<double> all_values(const Parameter& parameter, uint64_t count) {
   std::vector<double> units;
-  // More than kMaxGrid is refused by whoever counts the combinations.
+  // More than kMaxGrid is refused where the combinations are counted.
   for (uint64_t i = 0; i < std::min(count, kMaxGrid + 1); ++i) {
     units.push_back(cell_middle(parameter, i));
   }

@@ -1,5 +1,5 @@
 // A density over a search space from points in it: a mixture of one kernel a
-// point and one for what the user believes (uniform without a prior), as in
+// point and one for the user's prior (uniform without one), as in
 // Optuna's multivariate TPE (Watanabe 2023, arXiv 2304.11127).
 //
 // A kernel is a product over the parameters: for numbers a normal distribution

@@ -437,7 +437,7 @@ void SurrogateModel::count_towards(SurrogateMember& member,
       std::log((1 - kSurpriseShare) * std::exp(log_density) + kSurpriseShare);
 }
 
-// Without another member the network has nobody to leave the study to.
+// Without another member the network has none to leave the study to.
 bool SurrogateModel::takes_part(const SurrogateMember& member) const {
   return !member.corrected || !parts_.learnt ||
          observed_.size() <= kNetworkObservations;
