@@ -151,7 +151,7 @@ TEST_CASE("an address that cannot be listened on is named as it was written") {
   const Workplace place;
   place.write("shell.yaml", shell_recipe(1, 1, "0"));
   const std::pair<const char*, const char*> wrong[] = {
-      {"tcp://192.0.2.1:5555", "is no address of this machine"},
+      {"tcp://192.0.2.1:5555", "is not an address of this machine"},
       {"tcp://0.0.0.0:5555", "listens on every network of this machine"},
       {"tcp://*:5555", "listens on every network of this machine"},
       {"tcp://10.0.0.1", "write tcp://host:port"},

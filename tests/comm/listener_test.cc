@@ -239,16 +239,18 @@ TEST_CASE("a listener that would let strangers in is refused with a remedy") {
     return error_of([&] { const Listener listener(context, options); });
   };
   CHECK(refused({.remote = "tcp://192.0.2.1:5555"}) ==
-        "tcp://192.0.2.1:5555: cannot be listened on without keys, for anybody "
-        "could join (make them with: dtune keygen)");
+        "tcp://192.0.2.1:5555: needs keys, because any machine could join "
+        "otherwise (make them with: dtune keygen)");
   CHECK(refused({.remote = "tcp://*:5555"}).find("listens on every network") !=
         std::string::npos);
   CHECK(refused({.remote = "tcp://0.0.0.0:5555"})
             .find("listens on every network") != std::string::npos);
   CHECK(refused({.local = "tcp://192.0.2.1:5555"})
-            .find("is no address of this machine alone") != std::string::npos);
-  CHECK(refused({.remote = "tcp://10.0.0.1"}).find("is no address (write") !=
+            .find("is not an address of this machine alone") !=
         std::string::npos);
+  CHECK(
+      refused({.remote = "tcp://10.0.0.1"}).find("is not an address (write") !=
+      std::string::npos);
 }
 
 TEST_CASE("an address of another machine cannot be listened on") {
@@ -256,7 +258,7 @@ TEST_CASE("an address of another machine cannot be listened on") {
   secure.options.remote = "tcp://192.0.2.1:0";
   CHECK(error_of([&] {
           Listener(secure.context, secure.options);
-        }).find("is no address of this machine") != std::string::npos);
+        }).find("is not an address of this machine") != std::string::npos);
 }
 
 TEST_CASE("a port that is taken is named with its holder") {

@@ -373,7 +373,7 @@ TEST_CASE("a member left over from an old step cannot begin a new one alone") {
   begin.end = 16;
   desk.master.begin(1, begin, desk.now);  // with no update
   const std::string why = desk.last<gang::Closed>(1).why;
-  CHECK(why.find("whoever held the newest state is gone") == 0);
+  CHECK(why.find("the members with the newest state are gone") == 0);
 }
 
 // Servers have nothing to judge and are ready at once.
@@ -450,7 +450,8 @@ TEST_CASE("a gang whose trained workers are all gone is closed") {
   CHECK_FALSE(desk.master.closed());
   desk.master.lost(1, "killed", desk.now);
   CHECK(desk.master.closed());
-  CHECK(desk.event(Kind::closed) == "nobody is left who has trained step 1");
+  CHECK(desk.event(Kind::closed) ==
+        "no member is left that has trained step 1");
 }
 
 }  // namespace dtune

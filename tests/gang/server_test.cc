@@ -219,7 +219,8 @@ TEST_CASE("members share values by name and wait for them") {
   CHECK(got == std::string("10.0.0.1\0x", 10));
   CHECK(a.store().get("address", std::chrono::seconds(30)) == got);
   CHECK_THROWS_WITH_AS(a.store().get("nothing", std::chrono::milliseconds(10)),
-                       "gang 7.1: nobody has said 'nothing' within 0s", Error);
+                       "gang 7.1: no member has set 'nothing' within 0s",
+                       Error);
 }
 
 TEST_CASE("a gang that is closed tells its members and who comes later") {

@@ -108,9 +108,10 @@ struct ClusterAccess::Impl {
       const std::string key = line.substr(0, line.find(' '));
       if (line.empty() || line.starts_with("# ")) continue;
       if (!is_curve_key(key)) {
-        throw Error(ErrorKind::config,
-                    fmt::format("{}: '{}' is no public key (remove the line)",
-                                options.allowed_file.string(), key));
+        throw Error(
+            ErrorKind::config,
+            fmt::format("{}: '{}' is not a public key (remove the line)",
+                        options.allowed_file.string(), key));
       }
       file_text += line + "\n";
       allowed->add(key);

@@ -31,7 +31,7 @@ constexpr int kMaxJoinMismatches = 5;
 [[noreturn]] void no_token() {
   throw Error(
       ErrorKind::config,
-      "this is no join token (a line that begins with 'dtune1-'; 'dtune "
+      "this is not a join token (a line that begins with 'dtune1-'; 'dtune "
       "token STUDY' prints one where the study runs)");
 }
 

@@ -25,7 +25,7 @@ constexpr int kNotExecutable = 126;
 
 [[noreturn]] void no_address(const std::string& text) {
   throw Error(ErrorKind::config,
-              fmt::format("'{}' is no node (write ssh://host or "
+              fmt::format("'{}' is not a node (write ssh://host or "
                           "ssh://user@host:22)",
                           text));
 }

@@ -40,7 +40,7 @@ std::string public_key_of(const std::string& secret_key) {
   if (!is_curve_key(secret_key) ||
       zmq_curve_public(public_key.data(), secret_key.c_str()) != 0) {
     throw Error(ErrorKind::config,
-                "what should be a secret key is none (40 characters of Z85; "
+                "this is not a secret key (40 characters of Z85; "
                 "make one with: dtune keygen)");
   }
   return public_key.data();
@@ -61,7 +61,7 @@ std::string hex_of_key(const std::string& key) {
   std::array<uint8_t, kKeyBytes> bytes{};
   if (!is_curve_key(key) ||
       zmq_z85_decode(bytes.data(), key.c_str()) == nullptr)
-    throw Error(ErrorKind::config, "what should be a key is none");
+    throw Error(ErrorKind::config, "this is not a CURVE key");
   std::string text;
   for (const uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
   return text;

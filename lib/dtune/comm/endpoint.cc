@@ -25,7 +25,7 @@ constexpr std::string_view kTcp = "tcp://";
 
 [[noreturn]] void wrong(const std::string& endpoint) {
   throw Error(ErrorKind::config,
-              fmt::format("{}: is no address (write tcp://host:port, e.g. "
+              fmt::format("{}: is not an address (write tcp://host:port, e.g. "
                           "tcp://10.0.0.1:5555)",
                           endpoint));
 }

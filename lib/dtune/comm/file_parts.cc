@@ -36,7 +36,7 @@ OpenFile::OpenFile(const fs::path& path, int flags)
   struct stat info {};
   if (::fstat(descriptor_, &info) == 0 && S_ISREG(info.st_mode)) return;
   ::close(std::exchange(descriptor_, -1));
-  throw Problem{Why::failed, path.string() + ": is no regular file"};
+  throw Problem{Why::failed, path.string() + ": is not a regular file"};
 }
 
 OpenFile::~OpenFile() {

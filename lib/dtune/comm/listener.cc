@@ -27,7 +27,7 @@ constexpr int kMostDropped = 1000;  // in one go
 void check_local(const std::string& endpoint) {
   if (is_local_endpoint(endpoint)) return;
   refuse(endpoint,
-         "is no address of this machine alone (use ipc:// or "
+         "is not an address of this machine alone (use ipc:// or "
          "tcp://127.0.0.1:0; others join over the remote address)");
 }
 
@@ -35,7 +35,7 @@ void check_local(const std::string& endpoint) {
 std::string checked_remote(const ListenOptions& options) {
   const std::string& endpoint = options.remote;
   auto tcp = parse_tcp(endpoint);
-  if (!tcp) refuse(endpoint, "is no tcp address (tcp://10.0.0.1:5555)");
+  if (!tcp) refuse(endpoint, "is not a tcp address (tcp://10.0.0.1:5555)");
   if (tcp->host == "*" || tcp->host == "0.0.0.0" || tcp->host == "::") {
     refuse(endpoint,
            "listens on every network of this machine (name one address or "
@@ -52,7 +52,7 @@ std::string checked_remote(const ListenOptions& options) {
   }
   if (!options.security && !is_loopback(tcp->host)) {
     refuse(endpoint,
-           "cannot be listened on without keys, for anybody could join (make "
+           "needs keys, because any machine could join otherwise (make "
            "them with: dtune keygen)");
   }
   return tcp->text();

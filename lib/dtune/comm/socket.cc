@@ -129,7 +129,7 @@ void Socket::bind(const std::string& endpoint) {
   if (zmq_errno() == EADDRINUSE) refuse_taken(endpoint);
   if (zmq_errno() == ENODEV || zmq_errno() == EADDRNOTAVAIL) {
     throw Error(ErrorKind::config,
-                fmt::format("{}: is no address of this machine (see: ip "
+                fmt::format("{}: is not an address of this machine (see: ip "
                             "address)",
                             endpoint));
   }

@@ -62,7 +62,7 @@ std::string key_of(const std::vector<std::string>& request) {
 bool AllowList::add(const std::string& public_key) {
   if (!is_curve_key(public_key)) {
     throw Error(ErrorKind::config,
-                fmt::format("'{}' is no public key (40 characters of Z85)",
+                fmt::format("'{}' is not a public key (40 characters of Z85)",
                             public_key.substr(0, 60)));
   }
   const std::lock_guard lock(mutex_);

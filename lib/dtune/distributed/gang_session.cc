@@ -178,7 +178,7 @@ gang::Order GangSession::perform(const gang::Work& work,
 
 void GangSession::after_go(const gang::Work& work, const gang::Go& go) {
   if (go.participants.empty()) {
-    throw Error(ErrorKind::comm, "gang: a round without anybody");
+    throw Error(ErrorKind::comm, "gang: a round without members");
   }
   lead_ = go.participants.front();
   if (work.phase == gang::Phase::train) {

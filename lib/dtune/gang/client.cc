@@ -79,8 +79,8 @@ std::string GangClient::Impl::get(const std::string& key, Duration timeout) {
   const auto found = values.find(key);
   if (found != values.end()) return found->second;
   throw Error(ErrorKind::comm,
-              fmt::format("gang {}: nobody has said '{}' within {}", seat.gang,
-                          key, format_duration(timeout)));
+              fmt::format("gang {}: no member has set '{}' within {}",
+                          seat.gang, key, format_duration(timeout)));
 }
 
 void GangClient::Impl::post(Message message) {

@@ -197,8 +197,8 @@ void GangMaster::advance(MonoTime now) {
   if (closed()) return;
   if (!running()) return gather(now);
   if (result_is_lost()) {
-    return close(
-        fmt::format("nobody is left who has trained step {}", step_->number()));
+    return close(fmt::format("no member is left that has trained step {}",
+                             step_->number()));
   }
   if (!members_.in_state(State::failed).empty()) {
     if (!broken_) broken_since_ = now;

@@ -122,8 +122,8 @@ void GangMaster::regroup(MonoTime now) {
   const int newest = members_.newest(members, /*before_step=*/!running());
   if (newest < 0 || !agree_on_state(newest, members)) {
     return close(
-        fmt::format("whoever held the newest state is gone; {} holds "
-                    "an older one than the step began with",
+        fmt::format("the members with the newest state are gone; the state of "
+                    "{} is older than the start of the step",
                     members_.describe(members.front(), now)));
   }
   if (!failed.empty()) ++failures_on_end_;

@@ -55,7 +55,7 @@ Number number(const SafetensorsFile& file, const char* key,
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (stop != end || error != std::errc()) {
-    fail(path, fmt::format("its {} '{}' is no number", key, text));
+    fail(path, fmt::format("its {} '{}' is not a number", key, text));
   }
   return value;
 }
