@@ -44,7 +44,7 @@ struct Photos : Workplace {
           "deterministic: true\n"
           "data: { kind: folder, path: photos, size: [10, 12] }\n"
           "model: { layers: [ { conv: 4 }, batch_norm, relu, { max_pool: 2 },"
-          " { residual: [ { conv: { channels: 4, name: in.side } } ] } ] }\n"
+          " { residual: [ { conv: { channels: 4, name: in-side } } ] } ] }\n"
           "train: { epochs: 2, batch_size: 8 }\n"
           "sampler: random\nscheduler: fifo\n"
           "budget: { trials: 1 }\nslots: 1\n");
@@ -131,7 +131,7 @@ TEST_CASE(
   CHECK_MESSAGE(exported.code == 0, exported.err);
   const std::string module = place.read("model.py");
   CHECK(contains(module, "(\"conv1\", nn.Conv2d(3, 4, 3, padding=1))"));
-  CHECK(contains(module, "RENAMED = {\"layer_1\":\"in.side\"}"));
+  CHECK(contains(module, "RENAMED = {\"layer_1\":\"in-side\"}"));
   CHECK(contains(module, "CLASSES = [\"a\",\"b\"]"));
   if (python_runs()) {
     const std::string command =
