@@ -51,6 +51,24 @@ TEST_CASE("what failed trials have reported is no result, and CI is red") {
   CHECK(place.orphans().empty());
 }
 
+TEST_CASE("a study of which no trial was completed and some failed is red") {
+  Workplace place;
+  // The default scheduler pauses some trials before their programs end.
+  place.write("pauses.yaml",
+              "study: pauses\n"
+              "command: { run: \"sh -c 'echo step=1 acc={x}; exit 1'\", "
+              "steps: 3 }\n"
+              "space: { x: { linear: [0, 1] } }\n"
+              "objective: { metric: acc }\n"
+              "budget: { trials: 3 }\n"
+              "expect: { acc: '>= 0' }\n");
+  const Outcome outcome = place.run({"run", "pauses.yaml", "--junit", "p.xml"});
+  CHECK_MESSAGE(outcome.code == 3, outcome.out);
+  CHECK(contains(outcome.err, "no trial has a result: "));
+  CHECK_FALSE(contains(outcome.out, "ok      "));
+  CHECK(contains(place.read("p.xml"), "errors=\"1\""));
+}
+
 TEST_CASE("a trial that diverges never is the best") {
   Workplace place;
   place.write("script.sh",

@@ -135,6 +135,7 @@ class Conductor {
 
   // conductor_final.cc
   void end_search();
+  bool failures_alone_ended() const;
   std::string causes_of_failure() const;
   void begin_final();
   void on_final_step(Trial& trial);

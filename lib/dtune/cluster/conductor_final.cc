@@ -16,7 +16,13 @@ void Conductor::end_search() {
     return;
   }
   if (!final_.wanted()) {
-    finish_with_best();
+    // Reports of paused trials alone are no result where trials fail: these may
+    // have failed as well, had they gone on.
+    if (failures_alone_ended()) {
+      end(StudyState::failed, causes_of_failure());
+    } else {
+      finish_with_best();
+    }
     return;
   }
   if (auto made = final_.earlier_result()) {
@@ -26,6 +32,18 @@ void Conductor::end_search() {
     return;
   }
   begin_final();
+}
+
+// Trials failed, and none was completed.
+bool Conductor::failures_alone_ended() const {
+  if (study_.recipe.limits.failed_results == FailedResults::use) return false;
+  const auto any = [this](TrialState state) {
+    return std::any_of(
+        study_.trials.begin(), study_.trials.end(), [&](const Trial& trial) {
+          return trial.kind == TrialKind::search && trial.state == state;
+        });
+  };
+  return any(TrialState::failed) && !any(TrialState::complete);
 }
 
 // "no trial has a finite val_accuracy; 3 x diverged (trial 1: val_accuracy is
@@ -50,9 +68,10 @@ std::string Conductor::causes_of_failure() const {
   std::string text = fmt::format("no trial has a finite {}", objective_.metric);
   if (reported > 0) {
     text = fmt::format(
-        "no trial has a result: {} reported {} but failed later, and reports "
-        "of failed trials do not count (limits.failed_results: use)",
-        reported, objective_.metric);
+        "no trial has a result: {} reported {} but {}, and reports of failed "
+        "trials do not count (limits.failed_results: use)",
+        reported, objective_.metric,
+        best_.id() == 0 ? "failed later" : "none was completed");
   }
   if (!why_over_.empty()) text += "; " + why_over_;
   for (const auto& [reason, cause] : causes) {
