@@ -5,6 +5,7 @@
 #include <cmath>
 #include <exception>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -75,7 +76,9 @@ Speed measure_speed(TrialSession& session, Duration most) {
 
 std::optional<StepTime> step_time_of(const Study& study) {
   std::vector<double> seconds;
+  int most_steps = 0;
   for (const Trial& trial : study.trials) {
+    most_steps = std::max(most_steps, trial.steps());
     for (const StepReport& report : trial.curve) {
       seconds.push_back(report.seconds + report.checkpoint_seconds);
     }
@@ -83,9 +86,9 @@ std::optional<StepTime> step_time_of(const Study& study) {
   if (seconds.empty()) return std::nullopt;
   const auto middle = seconds.begin() + std::ptrdiff_t(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
-  return StepTime{*middle,
-                  fmt::format("{} step{} of this study", seconds.size(),
-                              seconds.size() == 1 ? "" : "s")};
+  std::string source = fmt::format("{} step{} of this study", seconds.size(),
+                                   seconds.size() == 1 ? "" : "s");
+  return StepTime{*middle, std::move(source), most_steps};
 }
 
 StepTime measure_step(const RecipeFile& file, const StudyCheck& check) {
@@ -117,7 +120,9 @@ StudyTime study_time(const Recipe& recipe, const StudyCheck& check,
                      const StepTime& step) {
   const BudgetSpec& budget = recipe.budget;
   StudyTime time;
-  time.training = step.seconds * check.horizon;
+  const bool open = check.horizon >= kOpenHorizon;
+  time.training =
+      step.seconds * (open ? std::max(step.most_steps, 1) : check.horizon);
   time.at_once = std::max(
       check.slots.slots / std::max(gang_members(recipe.parallel), 1), 1);
   const auto limit = [&time](double seconds) {

@@ -14,6 +14,7 @@ namespace dtune {
 struct StepTime {
   double seconds = 0;
   std::string source;  // "measured: 812 images/s", "57 steps of this study"
+  int most_steps = 0;  // of a trial of the study: where the recipe sets no end
 };
 
 // The median over the steps that a study has trained; empty without any.

@@ -82,3 +82,16 @@ TEST_CASE("--fresh checks first and moves the old study last") {
   CHECK(place.has("shell.db"));
   CHECK_FALSE(place.has("shell.db.bak-1"));
 }
+
+TEST_CASE("plan takes the end of a program from the trials before") {
+  Workplace place;
+  place.write("open.yaml",
+              "study: open\n"
+              "command: \"sh -c 'sleep 0.1; echo val_accuracy=$0' {x}\"\n"
+              "space: { x: { linear: [0.1, 0.9] } }\n"
+              "budget: { trials: 2 }\n");
+  REQUIRE(place.run({"run", "open.yaml", "--quiet"}).code == 0);
+  const auto time = nlohmann::json::parse(
+      place.run({"plan", "open.yaml", "--json"}).out)["time"];
+  CHECK(time["training_seconds"] == time["step_seconds"]);
+}
