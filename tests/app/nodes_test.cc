@@ -137,8 +137,14 @@ TEST_CASE("how many layers there are may be known with the data alone") {
     CHECK_MESSAGE(contains(outcome.err, "12 stages"), outcome.err);
     CHECK_MESSAGE(contains(outcome.err, "11 layers"), outcome.err);
   }
+  CHECK_FALSE(place.has("folder.db"));
   // Another mode has no use for some of the keys that were stored with this
   // one: nothing to complain about.
+  RunningProgram run =
+      place.start({"run", "folder.yaml", "--set", "parallel.model=2"});
+  REQUIRE(run.wait_for("started"));
+  run.send_group(SIGKILL);
+  run.wait();
   const Outcome resumed =
       place.run({"resume", "folder.db", "--set", "parallel.mode=model", "--set",
                  "parallel.ranks=14"});
@@ -259,7 +265,7 @@ TEST_CASE("there is no token where nothing runs or nobody may join") {
   const Outcome shut = place.run({"token", "shell.yaml"});
   CHECK(shut.code == 2);
   CHECK(shut.out.empty());
-  CHECK_MESSAGE(contains(shut.err, "lets no other machine in"), shut.err);
+  CHECK_MESSAGE(contains(shut.err, "does not accept other machines"), shut.err);
   run.send(SIGINT);
   CHECK(run.wait().code == 130);
   const Outcome over = place.run({"token", "shell.yaml"});

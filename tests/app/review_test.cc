@@ -285,9 +285,10 @@ TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
   CHECK(replay_is_same(place, "cube.db"));
   // Other grids, other spaces.
   std::vector<std::string> finer = words;
-  finer.back() = "4";
+  std::string& points = finer[5];
+  points = "4";
   CHECK(contains(place.run(finer).err, "cube.db: holds another grid"));
-  finer.back() = "4,x";
+  points = "4,x";
   CHECK(contains(place.run(finer).err, "--points: '4,x' is not a list"));
   place.write("shell.yaml", shell_recipe(2, 2, "0"));
   CHECK(contains(place.run({"record", "shell.yaml", "--output", "c.npz"}).err,
