@@ -246,9 +246,9 @@ TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
       "  dropout: { linear: [0, 0.5] }\n"
       "slots: 2\n";
   place.write("cube.yaml", recipe);
-  const std::vector<std::string> words = {"record",   "cube.yaml", "--verbose",
-                                          "--output", "cube.npz",  "--points",
-                                          "3,2,2"};
+  const std::vector<std::string> words = {"record",   "cube.yaml", "--output",
+                                          "cube.npz", "--points",  "3,2,2",
+                                          "--verbose"};
   {
     RunningProgram program = place.start(words);
     REQUIRE(program.wait_for("step 2/3"));
