@@ -12,7 +12,7 @@ TEST_CASE("a library that is not there is an error with what to do") {
   CHECK_THROWS_WITH_AS(
       load_engine(),
       doctest::Contains(
-          "libdtune_train.so: not found, and without it no CNN "
+          "libdtune_train.so: not found, and without it no network "
           "can be trained; looked for /nowhere/libdtune_train.so"),
       Error);
   const TemporaryDirectory folder;
