@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "app/program.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 #include <sys/mount.h>
@@ -42,6 +43,8 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
+constexpr const char* kNeedsRoot = "mounting a small file system needs root";
+
 constexpr const char* kRecipe =
     "study: tiny\n"
     "data: { kind: synthetic, size: [12, 12], classes: 3, samples: 200 }\n"
@@ -69,16 +72,10 @@ nlohmann::json status_of(const Workplace& place) {
 
 }  // namespace
 
-#define REQUIRE_SMALL_DISK(disk)                                 \
-  if (!(disk).mounted()) {                                       \
-    MESSAGE("skipped: mounting a small file system needs root"); \
-    return;                                                      \
-  }
-
 TEST_CASE("a disk that stays full ends the run with 75, and resume goes on") {
   Workplace place;
   const SmallDisk disk(place, "disk", "size=8m");
-  REQUIRE_SMALL_DISK(disk);
+  if (!disk.mounted()) return skip(kNeedsRoot);
   place.write("tiny.yaml",
               std::string(kRecipe) + "limits: { full_disk: 3s }\n");
   // What cannot be written is smaller than a checkpoint.
@@ -106,7 +103,7 @@ TEST_CASE("a disk that stays full ends the run with 75, and resume goes on") {
 TEST_CASE("room that is made while a study waits lets it go on") {
   Workplace place;
   const SmallDisk disk(place, "disk", "size=8m");
-  REQUIRE_SMALL_DISK(disk);
+  if (!disk.mounted()) return skip(kNeedsRoot);
   place.write("tiny.yaml", kRecipe);
   disk.fill(400'000);
   RunningProgram program =
