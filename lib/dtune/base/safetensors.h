@@ -64,7 +64,7 @@ class SafetensorsFile {
   // naming file, tensor and both shapes otherwise.
   std::span<const float> floats(const std::string& name,
                                 std::span<const int64_t> shape) const;
-  // Likewise of a tensor of type F16 (half.h) or F64.
+  // Likewise of a tensor of type F16 (surrogate/half.h) or F64.
   std::span<const uint16_t> halves(const std::string& name,
                                    std::span<const int64_t> shape) const;
   std::span<const double> doubles(const std::string& name,

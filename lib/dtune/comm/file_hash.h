@@ -4,29 +4,27 @@
 // pass the control plane's keys first.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+
+struct XXH64_state_s;
 
 namespace dtune {
 
 // Takes bytes in pieces of any size. Some gigabytes a second.
 class FileHash {
  public:
+  FileHash();
   void add(std::string_view bytes);
   // Of all that was added; more may be added afterwards.
   uint64_t value() const;
 
  private:
-  static constexpr size_t kStripe = 32;
-
-  void stripe(const char* bytes);
-
-  std::array<uint64_t, 4> lanes_ = {0x60EA27EEADC0B5D6, 0xC2B2AE3D27D4EB4F, 0,
-                                    0x61C8864E7A143579};
-  std::array<char, kStripe> pending_{};  // the begin of a stripe
-  uint64_t total_ = 0;
+  struct Free {
+    void operator()(XXH64_state_s* state) const;
+  };
+  std::unique_ptr<XXH64_state_s, Free> state_;
 };
 
 uint64_t file_hash(std::string_view bytes);

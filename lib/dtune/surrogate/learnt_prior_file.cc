@@ -15,10 +15,10 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
-#include "dtune/base/half.h"
 #include "dtune/base/random.h"
 #include "dtune/base/safetensors.h"
 #include "dtune/surrogate/correction.h"
+#include "dtune/surrogate/half.h"
 #include "dtune/surrogate/learnt_prior.h"
 #include "dtune/surrogate/warp.h"
 

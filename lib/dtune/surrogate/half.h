@@ -4,11 +4,18 @@
 
 #include <cstdint>
 
+#include <Eigen/Core>
+
 namespace dtune {
 
 // The nearest half (ties to even); beyond the largest one infinity.
-uint16_t half_from_float(float value);
+inline uint16_t half_from_float(float value) {
+  return Eigen::numext::bit_cast<uint16_t>(Eigen::half(value));
+}
+
 // Exact.
-float float_from_half(uint16_t half);
+inline float float_from_half(uint16_t half) {
+  return static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(half));
+}
 
 }  // namespace dtune

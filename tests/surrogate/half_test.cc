@@ -1,4 +1,4 @@
-#include "dtune/base/half.h"
+#include "dtune/surrogate/half.h"
 
 #include <cmath>
 
