@@ -5,8 +5,30 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/local_launcher.h"
+#include "dtune/cluster/ssh_launcher.h"
 
 namespace dtune {
+namespace {
+
+std::string join_numbers(const std::vector<int>& numbers) {
+  return fmt::format("{}", fmt::join(numbers, ","));
+}
+
+std::vector<std::string> local_argv(const NodesOptions& options) {
+  const SlotPlan& plan = options.slots;
+  std::vector<std::string> argv = {own_program(), "agent",
+                                   "--connect",   options.local_endpoint,
+                                   "--study",     options.study_id,
+                                   "--slots",     std::to_string(plan.slots),
+                                   "--threads",   std::to_string(plan.threads)};
+  if (!plan.devices.empty()) {
+    argv.insert(argv.end(), {"--devices", join_numbers(plan.devices)});
+  }
+  return argv;
+}
+
+}  // namespace
 
 Nodes::Nodes(NodesOptions options)
     : options_(std::move(options)), log_(options_.log, std::ios::app) {
@@ -22,20 +44,20 @@ Nodes::Nodes(NodesOptions options)
 
 // All get the signal before any is waited for.
 Nodes::~Nodes() {
-  for (const auto& agent : remote_) agent->close();
+  for (const auto& launcher : launchers_) launcher->close();
 }
 
 void Nodes::add_local() {
-  if (local_) return;
-  local_ = std::make_unique<LocalAgent>(
-      LocalAgentOptions{.endpoint = options_.local_endpoint,
-                        .study_id = options_.study_id,
-                        .slots = options_.slots,
-                        .log = options_.log});
+  if (has_local_) return;
+  has_local_ = true;
+  launchers_.push_back(std::make_unique<LocalLauncher>(
+      LocalLauncherOptions{.argv = local_argv(options_),
+                           .study_id = options_.study_id,
+                           .log = options_.log}));
 }
 
 void Nodes::add_ssh(const NodeSpec& node) {
-  SshAgentOptions ssh;
+  SshLauncherOptions ssh;
   ssh.address = parse_ssh_address(node.address);
   if (options_.remote_endpoint.empty() || !options_.make_token) {
     throw Error(ErrorKind::config,
@@ -57,7 +79,7 @@ void Nodes::add_ssh(const NodeSpec& node) {
   ssh.log = [this, name = ssh.node](const std::string& line) {
     write_log(name, line);
   };
-  remote_.push_back(std::make_unique<SshAgent>(std::move(ssh)));
+  launchers_.push_back(std::make_unique<SshLauncher>(std::move(ssh)));
 }
 
 void Nodes::write_log(const std::string& node, const std::string& line) {
@@ -65,25 +87,23 @@ void Nodes::write_log(const std::string& node, const std::string& line) {
 }
 
 void Nodes::ensure() {
-  if (local_) local_->ensure();
-  for (const auto& agent : remote_) agent->ensure();
+  for (const auto& launcher : launchers_) launcher->ensure();
   check_any_left();
 }
 
 void Nodes::check_any_left() const {
-  if (local_ || remote_.empty()) return;
   std::string why;
-  for (const auto& agent : remote_) {
-    if (!agent->given_up()) return;
-    why += (why.empty() ? "" : "; ") + agent->problem();
+  for (const auto& launcher : launchers_) {
+    if (!launcher->given_up()) return;
+    why += (why.empty() ? "" : "; ") + launcher->problem();
   }
   throw Error(ErrorKind::study, "no node could be started: " + why);
 }
 
 std::vector<std::string> Nodes::take_notices() {
   std::vector<std::string> out;
-  for (const auto& agent : remote_) {
-    for (std::string& notice : agent->take_notices()) {
+  for (const auto& launcher : launchers_) {
+    for (std::string& notice : launcher->take_notices()) {
       out.push_back(std::move(notice));
     }
   }

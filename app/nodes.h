@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "app/local_agent.h"
 #include "app/machine.h"
 
-#include "dtune/cluster/ssh_launcher.h"
+#include "dtune/cluster/launcher.h"
 #include "dtune/study/recipe.h"
 
 namespace dtune {
@@ -30,7 +29,7 @@ struct NodesOptions {
   std::filesystem::path log;  // lines of other nodes begin with their names
 };
 
-// Owned and used by the thread that runs the coordinator, as LocalAgent.
+// Owned and used by the thread that runs the coordinator, as a Launcher.
 class Nodes {
  public:
   // Throws Error(config) for an address that is none, and for remote nodes
@@ -53,8 +52,8 @@ class Nodes {
 
   const NodesOptions options_;
   std::ofstream log_;
-  std::unique_ptr<LocalAgent> local_;  // null: this machine has no slots
-  std::vector<std::unique_ptr<SshAgent>> remote_;
+  bool has_local_ = false;
+  std::vector<std::unique_ptr<Launcher>> launchers_;
 };
 
 }  // namespace dtune

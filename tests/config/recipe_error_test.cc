@@ -58,6 +58,12 @@ TEST_CASE("ranks that cannot work are refused in words") {
   CHECK(problem("nodes: [local, gpu1]") ==
         "r.yaml:1:16: 'gpu1' is not a node (write local, ssh://host or "
         "'ssh://user@host:22 slots=4')");
+  CHECK(problem("nodes: ['ssh://-oProxyCommand=x']") ==
+        "r.yaml:1:9: 'ssh://-oProxyCommand=x' is not a node (write local, "
+        "ssh://host or 'ssh://user@host:22 slots=4')");
+  CHECK(problem("nodes: ['ssh://me@[::1]:70000']") ==
+        "r.yaml:1:9: 'ssh://me@[::1]:70000' has no port after its ':' (a "
+        "number from 1 to 65535, or leave it out)");
   CHECK(problem("parallel: { ranks: 4 }") ==
         "r.yaml:1:11: 'parallel' needs a mode (data: every rank has the whole "
         "network; model: each has some layers)");

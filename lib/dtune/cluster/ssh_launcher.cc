@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,21 +13,10 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kFirstPause = seconds(1);
-constexpr Duration kLongestPause = seconds(60);
-constexpr Duration kSettled = seconds(60);  // ran this long: a new count
-constexpr size_t kLastWords = 2000;         // bytes
-constexpr size_t kLongestLine = 10'000;
+constexpr Duration kSettled = seconds(60);
 constexpr int kSshFailed = 255;
 constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
-
-[[noreturn]] void no_address(const std::string& text) {
-  throw Error(ErrorKind::config,
-              fmt::format("'{}' is not a node (write ssh://host or "
-                          "ssh://user@host:22)",
-                          text));
-}
 
 bool is_plain(std::string_view text, std::string_view signs) {
   return std::all_of(text.begin(), text.end(), [signs](char c) {
@@ -85,45 +73,6 @@ const SshWord kSshWords[] = {
 
 }  // namespace
 
-SshAddress parse_ssh_address(const std::string& text) {
-  constexpr std::string_view kScheme = "ssh://";
-  if (!text.starts_with(kScheme)) no_address(text);
-  std::string_view rest = std::string_view(text).substr(kScheme.size());
-  SshAddress out;
-  if (const size_t at = rest.find('@'); at != std::string_view::npos) {
-    out.user = rest.substr(0, at);
-    rest.remove_prefix(at + 1);
-    if (out.user.empty()) no_address(text);
-  }
-  std::string_view port;
-  if (rest.starts_with('[')) {  // IPv6
-    const size_t end = rest.find(']');
-    if (end == std::string_view::npos) no_address(text);
-    out.host = rest.substr(1, end - 1);
-    rest.remove_prefix(end + 1);
-    if (!rest.empty() && rest.front() != ':') no_address(text);
-    port = rest;
-  } else {
-    const size_t colon = std::min(rest.find(':'), rest.size());
-    out.host = rest.substr(0, colon);
-    port = rest.substr(colon);
-  }
-  if (!port.empty()) {
-    const char* end = port.data() + port.size();
-    const auto [stop, error] = std::from_chars(port.data() + 1, end, out.port);
-    if (error != std::errc() || stop != end || out.port < 1 ||
-        out.port > 65535) {
-      no_address(text);
-    }
-  }
-  const bool plain = is_plain(out.host, "-._:%") && is_plain(out.user, "-._");
-  if (out.host.empty() || !plain || out.host.front() == '-' ||
-      out.user.starts_with('-')) {
-    no_address(text);
-  }
-  return out;
-}
-
 std::string shell_word(const std::string& text) {
   if (!text.empty() && is_plain(text, "-._/:=,@%+")) return text;
   std::string out = "'";
@@ -137,12 +86,12 @@ std::string shell_word(const std::string& text) {
   return out + "'";
 }
 
-SshFailure explain_ssh(const std::string& node, const ExitStatus& status,
-                       const std::string& words, bool began) {
+LaunchFailure explain_ssh(const std::string& node, const ExitStatus& status,
+                          const std::string& words, bool began) {
   const std::string said = last_line(words);
   const auto failure = [&](const std::string& remedy, bool lasts) {
-    return SshFailure{fmt::format("node {}: {} ({})", node, said, remedy),
-                      lasts};
+    return LaunchFailure{fmt::format("node {}: {} ({})", node, said, remedy),
+                         lasts};
   };
   if (!began && status.exit_code == kNotFound) {
     return failure(
@@ -169,38 +118,17 @@ SshFailure explain_ssh(const std::string& node, const ExitStatus& status,
   return failure(fmt::format("ssh ended with {}", describe(status)), false);
 }
 
-SshAgent::SshAgent(SshAgentOptions options) : options_(std::move(options)) {}
+SshLauncher::SshLauncher(SshLauncherOptions options, const Clock& clock)
+    : ProcessLauncher(clock, kSettled), options_(std::move(options)) {}
 
-SshAgent::~SshAgent() {
+SshLauncher::~SshLauncher() {
   close();
-  if (!child_) return;
-  const MonoTime end = system_clock().now() + seconds(2);
-  while (!child_->wait(std::chrono::milliseconds(50)) &&
-         system_clock().now() < end) {
-    read();
-  }
-  read();
+  finish(seconds(2));
 }
 
-void SshAgent::close() {
-  if (child_) child_->stop_feeding();
-  given_up_ = true;
-}
-
-void SshAgent::ensure() {
-  if (child_) {
-    read();
-    const auto status = child_->status();
-    if (!status) return;
-    read();
-    if (!partial_line_.empty()) take_line(std::exchange(partial_line_, {}));
-    child_.reset();
-    on_end(*status);
-  }
-  if (!given_up_ && system_clock().now() >= next_start_) start();
-}
-
-void SshAgent::start() {
+SpawnOptions SshLauncher::command() {
+  began_ = false;
+  mismatch_.reset();
   const SshAddress& address = options_.address;
   SpawnOptions spawn;
   spawn.argv = {"ssh",
@@ -210,8 +138,9 @@ void SshAgent::start() {
                 "-oServerAliveCountMax=3",
                 "-oClearAllForwardings=yes",
                 "-T"};
-  if (address.port != 0)
+  if (address.port != 0) {
     spawn.argv.push_back(fmt::format("-p{}", address.port));
+  }
   if (!address.user.empty()) spawn.argv.push_back("-l" + address.user);
   std::string command = "dtune --version && exec dtune";
   for (const std::string& word : options_.argv) {
@@ -222,39 +151,12 @@ void SshAgent::start() {
   spawn.death_signal = SIGTERM;
   spawn.merge = true;
   spawn.feed = true;
-  began_ = false;
-  mismatch_.reset();
-  last_words_.clear();
-  started_ = system_clock().now();
-  try {
-    child_ = std::make_unique<Child>(spawn);
-  } catch (const Error& e) {
-    const bool lasts = e.kind() == ErrorKind::config;
-    fail({fmt::format("node {}: {}{}", options_.node, e.what(),
-                      lasts ? " (Debian: openssh-client)" : ""),
-          lasts});
-  }
+  return spawn;
 }
 
-void SshAgent::read() {
-  std::string text;
-  child_->read_out(text);
-  for (const char c : text) {
-    if (c != '\n' && partial_line_.size() < kLongestLine) {
-      if (c != '\r') partial_line_.push_back(c);
-      continue;
-    }
-    take_line(std::exchange(partial_line_, {}));
-  }
-}
-
-void SshAgent::take_line(const std::string& line) {
+void SshLauncher::on_line(const std::string& line) {
   constexpr std::string_view kName = "dtune ";
   if (options_.log) options_.log(line);
-  last_words_ += line + "\n";
-  if (last_words_.size() > kLastWords) {
-    last_words_.erase(0, last_words_.size() - kLastWords);
-  }
   // What a login's own scripts write may come before.
   if (began_ || mismatch_ || !line.starts_with(kName) ||
       line.size() == kName.size() ||
@@ -262,46 +164,28 @@ void SshAgent::take_line(const std::string& line) {
     return;
   }
   if (line != options_.version) {
-    mismatch_ = SshFailure{
+    mismatch_ = LaunchFailure{
         fmt::format("node {}: has {}, this is {} (install the same there)",
                     options_.node, line, options_.version),
         true};
-    child_->signal_group(SIGTERM);
+    child().signal_group(SIGTERM);
     return;
   }
   began_ = true;
-  if (!problem_.empty()) {
-    notices_.push_back(fmt::format("node {}: is there now", options_.node));
-    problem_.clear();
-  }
-  child_->feed(options_.make_token() + "\n");
+  succeed(fmt::format("node {}: is there now", options_.node));
+  child().feed(options_.make_token() + "\n");
 }
 
-void SshAgent::on_end(const ExitStatus& status) {
-  if (given_up_) return;  // close(): as it should be
-  if (system_clock().now() - started_ > kSettled) failures_ = 0;
-  if (mismatch_) {
-    fail(*mismatch_);
-  } else {
-    fail(explain_ssh(options_.node, status, last_words_, began_));
-  }
+LaunchFailure SshLauncher::explain(const ExitStatus& status) {
+  if (mismatch_) return *mismatch_;
+  return explain_ssh(options_.node, status, last_words(), began_);
 }
 
-void SshAgent::fail(const SshFailure& failure) {
-  // The same again is no news.
-  if (failure.text != problem_) notices_.push_back(failure.text);
-  problem_ = failure.text;
-  if (failure.lasts) {
-    given_up_ = true;
-    return;
-  }
-  const int doublings = std::min(failures_++, 10);
-  next_start_ = system_clock().now() +
-                std::min(kFirstPause * (1 << doublings), kLongestPause);
-}
-
-std::vector<std::string> SshAgent::take_notices() {
-  return std::exchange(notices_, {});
+LaunchFailure SshLauncher::explain(const Error& error) {
+  const bool lasts = error.kind() == ErrorKind::config;
+  return {fmt::format("node {}: {}{}", options_.node, error.what(),
+                      lasts ? " (Debian: openssh-client)" : ""),
+          lasts};
 }
 
 }  // namespace dtune

@@ -2,35 +2,21 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
 #include "dtune/config/path.h"
 #include "dtune/config/schema.h"
 #include "dtune/study/command_words.h"
 #include "dtune/study/data_shape.h"
 #include "dtune/study/metrics.h"
+#include "dtune/study/node_address.h"
 
 namespace dtune {
 namespace {
-
-// Of "ssh://user@[fe80::1]:22": ssh itself would only tell when it is started.
-bool has_good_port(const std::string& address) {
-  constexpr int kMaxPort = 65535;
-  const size_t bracket = address.rfind(']');
-  const size_t host =
-      bracket != std::string::npos ? bracket : std::string("ssh://").size();
-  const size_t colon = address.find(':', host);
-  if (colon == std::string::npos) return true;
-  int port = 0;
-  const char* end = address.data() + address.size();
-  const auto [stop, error] =
-      std::from_chars(address.data() + colon + 1, end, port);
-  return error == std::errc() && stop == end && port >= 1 && port <= kMaxPort;
-}
 
 // What stands at the key was not understood; the recipe has a default there.
 bool is_misread(const YamlNode& tree, const std::string& key,
@@ -146,19 +132,12 @@ class Checker {
                      "that this machine gives)"
                    : "";
     }
-    const bool ssh = address.starts_with("ssh://") && address.size() > 6 &&
-                     address.find(' ') == std::string::npos;
-    if (!ssh) {
-      return fmt::format(
-          "'{}' is not a node (write local, ssh://host or 'ssh://user@host:22 "
-          "slots=4')",
-          address);
+    try {
+      parse_ssh_address(address);
+      return "";
+    } catch (const Error& e) {
+      return e.what();
     }
-    if (has_good_port(address)) return "";
-    return fmt::format(
-        "'{}' has no port after its ':' (a number from 1 to 65535, or leave "
-        "it out)",
-        address);
   }
 
   void check_parallel() {

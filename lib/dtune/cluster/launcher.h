@@ -1,0 +1,31 @@
+// How agents come to be on nodes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace dtune {
+
+// One way to start agents (on this machine, over ssh) and the agents that were
+// started in it. Owned and used by the thread that runs the coordinator: their
+// processes end with that thread, however it ends.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+
+  // Starts what should run and does not. Call often; does not block. Throws
+  // Error(study) where the study cannot go on without it.
+  virtual void ensure() = 0;
+  // The agents are asked to end and are not started again. Does not wait; the
+  // destructor does, a little.
+  virtual void close() = 0;
+
+  // Sentences for the user since the last call: why an agent is not there; that
+  // it is back.
+  virtual std::vector<std::string> take_notices() = 0;
+  // No agent runs and none will be started; problem() says why.
+  virtual bool given_up() const = 0;
+  virtual std::string problem() const = 0;
+};
+
+}  // namespace dtune
