@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
 
@@ -13,19 +15,34 @@ namespace {
 
 constexpr size_t kLongestName = 200;
 
-// A JSON text with its quotes. Bytes that are no ASCII become '?': names come
-// over a wire and need not be UTF-8.
-std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text.substr(0, kLongestName)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c >= ' ' && c < 127 ? c : '?';
-  }
-  return out + '"';
+using nlohmann::ordered_json;
+
+// Names come over a wire: of any length.
+std::string short_name(const std::string& text) {
+  return text.substr(0, kLongestName);
+}
+
+// An event of the format's type `phase`.
+ordered_json event(const std::string& name, const char* phase, int pid) {
+  return {{"name", short_name(name)}, {"ph", phase}, {"pid", pid}};
+}
+
+ordered_json metadata(const char* name, int pid, ordered_json args) {
+  ordered_json json = event(name, "M", pid);
+  json["args"] = std::move(args);
+  return json;
+}
+
+// Names need not be UTF-8 either.
+std::string text_of(const ordered_json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/true,
+                   ordered_json::error_handler_t::replace);
 }
 
 // JSON has no word for the others.
 double finite(double value) { return std::isfinite(value) ? value : 0; }
+
+double microseconds_of(int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
 }  // namespace
 
@@ -40,7 +57,7 @@ TraceFile::TraceFile(const std::filesystem::path& path, MonoTime start)
 
 TraceFile::~TraceFile() {
   // No comma after the last one.
-  out_ << R"({"name":"end","ph":"M","pid":0,"args":{}}])" << '\n';
+  out_ << text_of(metadata("end", 0, ordered_json::object())) << "]\n";
 }
 
 void TraceFile::flush() {
@@ -63,20 +80,15 @@ void TraceFile::note_failure() {
 }
 
 double TraceFile::microseconds(int64_t ns) const {
-  return static_cast<double>(ns - start_ns_) / 1e3;
+  return microseconds_of(ns - start_ns_);
 }
 
 void TraceFile::name_process(int pid, const std::string& name,
                              const std::string& label) {
-  line(fmt::format(
-      R"({{"name":"process_name","ph":"M","pid":{},"args":{{"name":{}}}}})",
-      pid, json_text(name)));
-  line(fmt::format(
-      R"({{"name":"process_labels","ph":"M","pid":{},"args":{{"labels":{}}}}})",
-      pid, json_text(label)));
-  line(fmt::format(
-      R"({{"name":"process_sort_index","ph":"M","pid":{},"args":{{"sort_index":{}}}}})",
-      pid, pid));
+  line(text_of(metadata("process_name", pid, {{"name", short_name(name)}})));
+  line(text_of(
+      metadata("process_labels", pid, {{"labels", short_name(label)}})));
+  line(text_of(metadata("process_sort_index", pid, {{"sort_index", pid}})));
 }
 
 int TraceFile::lane(int pid, const std::string& name) {
@@ -88,49 +100,46 @@ int TraceFile::lane(int pid, const std::string& name) {
                        lanes_.begin(), lanes_.end(), [&](const auto& entry) {
                          return entry.first.first == pid;
                        }));
-  line(fmt::format(
-      R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
-      pid, it->second, json_text(name)));
+  ordered_json json =
+      metadata("thread_name", pid, {{"name", short_name(name)}});
+  json["tid"] = it->second;
+  line(text_of(json));
   return it->second;
 }
 
 void TraceFile::add(int pid, const TraceItem& item, int64_t offset_ns) {
-  const double at = microseconds(item.begin_ns + offset_ns);
-  switch (item.kind) {
-    case TraceEvent::Kind::span:
-      return line(fmt::format(
-          R"({{"name":{},"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
-          json_text(item.name), pid, lane(pid, item.lane), at,
-          static_cast<double>(item.duration_ns) / 1e3));
-    case TraceEvent::Kind::counter:
-      return line(fmt::format(
-          R"({{"name":{},"ph":"C","pid":{},"ts":{:.3f},"args":{{"value":{}}}}})",
-          json_text(item.name), pid, at, finite(item.value)));
-    case TraceEvent::Kind::mark:
-      return line(fmt::format(
-          R"({{"name":{},"ph":"i","s":"t","pid":{},"tid":{},"ts":{:.3f}}})",
-          json_text(item.name), pid, lane(pid, item.lane), at));
+  constexpr const char* kPhases[] = {"X", "C", "i"};  // of TraceEvent::Kind
+  ordered_json json =
+      event(item.name, kPhases[static_cast<size_t>(item.kind)], pid);
+  json["ts"] = microseconds(item.begin_ns + offset_ns);
+  if (item.kind == TraceEvent::Kind::counter) {
+    json["args"] = {{"value", finite(item.value)}};
+  } else {
+    json["tid"] = lane(pid, item.lane);
   }
+  if (item.kind == TraceEvent::Kind::span) {
+    json["dur"] = microseconds_of(item.duration_ns);
+  }
+  if (item.kind == TraceEvent::Kind::mark) json["s"] = "t";
+  line(text_of(json));
 }
 
 void TraceFile::counters(int pid, const std::string& name,
                          const std::map<std::string, double>& values,
                          MonoTime when) {
-  std::string args;
-  for (const auto& [key, value] : values) {
-    args += fmt::format("{}{}:{}", args.empty() ? "" : ",", json_text(key),
-                        finite(value));
-  }
-  line(fmt::format(
-      R"({{"name":{},"ph":"C","pid":{},"ts":{:.3f},"args":{{{}}}}})",
-      json_text(name), pid, microseconds(when.time_since_epoch().count()),
-      args));
+  ordered_json json = event(name, "C", pid);
+  json["ts"] = microseconds(when.time_since_epoch().count());
+  for (const auto& [key, value] : values)
+    json["args"][short_name(key)] = finite(value);
+  line(text_of(json));
 }
 
 void TraceFile::instant(int pid, const std::string& name, MonoTime when) {
-  line(fmt::format(
-      R"({{"name":{},"ph":"i","s":"p","pid":{},"tid":0,"ts":{:.3f}}})",
-      json_text(name), pid, microseconds(when.time_since_epoch().count())));
+  ordered_json json = event(name, "i", pid);
+  json["s"] = "p";
+  json["tid"] = 0;
+  json["ts"] = microseconds(when.time_since_epoch().count());
+  line(text_of(json));
 }
 
 }  // namespace dtune::gang
