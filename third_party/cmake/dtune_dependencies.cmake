@@ -19,12 +19,19 @@ pkg_check_modules(zip REQUIRED IMPORTED_TARGET libzip)
 find_path(DTUNE_MSGPACK_INCLUDE msgpack.hpp REQUIRED)
 add_library(dtune::msgpack INTERFACE IMPORTED)
 target_include_directories(dtune::msgpack SYSTEM INTERFACE ${DTUNE_MSGPACK_INCLUDE})
-find_path(DTUNE_GLOO_INCLUDE gloo/transport/tcp/device.h REQUIRED)
-find_library(DTUNE_GLOO_LIBRARY gloo REQUIRED)
-add_library(dtune::gloo UNKNOWN IMPORTED)
-set_target_properties(dtune::gloo PROPERTIES
-  IMPORTED_LOCATION ${DTUNE_GLOO_LIBRARY}
-  INTERFACE_INCLUDE_DIRECTORIES ${DTUNE_GLOO_INCLUDE})
+# Only training by several processes needs Gloo. A build without LibTorch has
+# what is made of it (sums over ranks, `dtune bench comm`) where it is found.
+find_path(DTUNE_GLOO_INCLUDE gloo/transport/tcp/device.h)
+find_library(DTUNE_GLOO_LIBRARY gloo)
+if(DTUNE_GLOO_INCLUDE AND DTUNE_GLOO_LIBRARY)
+  add_library(dtune::gloo UNKNOWN IMPORTED)
+  set_target_properties(dtune::gloo PROPERTIES
+    IMPORTED_LOCATION ${DTUNE_GLOO_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${DTUNE_GLOO_INCLUDE})
+elseif(DTUNE_TORCH)
+  message(FATAL_ERROR "Gloo is missing (Debian: libgloo-dev); only "
+    "-DDTUNE_TORCH=OFF builds without it")
+endif()
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
 endif()

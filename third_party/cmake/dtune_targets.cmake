@@ -14,8 +14,7 @@ target_compile_options(dtune_warnings INTERFACE
   # GCC 12 sees overlaps in std::string that are not there (its bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # In a unity build GCC takes a source's anonymous namespace for a header's.
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${DTUNE_UNITY}>>:-Wno-subobject-linkage>
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${DTUNE_UNITY}>>:-Wno-subobject-linkage>)
 
 # Of files that are compiled for one instruction set; lib/dtune/base/cpu.h says
 # whether they may run.
