@@ -211,8 +211,7 @@ int slot_of(const control::Message& message) {
 }
 
 std::string encode(control::Message message, int version) {
-  return std::move(
-      control::codec(version).encode(std::move(message)).front());
+  return std::move(control::codec(version).encode(std::move(message)).front());
 }
 
 control::Message decode(std::string_view bytes, int version) {
