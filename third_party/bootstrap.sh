@@ -131,17 +131,22 @@ build() (
 )
 failed='the build has failed'
 
-# A line for every tenth of a build; ninja's lines begin with [done/all seconds].
+# A line for every tenth of a build; ninja's lines begin with [built/all seconds].
+# Not by awk, which would read a pipe in blocks.
 show_progress() {
-  awk '/^\[[0-9]+\/[0-9]+ [0-9.]+\]/ {
-    split(substr($0, 2), n, /[\/ \]]/)
-    tenth = int(10 * n[1] / n[2])
-    if (tenth > last && n[2] >= 20 && n[1] < n[2]) {
-      last = tenth
-      printf "bootstrap: %d%% built, about %d min left\n", 10 * tenth, n[3] * (n[2] - n[1]) / n[1] / 60 + 1
-      fflush()
-    }
-  }'
+  last=0
+  while IFS= read -r line; do
+    case $line in \[[0-9]*/[0-9]*\ [0-9]*\]*) ;; *) continue ;; esac
+    rest=${line#\[} built=${line#\[}
+    built=${built%%/*} rest=${rest#*/}
+    all=${rest%% *} seconds=${rest#* }
+    seconds=${seconds%%[.\]]*}
+    tenth=$((10 * built / all))
+    if [ "$tenth" -gt "$last" ] && [ "$all" -ge 20 ] && [ "$built" -lt "$all" ]; then
+      last=$tenth
+      echo "bootstrap: $((10 * tenth))% built, about $((seconds * (all - built) / built / 60 + 1)) min left"
+    fi
+  done
 }
 
 finish() { rm -f "$log"; exec "$@"; }
