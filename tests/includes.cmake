@@ -1,6 +1,7 @@
 # Fails where a file includes a module that its own may not (the arrows of the
 # README's folder map), or where a third party's header is seen outside the .cc
-# files of the modules that may use it.
+# files of the modules that may use it, or where a clock is read that tests
+# cannot set.
 #
 #   cmake -DROOT=<source folder> -P includes.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -51,6 +52,15 @@ foreach(file IN LISTS files)
       list(APPEND failures "${name}: sees LibTorch")
     endif()
   endforeach()
+endforeach()
+# A clock that tests can set: base/clock.h.
+file(GLOB_RECURSE clocked ${ROOT}/lib/dtune/*.h ${ROOT}/lib/dtune/*.cc ${ROOT}/app/*.h ${ROOT}/app/*.cc)
+list(FILTER clocked EXCLUDE REGEX "/base/clock\\.(h|cc)$")
+foreach(file IN LISTS clocked)
+  file(STRINGS ${file} lines REGEX "(steady_clock|chrono::system_clock|high_resolution_clock)")
+  if(lines)
+    list(APPEND failures "${file}: reads the machine's clock (use dtune::system_clock(), base/clock.h)")
+  endif()
 endforeach()
 list(LENGTH files count)
 if(failures)

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "dtune/base/clock_override.h"
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
 
@@ -73,4 +74,18 @@ TEST_CASE("the system clock does not go back") {
   const MonoTime before = clock.now();
   CHECK(clock.now() >= before);
   CHECK(clock.wall_ms() > 1'700'000'000'000);
+}
+
+TEST_CASE("the system's clock is another one where a test says so") {
+  const MonoTime before = system_clock().now();
+  {
+    ManualClock manual;
+    manual.advance(from_seconds(5));
+    const ClockOverride set(manual);
+    CHECK(system_clock().now() == MonoTime(from_seconds(5)));
+    CHECK(system_clock().wall_ms() == manual.wall_ms());
+    manual.advance(from_seconds(1));
+    CHECK(system_clock().now() == MonoTime(from_seconds(6)));
+  }
+  CHECK(system_clock().now() >= before);
 }

@@ -10,6 +10,11 @@ void TurnClock::turn() {
   turn_ = t;
 }
 
+void TurnClock::set_longest(Duration longest) {
+  turn();
+  longest_ = longest;
+}
+
 MonoTime TurnClock::now() const {
   return std::min(clock_.now(), turn_ + longest_) - uncounted_;
 }

@@ -17,6 +17,8 @@ class TurnClock final : public Clock {
 
   // At the start of each turn of the loop.
   void turn();
+  // From the turn on that begins with this call.
+  void set_longest(Duration longest);
   MonoTime now() const override;
   int64_t wall_ms() const override { return clock_.wall_ms(); }
 

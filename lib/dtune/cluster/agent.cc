@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/turn_clock.h"
 #include "dtune/cluster/coordinator_link.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/slot_process.h"
@@ -64,12 +65,12 @@ class Agent {
   std::string session_;  // of the coordinator; "": not welcome yet
   Duration heartbeat_;
   Duration lease_{seconds(15)};
-  MonoTime heard_;     // from the coordinator
-  MonoTime began_;     // to look for a coordinator
-  Duration patience_;  // for finding one
+  TurnClock turns_{lease_ / 2};  // a pause of our own is not others' silence
+  MonoTime heard_;               // from the coordinator
+  MonoTime began_;               // to look for a coordinator
+  Duration patience_;            // for finding one
   MonoTime next_hello_{};
   MonoTime next_heartbeat_{};
-  MonoTime last_turn_;
   MonoTime next_tick_{};        // of the slots
   bool slots_stirred_ = false;  // one of them wrote, ended or has to
   bool ending_ = false;
@@ -92,16 +93,13 @@ Agent::Agent(const AgentOptions& options)
   slot_options_.grace = options.grace;
   slot_options_.log_line = options.log_line;
   workers_.bind(slot_options_.endpoint);
-  began_ = heard_ = last_turn_ = system_clock().now();
+  began_ = heard_ = turns_.now();
 }
 
 int Agent::run(const std::atomic<int>& stop) {
   while (!ending_) {
-    const MonoTime now = system_clock().now();
-    // Stopped ourselves (SIGSTOP, a suspended machine): what lapsed meanwhile
-    // is our fault, not the coordinator's.
-    if (now - last_turn_ > lease_ / 2) heard_ = now;
-    last_turn_ = now;
+    turns_.turn();
+    const MonoTime now = turns_.now();
     keep_alive(now);
     // Looking at processes costs system calls: only when there is a reason.
     if (slots_stirred_ || now >= next_tick_) next_tick_ = tick_slots(now);
@@ -143,7 +141,7 @@ void Agent::lose_coordinator() {
                options_.endpoint, format_duration(options_.rejoin));
   session_.clear();
   outbox_.clear();
-  began_ = system_clock().now();
+  began_ = turns_.now();
   patience_ = options_.rejoin;
   next_hello_ = began_;
   coordinator_.reconnect();
@@ -170,7 +168,7 @@ void Agent::say_hello() {
   hello.pid = getpid();
   if (session_.empty()) outbox_.clear();  // the last one still waits there
   outbox_.push_back(encode(hello));
-  next_hello_ = system_clock().now() + kHelloInterval;
+  next_hello_ = turns_.now() + kHelloInterval;
 }
 
 void Agent::wait(MonoTime until) {
@@ -182,7 +180,7 @@ void Agent::wait(MonoTime until) {
     if (s.output() >= 0) last = polls.add(s.output());
     if (s.exit_descriptor() >= 0) last = polls.add(s.exit_descriptor());
   }
-  polls.wait(until - system_clock().now());
+  polls.wait(std::min(until - turns_.now(), lease_ / 4));
   for (size_t i = 2; i <= last; ++i) {
     slots_stirred_ = slots_stirred_ || polls.ready(i);
   }
@@ -193,7 +191,7 @@ void Agent::wait(MonoTime until) {
     begin_end(true, exit_code(e.kind()));
   }
   while (auto frames = coordinator_.receive()) {
-    heard_ = system_clock().now();
+    heard_ = turns_.now();
     for (const std::string& frame : *frames) from_coordinator(frame);
   }
   while (auto frames = workers_.receive()) {
@@ -220,7 +218,7 @@ void Agent::from_coordinator(const std::string& frame) {
     // Not the next lease, if this one has ended meanwhile.
     SlotProcess* s = slot(kill->slot);
     if (s != nullptr && s->holds(kill->trial, kill->attempt)) {
-      s->kill(kill->reason, kill->why, system_clock().now());
+      s->kill(kill->reason, kill->why, turns_.now());
       slots_stirred_ = true;
     }
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
@@ -248,14 +246,15 @@ void Agent::on_welcome(const control::Welcome& welcome,
   if (slot_options_.study_id != welcome.study_id) {
     slot_options_.study_id = welcome.study_id;
     for (SlotProcess& s : slots_) {  // those of another study's
-      s.kill(Reason::user, "its study is over", system_clock().now());
+      s.kill(Reason::user, "its study is over", turns_.now());
     }
   }
   welcome_ = welcome;
   welcome_frame_ = frame;
   heartbeat_ = Duration(welcome.heartbeat_ns);
-  next_heartbeat_ = system_clock().now();  // not when it was due before
+  next_heartbeat_ = turns_.now();  // not when it was due before
   lease_ = Duration(welcome.lease_ns);
+  turns_.set_longest(lease_ / 2);
   slot_options_.grace = Duration(welcome.grace_ns);
   slot_options_.memory_bytes =
       static_cast<uint64_t>(std::max<int64_t>(welcome.memory_mb, 0)) << 20;
@@ -358,14 +357,15 @@ void Agent::shut_down() {
     if (s.up()) forward(s.slot(), encode(control::Stop{end_now_}));
   }
   flush();
-  const MonoTime began = system_clock().now();
+  const MonoTime began = turns_.now();
   bool terminated = false;
   const auto any_alive = [this] {
     return std::any_of(slots_.begin(), slots_.end(),
                        [](const SlotProcess& s) { return s.alive(); });
   };
   while (any_alive()) {
-    const MonoTime now = system_clock().now();
+    turns_.turn();
+    const MonoTime now = turns_.now();
     if (!terminated && (end_now_ || now - began > slot_options_.grace)) {
       for (SlotProcess& s : slots_) s.shut_down(end_now_, now);
       terminated = true;

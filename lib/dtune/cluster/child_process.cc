@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dtune/base/clock.h"
 #include "dtune/base/error.h"
 
 extern char** environ;  // NOLINT: POSIX's own
@@ -248,9 +249,9 @@ std::optional<ExitStatus> Child::status() {
 }
 
 std::optional<ExitStatus> Child::wait(Duration patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto end = system_clock().now() + patience;
   while (!status()) {
-    const Duration left = end - std::chrono::steady_clock::now();
+    const Duration left = end - system_clock().now();
     if (left.count() <= 0) break;
     const int64_t ms = std::min<int64_t>(left.count() / 1'000'000 + 1, 50);
     pollfd item{exit_, POLLIN, 0};  // a negative descriptor just waits

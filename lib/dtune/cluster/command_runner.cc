@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "dtune/base/clock.h"
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/command_lines.h"
 #include "dtune/cluster/worker.h"
@@ -86,7 +87,7 @@ class CommandSession final : public TrialSession {
   LineBuffer lines_;
   std::map<std::string, double> metrics_;  // of the step under way
   StepReport last_report_;
-  std::chrono::steady_clock::time_point step_began_;
+  MonoTime step_began_;
   std::string tail_;                  // what it wrote last, reports apart
   std::atomic<uint64_t> output_ = 0;  // times that it wrote, a thousandfold
 };
@@ -108,7 +109,7 @@ CommandSession::~CommandSession() {
 
 StepReport CommandSession::run_step(const std::atomic<bool>& stop) {
   child_->signal_group(SIGCONT);
-  step_began_ = std::chrono::steady_clock::now();
+  step_began_ = system_clock().now();
   while (true) {
     const auto status = child_->status();  // before reading: then all is there
     read_errors();
@@ -173,7 +174,7 @@ StepReport CommandSession::make_report(int step) {
   last_report_ = {};
   last_report_.step = step;
   last_report_.metrics = std::exchange(metrics_, {});
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = system_clock().now();
   last_report_.seconds = to_seconds(now - step_began_);
   return last_report_;
 }

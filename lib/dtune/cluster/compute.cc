@@ -8,8 +8,8 @@
 namespace dtune {
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return to_seconds(std::chrono::steady_clock::now() - begin);
+double seconds_since(MonoTime begin) {
+  return to_seconds(system_clock().now() - begin);
 }
 
 }  // namespace

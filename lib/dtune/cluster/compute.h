@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "dtune/base/clock.h"
 #include "dtune/cluster/node_files.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/cluster/warm_sessions.h"
@@ -89,7 +90,7 @@ class Compute {
   TrialId current_trial_ = 0;
   Attempt current_attempt_ = 0;
   const char* phase_ = "idle";
-  std::chrono::steady_clock::time_point step_began_;
+  MonoTime step_began_;
   double last_step_seconds_ = 0;
   bool shutdown_ = false;
 

@@ -40,7 +40,8 @@ void Conductor::start_copy(Trial& trial, size_t index) {
   const std::string why = fmt::format(
       "straggling: step {} takes {} so far on {} {}, {} was expected; a copy "
       "runs on {} {}",
-      trial.steps() + 1, format_duration(clock_.now() - original.last_report),
+      trial.steps() + 1,
+      format_duration(fleet_.clock().now() - original.last_report),
       fleet_.agent_of(original).node, original.number,
       format_duration(from_seconds(copies_.expected_step(trial))),
       fleet_.agent_of(slot).node, slot.number);

@@ -51,7 +51,7 @@ ForecastFacts Conductor::forecast_facts() const {
 }
 
 ClusterStatus Conductor::cluster_status() {
-  const MonoTime now = clock_.now();
+  const MonoTime now = fleet_.clock().now();
   ClusterStatus status;
   const ForecastFacts facts = forecast_facts();
   const Forecast forecast = forecaster_.estimate(study_, facts);

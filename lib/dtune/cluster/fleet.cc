@@ -23,12 +23,11 @@ constexpr size_t kMaxUnsent = 20'000;
 
 Fleet::Fleet(const FleetOptions& options, const Clock& clock)
     : options_(options),
-      clock_(clock),
       heartbeat_(options.welcome.heartbeat_ns),
       lease_(options.welcome.lease_ns),
       grace_(options.welcome.grace_ns),
+      turns_(lease_ / 2, clock),
       listener_(context_, options.listen),
-      last_check_(clock.now()),
       step_limit_(options.step_time) {}
 
 void Fleet::poll(Duration patience, Wakeup& wakeup,
@@ -73,7 +72,7 @@ void Fleet::receive(Frames frames, std::vector<FleetEvent>& events) {
 void Fleet::on_message(size_t index, const control::Message& message,
                        std::vector<FleetEvent>& events) {
   FleetAgent& agent = agents_[index];
-  agent.heard = clock_.now();
+  agent.heard = turns_.now();
   if (const auto* bye = std::get_if<control::Bye>(&message)) {
     const std::string why =
         fmt::format("node {} has left: {}", agent.node, bye->why);
@@ -132,7 +131,7 @@ void Fleet::on_report(size_t index, const control::Report& report,
                 index);
     return;
   }
-  slot.last_report = slot.last_active = clock_.now();
+  slot.last_report = slot.last_active = turns_.now();
   step_limit_.add(report.report.seconds);
   if (report.report.step >= slot.granted || report.report.last) {
     slot.at_target = true;
@@ -252,17 +251,8 @@ void Fleet::lose_lease(size_t index, control::Outcome outcome, Reason reason,
 }
 
 void Fleet::check(std::vector<FleetEvent>& events) {
-  const MonoTime now = clock_.now();
-  // This process was stopped, or the machine slept: not the others' silence.
-  if (now - last_check_ > lease_ / 2) {
-    for (FleetAgent& agent : agents_) agent.heard = now;
-    for (FleetSlot& slot : slots_) {
-      slot.heard = now;
-      slot.last_report += now - last_check_;
-      slot.last_active += now - last_check_;
-    }
-  }
-  last_check_ = now;
+  turns_.turn();
+  const MonoTime now = turns_.now();
   for (size_t i = 0; i < agents_.size(); ++i) {
     if (!agents_[i].present) continue;
     FleetAgent& agent = agents_[i];
@@ -329,7 +319,7 @@ void Fleet::assign(size_t index, control::Assign message) {
   slot.at_target = false;
   slot.killing = false;
   slot.heard = slot.lease_began = slot.last_report = slot.last_active =
-      slot.counted = clock_.now();
+      slot.counted = turns_.now();
   slot.activity = 0;
   slot.progress = {};
   message.slot = slot.number;
@@ -356,7 +346,7 @@ void Fleet::release(size_t index, bool keep, Duration patience) {
   slot.state = slot.at_target ? free_state(slot) : SlotState::releasing;
   // A step heeds `stop` between batches, and a batch can take its time.
   slot.deadline =
-      clock_.now() +
+      turns_.now() +
       (patience > Duration(0) ? patience : std::max(grace_, lease_));
 }
 
@@ -366,7 +356,7 @@ void Fleet::kill(size_t index, Reason reason, const std::string& why) {
   slot.killing = true;
   slot.state = SlotState::releasing;
   // The agent terminates, waits its grace, kills.
-  slot.deadline = clock_.now() + 2 * grace_ + lease_;
+  slot.deadline = turns_.now() + 2 * grace_ + lease_;
   send(slot.agent,
        control::Kill{slot.number, slot.trial, slot.attempt, reason, why});
 }

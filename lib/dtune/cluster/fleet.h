@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "dtune/base/clock.h"
+#include "dtune/base/turn_clock.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/cluster/step_limit.h"
 #include "dtune/comm/listener.h"
@@ -114,6 +114,8 @@ class Fleet {
   const FleetAgent& agent_of(const FleetSlot& slot) const {
     return agents_[slot.agent];
   }
+  // Of the slots' times: pauses of this process do not count.
+  const Clock& clock() const { return turns_; }
   int present_agents() const;
   // That went without a bye, and may have left processes behind.
   int lost_agents() const { return lost_agents_; }
@@ -175,16 +177,15 @@ class Fleet {
   void note_progress(FleetSlot& slot, const control::Progress& progress);
 
   const FleetOptions options_;
-  const Clock& clock_;
   const Duration heartbeat_;
   const Duration lease_;
   const Duration grace_;
+  TurnClock turns_;  // where check() is late, that is not others' silence
   SocketContext context_;
   Listener listener_;
   std::vector<FleetAgent> agents_;
   std::vector<FleetSlot> slots_;
   std::map<std::string, size_t> by_identity_;
-  MonoTime last_check_;
   MonoTime next_heartbeat_{};
   StepLimit step_limit_;
   int lost_agents_ = 0;

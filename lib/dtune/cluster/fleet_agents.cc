@@ -39,7 +39,7 @@ void Fleet::on_hello(const std::string& identity, const control::Hello& hello,
   FleetAgent& agent = agents_[index];
   agent.identity = identity;
   agent.present = true;
-  agent.heard = clock_.now();
+  agent.heard = turns_.now();
   by_identity_[identity] = index;
   welcome(index);
 }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dtune/base/clock.h"
 #include "dtune/cluster/child_process.h"
 
 namespace dtune {
@@ -130,14 +131,14 @@ std::vector<pid_t> find_marked(const std::vector<std::string>& marks) {
 
 int kill_marked(const std::vector<std::string>& marks) {
   int killed = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  const auto end = system_clock().now() + std::chrono::seconds(1);
   while (true) {
     const std::vector<pid_t> found = find_marked(marks);
     for (const pid_t pid : found) {
       if (kill(pid, SIGKILL) == 0) ++killed;
       waitpid(pid, nullptr, WNOHANG);  // where it is an orphan given to us
     }
-    if (found.empty() || std::chrono::steady_clock::now() > end) return killed;
+    if (found.empty() || system_clock().now() > end) return killed;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }

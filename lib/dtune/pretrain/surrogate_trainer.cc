@@ -1,7 +1,6 @@
 #include "dtune/pretrain/surrogate_trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -9,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include "dtune/base/clock.h"
 #include "dtune/base/error.h"
 #include "dtune/base/parallel.h"
 #include "dtune/pretrain/adam.h"
@@ -18,9 +18,8 @@
 namespace dtune {
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+double seconds_since(MonoTime start) {
+  return to_seconds(system_clock().now() - start);
 }
 
 // Weighted mean of ln density of the targets.
@@ -99,8 +98,7 @@ class Training {
   const StudySampler& sampler_;
   const std::vector<TrainingSample>& validation_;
   const SurrogateTrainOptions& options_;
-  std::chrono::steady_clock::time_point start_ =
-      std::chrono::steady_clock::now();
+  MonoTime start_ = system_clock().now();
   ConvLstm network_;
   std::vector<float> averaged_;
   std::vector<float> gradient_;
@@ -187,11 +185,11 @@ void Training::report(uint64_t total) {
 
 uint64_t Training::reckon_samples() {
   if (options_.samples > 0) return options_.samples;
-  const auto before = std::chrono::steady_clock::now();
+  const auto before = system_clock().now();
   const std::vector<TrainingSample> chunk = draw_chunk(0);
   const double drawing = seconds_since(before);
   constexpr size_t kTrial = 4;
-  const auto middle = std::chrono::steady_clock::now();
+  const auto middle = system_clock().now();
   for (size_t i = 0; i < kTrial; ++i) {
     gradient_of(std::span(chunk).first(options_.batch));
   }

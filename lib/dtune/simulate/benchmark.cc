@@ -1,8 +1,8 @@
 #include "dtune/simulate/benchmark.h"
 
-#include <chrono>
 #include <mutex>
 
+#include "dtune/base/clock.h"
 #include "dtune/base/error.h"
 #include "dtune/base/parallel.h"
 #include "dtune/base/random.h"
@@ -19,7 +19,7 @@ uint64_t seed_of(const BenchmarkOptions& options, const TrialWorld& world,
 
 void run_one(const Worlds& worlds, const std::vector<Contender>& contenders,
              const BenchmarkOptions& options, BenchmarkRun& run) {
-  const auto start = std::chrono::steady_clock::now();
+  const MonoTime start = system_clock().now();
   const TrialWorld& world = *worlds[run.world];
   const Contender& contender = contenders[run.contender];
   SimulationOptions simulation = options.simulation;
@@ -31,9 +31,7 @@ void run_one(const Worlds& worlds, const std::vector<Contender>& contenders,
   run.result = simulate(world, recipe, tuner, simulation,
                         options.calibration ? &calibration : nullptr);
   run.coverage = calibration.coverage();
-  run.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+  run.seconds = to_seconds(system_clock().now() - start);
 }
 
 }  // namespace
