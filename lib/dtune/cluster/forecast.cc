@@ -109,7 +109,7 @@ std::optional<TimeRange> search_left(const Study& study,
   return left;
 }
 
-// The final training before it has begun; empty: nobody has trained its point.
+// The final training before it has begun; empty: its point was not trained yet.
 std::optional<TimeRange> final_ahead(const Study& study,
                                      const ForecastFacts& facts) {
   if (facts.final_steps == 0) return TimeRange{};

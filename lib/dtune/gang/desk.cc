@@ -84,7 +84,7 @@ struct GangDesk::Impl {
   }
 
   // Where a gang contradicts itself, which is our mistake or that of a member,
-  // its trial starts again from its checkpoint; nobody else is concerned.
+  // its trial starts again from its checkpoint; no other gang is affected.
   template <class Act>
   void attempt(OpenGang& gang, const Act& act) {
     try {

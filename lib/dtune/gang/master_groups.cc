@@ -141,7 +141,7 @@ bool GangMaster::agree_on_state(int newest, const std::vector<int>& members) {
       case Step::Rollback::none:
         return true;
       case Step::Rollback::done:
-        // Whoever is not here may have applied what is void now.
+        // A member that is not here may have applied what is void now.
         members_.fork_all_but(members);
         return true;
       case Step::Rollback::impossible:

@@ -238,7 +238,7 @@ void GangMaster::share_out(RoundPlan& plan) {
       plan.batch.size = samples_of(plan.batch.spans);
       plan.sizes = timing_.split_once(plan.batch.size, computing);
       break;
-    case Phase::commit:  // the lead's work, and nobody else's
+    case Phase::commit:  // the lead's work alone
       plan.batch.spans = {{0, 1}};
       plan.batch.size = 1;
       for (const int m : plan.members) {

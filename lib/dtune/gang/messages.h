@@ -62,7 +62,7 @@ struct Work {
   int64_t batch_samples = 0;  // of all members
   int64_t first_sample = 0;   // place of this member's first in the batch
   // This member's, of the epoch's order (train) or of evaluation batches; may
-  // be empty. Commit: the lead's has one, nobody else's.
+  // be empty. Commit: the lead's alone has one.
   std::vector<Span> spans;
 };
 
