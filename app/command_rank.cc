@@ -46,12 +46,12 @@ TrialAssignment assignment_of(const RankOptions& options) {
   out.prepared_data = options.data;
   out.deterministic = out.recipe.deterministic;
   if (options.connect.empty()) return out;
-  GangSeat seat;
-  seat.gang = options.gang;
-  seat.endpoint = options.connect;
-  seat.member = static_cast<int>(options.member.value_or(0));
-  seat.members = static_cast<int>(options.members.value_or(1));
-  out.seat = seat;
+  RankInfo rank;
+  rank.gang = options.gang;
+  rank.endpoint = options.connect;
+  rank.member = static_cast<int>(options.member.value_or(0));
+  rank.members = static_cast<int>(options.members.value_or(1));
+  out.rank = rank;
   return out;
 }
 

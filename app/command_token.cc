@@ -20,7 +20,7 @@ struct TokenOptions {
 
 // Of the study's run. Throws Error(config) where there is none, or it lets no
 // other machine in.
-Doorway doorway_of(const StudyFiles& files) {
+EnrolmentPoint enrolment_of(const StudyFiles& files) {
   const std::string name = short_path(files.database);
   const std::string resume = fmt::format(
       "dtune resume {} --listen tcp://ADDRESS:PORT", shell_quoted(name));
@@ -30,8 +30,8 @@ Doorway doorway_of(const StudyFiles& files) {
                             "is valid for one run only ({})",
                             name, resume));
   }
-  const auto doorway = find_doorway(files.doorway());
-  if (doorway) return *doorway;
+  const auto enrolment = find_enrolment(files.enrolment());
+  if (enrolment) return *enrolment;
   throw Error(
       ErrorKind::config,
       fmt::format("{}: this run does not accept other machines (stop it with "
@@ -41,13 +41,13 @@ Doorway doorway_of(const StudyFiles& files) {
 
 int make_token(const Console& console, const TokenOptions& options) {
   const StudyFiles files = files_of(find_database(options.study));
-  const Doorway doorway = doorway_of(files);
-  const std::string token = make_token_beside(files.doorway(), doorway);
+  const EnrolmentPoint enrolment = enrolment_of(files);
+  const std::string token = make_token_beside(files.enrolment(), enrolment);
   if (options.json) {
-    console.print(
-        nlohmann::ordered_json{{"token", token}, {"connect", doorway.endpoint}}
-            .dump(2) +
-        '\n');
+    console.print(nlohmann::ordered_json{{"token", token},
+                                         {"connect", enrolment.endpoint}}
+                      .dump(2) +
+                  '\n');
     return kExitOk;
   }
   console.line(token);
@@ -55,7 +55,7 @@ int make_token(const Console& console, const TokenOptions& options) {
       "good for one machine and one day, while this run goes on; there, with "
       "the line in FILE:\n"
       "  dtune agent --connect {} --token-file FILE",
-      doorway.endpoint));
+      enrolment.endpoint));
   return kExitOk;
 }
 

@@ -24,7 +24,7 @@ struct NodesOptions {
   std::string local_endpoint;  // of the coordinator, for this machine
   // tcp://..., as other machines reach it; "" where no node is elsewhere.
   std::string remote_endpoint;
-  // ClusterAccess::make_token; needed where a node is elsewhere.
+  // EnrolmentServer::make_token; needed where a node is elsewhere.
   std::function<std::string()> make_token;
   std::filesystem::path log;  // lines of other nodes begin with their names
 };

@@ -13,8 +13,8 @@ struct StudyFiles {
   std::filesystem::path folder;  // "<database without .db>.files"
 
   std::filesystem::path checkpoints() const { return folder / "checkpoints"; }
-  // Where processes beside a running study ask to be let in (doorway.h).
-  std::filesystem::path doorway() const { return folder / "door"; }
+  // Where processes beside a running study ask to be let in (enrolment.h).
+  std::filesystem::path enrolment() const { return folder / "door"; }
   std::filesystem::path model() const { return folder / "model.safetensors"; }
 };
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "app/cluster_door.h"
 #include "app/nodes.h"
 #include "app/progress.h"
+#include "app/remote_access.h"
 #include "app/signals.h"
 #include "app/study_check.h"
 #include "app/study_tuner.h"
@@ -92,7 +92,7 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   const StudyCheck check =
       check_training(console, loaded.recipe, !view.listen.empty());
   make_folder(loaded.files.checkpoints());
-  const ClusterDoor door(loaded, view.listen);
+  const RemoteAccess access(loaded, view.listen);
   const SocketDirectory sockets;
   const std::string endpoint = sockets.endpoint("coordinator");
   std::unique_ptr<Nodes> nodes;
@@ -100,7 +100,7 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
       coordinator_options(loaded, endpoint, check.prepared_data);
   options.gangs.local = sockets.endpoint("gangs");
   options.trace = view.trace;
-  door.describe(options);
+  access.describe(options);
   options.ensure_local_agent = [&nodes] { nodes->ensure(); };
   options.take_notices = [&nodes, others = options.take_notices] {
     std::vector<std::string> notices = nodes->take_notices();
@@ -111,7 +111,7 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   Coordinator coordinator(loaded.study, *loaded.store, *tuner.sampler,
                           *tuner.scheduler, *progress, system_clock(),
                           std::move(options));
-  door.announce(console, coordinator.remote_endpoint());
+  access.announce(console, coordinator.remote_endpoint());
   nodes = std::make_unique<Nodes>(
       NodesOptions{.nodes = recipe.nodes,
                    .study_id = loaded.study.id,
@@ -119,7 +119,7 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                    .threads = check.slots.threads,
                    .local_endpoint = endpoint,
                    .remote_endpoint = coordinator.remote_endpoint(),
-                   .make_token = [&door] { return door.make_token(); },
+                   .make_token = [&access] { return access.make_token(); },
                    .log = loaded.files.folder / "agent.log"});
   return coordinator.run(signals.stop());
 }

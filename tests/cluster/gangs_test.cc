@@ -102,7 +102,7 @@ TEST_CASE("a gang gets all its slots or none") {
   study.check_whole(2);
 }
 
-TEST_CASE("a gang that no cluster can seat is refused, not queued") {
+TEST_CASE("a gang that no cluster has slots for is refused, not queued") {
   GangStudy study("gang-of-9", 2, gang_recipe(1, 9),
                   toy::point(0.5, "learn", 8));
   study.local.options.agent_timeout = std::chrono::seconds(2);

@@ -1,7 +1,7 @@
 // Tokens, enrolment and the keys that are kept.
 #include "dtune/cluster/join.h"
 
-#include "cluster/door.h"
+#include "cluster/enrolment_fixture.h"
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -30,73 +30,73 @@ TEST_CASE("a token says the port and the key of its coordinator") {
 }
 
 TEST_CASE("a machine with a token is allowed and remembered") {
-  Door door;
-  CHECK(door.join("gpu1", door.access->make_token()) == "");
-  const auto allowed = door.access->security().allowed;
-  CHECK(allowed->contains(door.last.keys.public_key));
-  CHECK(door.last.server_key == door.keys.public_key);
-  CHECK(door.says("gpu1 has joined"));
+  EnrolmentFixture fixture;
+  CHECK(fixture.join("gpu1", fixture.access->make_token()) == "");
+  const auto allowed = fixture.access->security().allowed;
+  CHECK(allowed->contains(fixture.last.keys.public_key));
+  CHECK(fixture.last.server_key == fixture.keys.public_key);
+  CHECK(fixture.says("gpu1 has joined"));
   struct stat info {};
-  REQUIRE(stat((door.folder.path() / "agents").c_str(), &info) == 0);
+  REQUIRE(stat((fixture.folder.path() / "agents").c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
-  const CurveClient before = door.last;
-  door.open();  // the coordinator's next run
-  CHECK(door.access->security().allowed->contains(before.keys.public_key));
-  CHECK(door.join("gpu1", "") == "");  // needs no token now
-  CHECK(door.last.keys.public_key == before.keys.public_key);
+  const CurveClient before = fixture.last;
+  fixture.open();  // the coordinator's next run
+  CHECK(fixture.access->security().allowed->contains(before.keys.public_key));
+  CHECK(fixture.join("gpu1", "") == "");  // needs no token now
+  CHECK(fixture.last.keys.public_key == before.keys.public_key);
 }
 
 TEST_CASE("a token lets one machine in, which may use it again") {
-  Door door;
-  const std::string token = door.access->make_token();
-  CHECK(door.join("gpu1", token) == "");
-  CHECK(door.join("gpu1", token) == "");
-  const std::string why = door.join("gpu2", token);
+  EnrolmentFixture fixture;
+  const std::string token = fixture.access->make_token();
+  CHECK(fixture.join("gpu1", token) == "");
+  CHECK(fixture.join("gpu1", token) == "");
+  const std::string why = fixture.join("gpu2", token);
   CHECK(has(why, "the token was used by gpu1"));
   CHECK(has(why, "needs a fresh token"));
-  CHECK(door.kind == ErrorKind::config);
-  CHECK(door.access->security().allowed->size() == 1);
-  CHECK(door.says("gpu2 may not join: the token was used by gpu1"));
+  CHECK(fixture.kind == ErrorKind::config);
+  CHECK(fixture.access->security().allowed->size() == 1);
+  CHECK(fixture.says("gpu2 may not join: the token was used by gpu1"));
 }
 
 TEST_CASE("a token that is old or of another run is refused") {
-  Door door;
-  const std::string token = door.access->make_token(std::chrono::hours(1));
-  door.clock.advance(std::chrono::hours(2));
-  CHECK(has(door.join("gpu1", token), "the token expired at"));
+  EnrolmentFixture fixture;
+  const std::string token = fixture.access->make_token(std::chrono::hours(1));
+  fixture.clock.advance(std::chrono::hours(2));
+  CHECK(has(fixture.join("gpu1", token), "the token expired at"));
   JoinToken other = parse_join_token(token);
   other.secret = std::string(32, '0');
-  CHECK(has(door.join("gpu1", other.text()), "the token is unknown here"));
-  CHECK(door.access->security().allowed->size() == 0);
+  CHECK(has(fixture.join("gpu1", other.text()), "the token is unknown here"));
+  CHECK(fixture.access->security().allowed->size() == 0);
 }
 
 TEST_CASE("a token of another coordinator's key is noticed by the machine") {
-  Door door;
-  JoinToken token = parse_join_token(door.access->make_token());
+  EnrolmentFixture fixture;
+  JoinToken token = parse_join_token(fixture.access->make_token());
   token.server_key = generate_curve_keys().public_key;
-  CHECK(has(door.join("gpu1", token.text()),
+  CHECK(has(fixture.join("gpu1", token.text()),
             "is not the coordinator that made the token"));
 }
 
 TEST_CASE("a machine that has never joined needs a token") {
-  Door door;
-  const std::string why = door.join("gpu1", "");
+  EnrolmentFixture fixture;
+  const std::string why = fixture.join("gpu1", "");
   CHECK(has(why, "has not joined there before"));
   CHECK(has(why, "--token-file"));
-  CHECK(door.kind == ErrorKind::config);
+  CHECK(fixture.kind == ErrorKind::config);
 }
 
 TEST_CASE("nobody at the other end is said as such") {
-  Door door;
-  JoinToken token = parse_join_token(door.access->make_token());
-  door.access.reset();
+  EnrolmentFixture fixture;
+  JoinToken token = parse_join_token(fixture.access->make_token());
+  fixture.access.reset();
   JoinOptions options;
   options.endpoint = "tcp://127.0.0.1:5555";
   options.token = token.text();
-  options.state = door.folder.path() / "x";
+  options.state = fixture.folder.path() / "x";
   options.patience = std::chrono::milliseconds(700);
   try {
-    join_cluster(options, door.stop);
+    join_cluster(options, fixture.stop);
     FAIL("joined nobody");
   } catch (const Error& e) {
     CHECK(e.kind() == ErrorKind::temporary);
@@ -104,22 +104,22 @@ TEST_CASE("nobody at the other end is said as such") {
   }
 }
 
-TEST_CASE("the doorkeeper survives what is no request") {
-  Door door;
+TEST_CASE("the enrolment server survives what is no request") {
+  EnrolmentFixture fixture;
   const CurveKeys mine = generate_curve_keys();
   const SocketContext context;
   SocketOptions socket;
-  socket.client = CurveClient{door.keys.public_key, mine};
+  socket.client = CurveClient{fixture.keys.public_key, mine};
   Socket stranger(context, Socket::Kind::dealer, socket);
-  stranger.connect(door.access->endpoint());
+  stranger.connect(fixture.access->endpoint());
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{900}, size_t{5000}}) {
     const MonoTime end = system_clock().now() + std::chrono::seconds(20);
     while (!stranger.send(Frames{std::string(bytes, '\xff')}) &&
            system_clock().now() < end) {
     }
   }
-  CHECK(door.join("gpu1", door.access->make_token()) == "");
-  CHECK(door.access->security().allowed->size() == 1);
+  CHECK(fixture.join("gpu1", fixture.access->make_token()) == "");
+  CHECK(fixture.access->security().allowed->size() == 1);
 }
 
 TEST_CASE("keys that others can read are refused") {

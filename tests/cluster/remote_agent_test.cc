@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
-#include "dtune/cluster/fleet.h"
+#include "dtune/cluster/agent_registry.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
 #include "dtune/store/trial_store.h"
@@ -26,17 +26,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A fleet that listens on loopback with CURVE, and scripted agents.
+// A registry that listens on loopback with CURVE, and scripted agents.
 struct Port {
   explicit Port(const Clock& clock = system_clock()) {
-    FleetOptions options;
+    AgentRegistryOptions options;
     options.listen.remote = "tcp://127.0.0.1:0";
     options.listen.security = ListenSecurity{server, allowed};
     options.listen.remote_queue = 50;
     options.welcome.study_id = "s";
     options.welcome.heartbeat_ns = 100'000'000;
     options.welcome.lease_ns = 60'000'000'000;
-    fleet = std::make_unique<Fleet>(options, clock);
+    registry = std::make_unique<AgentRegistry>(options, clock);
   }
 
   std::unique_ptr<Socket> client(const CurveKeys& keys, int queue = 1000) {
@@ -45,7 +45,7 @@ struct Port {
     options.client = CurveClient{server.public_key, keys};
     auto socket =
         std::make_unique<Socket>(context, Socket::Kind::dealer, options);
-    socket->connect(fleet->remote_endpoint());
+    socket->connect(registry->remote_endpoint());
     return socket;
   }
 
@@ -65,7 +65,7 @@ struct Port {
     send(socket, {encode(message)});
   }
 
-  // Lets the fleet work until `condition` holds.
+  // Lets the registry work until `condition` holds.
   bool until(const std::function<bool()>& condition) {
     return eventually([&] {
       turn();
@@ -73,10 +73,10 @@ struct Port {
     });
   }
   void turn() {
-    std::vector<FleetEvent> events;
-    fleet->poll(milliseconds(5), wakeup, events);
-    fleet->check(events);
-    for (const FleetEvent& event : events) {
+    std::vector<RegistryEvent> events;
+    registry->poll(milliseconds(5), wakeup, events);
+    registry->check(events);
+    for (const RegistryEvent& event : events) {
       if (const auto* notice = std::get_if<Notice>(&event)) {
         said += notice->text + "\n";
       }
@@ -107,7 +107,7 @@ struct Port {
   SocketContext context;
   const CurveKeys server = generate_curve_keys();
   std::shared_ptr<AllowList> allowed = std::make_shared<AllowList>();
-  std::unique_ptr<Fleet> fleet;
+  std::unique_ptr<AgentRegistry> registry;
   Wakeup wakeup;
   std::string said;
   std::vector<control::Ended> ended;
@@ -131,10 +131,10 @@ void join_with_lease(Port& port, Socket& agent) {
   port.send(agent,
             {encode(control::SlotUp{0, 1}), encode(control::SlotUp{1, 2})});
   REQUIRE(port.until([&] {
-    return port.fleet->slots().size() == 2 &&
-           port.fleet->slots()[1].state == SlotState::idle;
+    return port.registry->slots().size() == 2 &&
+           port.registry->slots()[1].state == SlotState::idle;
   }));
-  port.fleet->assign(0, control::Assign{.trial = 1, .attempt = 1});
+  port.registry->assign(0, control::Assign{.trial = 1, .attempt = 1});
 }
 
 // Bytes straight to a port; what a scanner or a confused program would send.
@@ -159,15 +159,15 @@ TEST_CASE("a pause of the coordinator is no silence of its agents") {
   Port port(clock);
   const auto agent = port.client(port.known());
   port.hello(*agent, "far");
-  REQUIRE(port.until([&] { return port.fleet->present_agents() == 1; }));
+  REQUIRE(port.until([&] { return port.registry->present_agents() == 1; }));
   clock.advance(seconds(300));  // five leases
   port.turn();
-  CHECK(port.fleet->present_agents() == 1);
+  CHECK(port.registry->present_agents() == 1);
   for (int i = 0; i < 3; ++i) {
     clock.advance(seconds(25));
     port.turn();
   }
-  CHECK(port.fleet->present_agents() == 0);
+  CHECK(port.registry->present_agents() == 0);
   CHECK(port.said.find("node far has been silent for") != std::string::npos);
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("an agent joins a study over the network and needs no study id") {
   const auto welcome = port.expect<control::Welcome>(*agent);
   REQUIRE(welcome);
   CHECK(welcome->study_id == "s");
-  CHECK(port.fleet->slots().size() == 2);
+  CHECK(port.registry->slots().size() == 2);
   CHECK(port.has_said("node far has joined with 2 slots"));
 }
 
@@ -216,8 +216,8 @@ TEST_CASE("of two agents of one name the second is refused or renamed") {
   other.agent = "far/2";
   port.send(*second, {encode(other)});
   REQUIRE(port.expect<control::Welcome>(*second));
-  CHECK(port.fleet->present_agents() == 2);
-  CHECK(port.fleet->agent_of(port.fleet->slots()[1]).node == "far#2");
+  CHECK(port.registry->present_agents() == 2);
+  CHECK(port.registry->agent_of(port.registry->slots()[1]).node == "far#2");
 }
 
 TEST_CASE("a connection that is made anew begins its leases anew") {
@@ -227,17 +227,17 @@ TEST_CASE("a connection that is made anew begins its leases anew") {
   port.hello(*agent, "far");
   port.send(*agent, {encode(control::SlotUp{0, 1})});
   REQUIRE(port.until([&] {
-    return !port.fleet->slots().empty() &&
-           port.fleet->slots()[0].state == SlotState::idle;
+    return !port.registry->slots().empty() &&
+           port.registry->slots()[0].state == SlotState::idle;
   }));
-  port.fleet->assign(0, control::Assign{.trial = 1, .attempt = 1});
+  port.registry->assign(0, control::Assign{.trial = 1, .attempt = 1});
   const auto session = port.expect<control::Welcome>(*agent)->session;
   agent = port.client(keys);
   port.hello(*agent, "far");
   const auto welcome = port.expect<control::Welcome>(*agent);
   REQUIRE(welcome);
   CHECK(welcome->session != session);
-  CHECK(port.fleet->slots()[0].state == SlotState::down);
+  CHECK(port.registry->slots()[0].state == SlotState::down);
   CHECK(port.has_said("node far is back"));
 }
 
@@ -250,7 +250,7 @@ TEST_CASE("a worker that its agent has ended tells that the node is leaving") {
   CHECK(port.ended[0].outcome == control::Outcome::temporary);
   CHECK(port.ended[0].reason == Reason::node_lost);
   CHECK(port.ended[0].detail == "node far is leaving");
-  for (const FleetSlot& slot : port.fleet->slots()) {
+  for (const RegisteredSlot& slot : port.registry->slots()) {
     CHECK(slot.state == SlotState::down);
   }
   port.send(*agent, {encode(control::Bye{false, "stopped"})});
@@ -265,8 +265,8 @@ TEST_CASE("a node whose worker is up again was not leaving") {
   REQUIRE(port.until([&] { return !port.ended.empty(); }));
   port.send(*agent, {encode(control::SlotUp{0, 3})});
   CHECK(port.until([&] {
-    const auto& slots = port.fleet->slots();
-    return std::all_of(slots.begin(), slots.end(), [](const FleetSlot& s) {
+    const auto& slots = port.registry->slots();
+    return std::all_of(slots.begin(), slots.end(), [](const RegisteredSlot& s) {
       return s.state == SlotState::idle;
     });
   }));
@@ -282,17 +282,17 @@ TEST_CASE("a worker that ends where its agent stays has crashed") {
   CHECK(port.ended.size() == 1);
   CHECK(port.ended[0].outcome == control::Outcome::failed);
   CHECK(port.ended[0].reason == Reason::crashed);
-  CHECK(port.fleet->slots()[1].state == SlotState::idle);
+  CHECK(port.registry->slots()[1].state == SlotState::idle);
 }
 
 TEST_CASE("nobody is told that nodes leave a study that is over") {
   Port port;
   const auto agent = port.client(port.known());
   port.hello(*agent, "far");
-  REQUIRE(port.until([&] { return port.fleet->present_agents() == 1; }));
-  port.fleet->stop(false);
+  REQUIRE(port.until([&] { return port.registry->present_agents() == 1; }));
+  port.registry->stop(false);
   port.send(*agent, {encode(control::Bye{false, "stopped"})});
-  CHECK(port.until([&] { return port.fleet->present_agents() == 0; }));
+  CHECK(port.until([&] { return port.registry->present_agents() == 0; }));
   CHECK(port.said.find("has left") == std::string::npos);
 }
 
@@ -314,23 +314,23 @@ TEST_CASE("an agent that does not read is given up and the others go on") {
   const auto slow = port.client(port.known(), 10);
   const auto other = port.client(port.known());
   port.hello(*slow, "slow");  // its slot is the first
-  REQUIRE(port.until([&] { return port.fleet->present_agents() == 1; }));
+  REQUIRE(port.until([&] { return port.registry->present_agents() == 1; }));
   port.hello(*other, "other");
-  REQUIRE(port.until([&] { return port.fleet->present_agents() == 2; }));
+  REQUIRE(port.until([&] { return port.registry->present_agents() == 2; }));
   // It sends, so it is not silent; but nobody takes what it is sent.
   const std::string text(100'000, 'x');
   CHECK(port.until([&] {
     slow->send(Frames{encode(control::Heartbeat{})});
     for (int i = 0; i < 500; ++i) {
-      port.fleet->kill(0, Reason::none, text);
-      port.fleet->acknowledge({0, 1, 1, i}, 0);
+      port.registry->kill(0, Reason::none, text);
+      port.registry->acknowledge({0, 1, 1, i}, 0);
     }
     return port.said.find("node slow does not read") != std::string::npos;
   }));
-  CHECK(port.fleet->present_agents() == 1);
+  CHECK(port.registry->present_agents() == 1);
   port.send(*other, {encode(control::SlotUp{0, 1})});
   CHECK(port.until(
-      [&] { return port.fleet->slots()[1].state == SlotState::idle; }));
+      [&] { return port.registry->slots()[1].state == SlotState::idle; }));
 }
 
 TEST_CASE("noise at the remote port does not disturb a study") {
@@ -339,7 +339,7 @@ TEST_CASE("noise at the remote port does not disturb a study") {
   const auto agent = port.client(keys);
   port.hello(*agent, "far");
   REQUIRE(port.expect<control::Welcome>(*agent));
-  const std::string endpoint = port.fleet->remote_endpoint();
+  const std::string endpoint = port.registry->remote_endpoint();
   const std::string greeting("\xff\0\0\0\0\0\0\0\1\x7f\3\0", 12);
   throw_at(endpoint, "GET / HTTP/1.1\r\n\r\n");
   throw_at(endpoint, "");
@@ -362,8 +362,8 @@ TEST_CASE("noise at the remote port does not disturb a study") {
   port.send(*large, {std::string(wire::kMaxFrameBytes + 1, 'x')});
   port.send(*agent, {encode(control::SlotUp{0, 1})});
   CHECK(port.until(
-      [&] { return port.fleet->slots()[0].state == SlotState::idle; }));
-  CHECK(port.fleet->slots().size() == 1);
+      [&] { return port.registry->slots()[0].state == SlotState::idle; }));
+  CHECK(port.registry->slots().size() == 1);
 }
 
 TEST_CASE("a study runs on an agent that joined with a token") {

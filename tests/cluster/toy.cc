@@ -111,7 +111,7 @@ class ToyRunner final : public TrialRunner {
  public:
   std::unique_ptr<TrialSession> start(
       const TrialAssignment& assignment) override {
-    if (assignment.seat) return make_gang_session(assignment);
+    if (assignment.rank) return make_gang_session(assignment);
     return std::make_unique<ToySession>(assignment);
   }
 };

@@ -24,8 +24,8 @@ class ToyGangSession final : public TrialSession {
       : assignment_(assignment),
         lr_(*as_number(assignment.point.at("lr"))),
         sample_(*as_number(assignment.point.at("ms")) / 1e3 / kBatch),
-        client_(*assignment.seat),
-        lead_(assignment.seat->member == 0) {
+        client_(*assignment.rank),
+        leader_(assignment.rank->member == 0) {
     if (assignment.resume_step > 0) {
       steps_ = std::stoi(read_file(assignment.checkpoint));
       updates_ = steps_ * (kSamples / kBatch);
@@ -45,7 +45,7 @@ class ToyGangSession final : public TrialSession {
   }
 
   std::map<std::string, double> finish_final() override {
-    if (!lead_) return {};
+    if (!leader_) return {};
     write_file_atomic(assignment_.model_file, "gang", false);
     return {{"test_accuracy", lr_ / 2}};
   }
@@ -77,7 +77,7 @@ class ToyGangSession final : public TrialSession {
   void obey(const gang::Regroup& order, const std::atomic<bool>& stop) {
     step_ = order.step;
     updates_ = order.updates;
-    lead_ = order.members.front() == assignment_.seat->member;
+    leader_ = order.members.front() == assignment_.rank->member;
     work(order.work, stop);
   }
   void obey(const gang::CatchUp& order, const std::atomic<bool>& stop) {
@@ -85,7 +85,7 @@ class ToyGangSession final : public TrialSession {
     work(order.work, stop);
   }
   void obey(const gang::Go& order, const std::atomic<bool>& stop) {
-    lead_ = order.participants.front() == assignment_.seat->member;
+    leader_ = order.participants.front() == assignment_.rank->member;
     if (order.totals.samples > 0) ++updates_;
     work(order.next, stop);
   }
@@ -101,7 +101,7 @@ class ToyGangSession final : public TrialSession {
     ready.round = work.round;
     ready.updates = updates_;
     if (work.phase == gang::Phase::commit) {
-      if (lead_) ready.metrics = commit();
+      if (leader_) ready.metrics = commit();
     } else {
       for (const Span& span : work.spans) {
         compute(span.size, stop);
@@ -132,7 +132,7 @@ class ToyGangSession final : public TrialSession {
   }
   bool straggles() const {
     return assignment_.point.at("mode") == Value("straggle") &&
-           assignment_.trial == 1 && assignment_.seat->member == 1;
+           assignment_.trial == 1 && assignment_.rank->member == 1;
   }
 
   std::map<std::string, double> commit() {
@@ -153,7 +153,7 @@ class ToyGangSession final : public TrialSession {
   const double lr_;
   const double sample_;  // seconds
   GangClient client_;
-  bool lead_;  // of the last round; the first member before any
+  bool leader_;  // of the last round; the first member before any
   gang::RoundTimes times_;
   int steps_ = 0;
   int step_ = 1;

@@ -121,7 +121,7 @@ void check_outcome(const Workshop& shop, const std::string& name, int steps,
 TEST_CASE("a member that is killed in the middle of a step costs no sample") {
   Workshop shop;
   const int steps = 4;
-  for (const int victim : {0, 1}) {  // the lead; another
+  for (const int victim : {0, 1}) {  // the leader; another
     CAPTURE(victim);
     const std::string name = "dies" + std::to_string(victim);
     Gang gang(gang_assignment(steps).recipe, name);

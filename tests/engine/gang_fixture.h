@@ -46,9 +46,9 @@ class Gang {
   int members() const { return members_; }
 
   // Models and checkpoints are each member's own: what each has can be seen.
-  TrialAssignment seat(const Workshop& shop, TrialAssignment assignment,
-                       int member) const {
-    assignment.seat = GangSeat{.gang = name_,
+  TrialAssignment assign(const Workshop& shop, TrialAssignment assignment,
+                         int member) const {
+    assignment.rank = RankInfo{.gang = name_,
                                .member = member,
                                .members = members_,
                                .endpoint = server_.local_endpoint()};
@@ -107,7 +107,7 @@ inline std::vector<MemberEnd> with_sessions(const Workshop& shop, Gang& gang,
     MemberEnd& end = ends[static_cast<size_t>(member)];
     noting_failure(end, [&] {
       const auto runner = load_engine().make_runner(1);
-      auto session = runner->start(gang.seat(shop, assignment, member));
+      auto session = runner->start(gang.assign(shop, assignment, member));
       work(member, session, end);
     });
   });

@@ -31,8 +31,8 @@ TrialAssignment assignment_of(const Arguments& arguments) {
   assignment.checkpoint = arguments.folder / "trial-3.safetensors";
   assignment.model_file =
       arguments.folder / ("model." + std::to_string(arguments.member));
-  assignment.seat =
-      GangSeat{.gang = arguments.gang,
+  assignment.rank =
+      RankInfo{.gang = arguments.gang,
                .member = arguments.member,
                .members = gang_members(assignment.recipe.parallel),
                .endpoint = arguments.endpoint};

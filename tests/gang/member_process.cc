@@ -10,17 +10,17 @@
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
-  dtune::GangSeat seat;
-  seat.gang = "7.1";
-  seat.endpoint = argv[1];
-  seat.member = std::atoi(argv[2]);
-  seat.members = std::atoi(argv[3]);
+  dtune::RankInfo rank;
+  rank.gang = "7.1";
+  rank.endpoint = argv[1];
+  rank.member = std::atoi(argv[2]);
+  rank.members = std::atoi(argv[3]);
   dtune::gang::Begin begin;
   begin.end = begin.epoch_samples = std::atoi(argv[4]);
   begin.batch_size = 32;
   const std::chrono::milliseconds labour(std::atoi(argv[5]));
   const std::atomic<bool> never{false};
-  dtune::GangClient client(seat);
+  dtune::GangClient client(rank);
   const auto seen = dtune::toy::run_step(
       client, begin, never,
       [&](const auto&) { std::this_thread::sleep_for(labour); });

@@ -39,13 +39,13 @@ struct Stage {
   SocketDirectory sockets;
   GangServer server{{.local = sockets.endpoint("g")}, {}};
 
-  GangSeat seat(int member, int members) const {
-    GangSeat seat;
-    seat.gang = "7.1";
-    seat.member = member;
-    seat.members = members;
-    seat.endpoint = server.local_endpoint();
-    return seat;
+  RankInfo rank(int member, int members) const {
+    RankInfo rank;
+    rank.gang = "7.1";
+    rank.member = member;
+    rank.members = members;
+    rank.endpoint = server.local_endpoint();
+    return rank;
   }
 };
 
@@ -77,7 +77,7 @@ TEST_CASE("a gang of threads trains evaluates and commits a step") {
   std::vector<std::thread> threads;
   for (int m = 0; m < kRanks; ++m) {
     threads.emplace_back([&, m] {
-      GangClient client(stage.seat(m, kRanks));
+      GangClient client(stage.rank(m, kRanks));
       seen[static_cast<size_t>(m)] =
           toy::run_step(client, begin_of(1000, 32), never);
     });
@@ -105,7 +105,7 @@ TEST_CASE("a member whose process is killed does not stop the others") {
       DTUNE_GANG_MEMBER, endpoint.c_str(), "1", "2", "3200", "5", nullptr};
   REQUIRE(posix_spawn(&child, DTUNE_GANG_MEMBER, nullptr, nullptr,
                       const_cast<char**>(argv), environ) == 0);
-  GangClient client(stage.seat(0, 2));
+  GangClient client(stage.rank(0, 2));
   const std::atomic<bool> never{false};
   gang::Begin begin = begin_of(3200, 32);
   begin.evaluation_batches = 0;
@@ -129,11 +129,11 @@ TEST_CASE("the newer of two processes in one place wins") {
   Stage stage;
   stage.server.open(gang_of(1));
   const std::atomic<bool> never{false};
-  GangClient older(stage.seat(0, 1));
+  GangClient older(stage.rank(0, 1));
   gang::Begin begin = begin_of(1000, 10);
   older.begin(begin);
   REQUIRE(std::holds_alternative<gang::Regroup>(older.wait(never)));
-  GangClient newer(stage.seat(0, 1));
+  GangClient newer(stage.rank(0, 1));
   const gang::Order end = older.wait(never);
   REQUIRE(std::holds_alternative<gang::Evicted>(end));
   CHECK(std::get<gang::Evicted>(end).why ==
@@ -147,14 +147,14 @@ TEST_CASE("who has begun nothing is replaced and a pipeline goes on") {
   options.parallel.ranks = 2;
   stage.server.open(options);
   const std::atomic<bool> never{false};
-  GangClient older(stage.seat(0, 2));
+  GangClient older(stage.rank(0, 2));
   REQUIRE(eventually([&] {
     const auto status = stage.server.status("7.1");
     return status.members.front().present;
   }));
-  GangClient newer(stage.seat(0, 2));
+  GangClient newer(stage.rank(0, 2));
   CHECK(std::holds_alternative<gang::Evicted>(older.wait(never)));
-  GangClient other(stage.seat(1, 2));
+  GangClient other(stage.rank(1, 2));
   toy::StepSeen seen;
   std::thread thread(
       [&] { seen = toy::run_step(other, begin_of(100, 10), never); });
@@ -194,7 +194,7 @@ TEST_CASE("garbage and strangers do not disturb a gang") {
   std::vector<std::thread> threads;
   for (int m = 0; m < 2; ++m) {
     threads.emplace_back([&, m] {
-      GangClient client(stage.seat(m, 2));
+      GangClient client(stage.rank(m, 2));
       seen[static_cast<size_t>(m)] =
           toy::run_step(client, begin_of(2000, 32), never);
     });
@@ -209,8 +209,8 @@ TEST_CASE("garbage and strangers do not disturb a gang") {
 TEST_CASE("members share values by name and wait for them") {
   Stage stage;
   stage.server.open(gang_of(2));
-  GangClient a(stage.seat(0, 2));
-  GangClient b(stage.seat(1, 2));
+  GangClient a(stage.rank(0, 2));
+  GangClient b(stage.rank(1, 2));
   std::string got;
   std::thread waiter(
       [&] { got = b.store().get("address", std::chrono::seconds(30)); });
@@ -227,7 +227,7 @@ TEST_CASE("a gang that is closed tells its members and who comes later") {
   Stage stage;
   stage.server.open(gang_of(2));
   const std::atomic<bool> never{false};
-  GangClient client(stage.seat(0, 2));
+  GangClient client(stage.rank(0, 2));
   client.begin(begin_of(10, 2));
   CHECK(eventually(
       [&] { return stage.server.status("7.1").members[0].present; }));
@@ -236,22 +236,22 @@ TEST_CASE("a gang that is closed tells its members and who comes later") {
     return std::get<gang::Closed>(c.wait(never)).why;
   };
   CHECK(why(client) == "the trial was cut");
-  GangClient late(stage.seat(1, 2));
+  GangClient late(stage.rank(1, 2));
   CHECK(why(late) == "the trial was cut");
   CHECK(stage.server.status("7.1").members.empty());
 }
 
 TEST_CASE("a member notices that its server is gone") {
   SocketDirectory sockets;
-  GangSeat seat;
-  seat.gang = "7.1";
-  seat.endpoint = sockets.endpoint("g");
+  RankInfo rank;
+  rank.gang = "7.1";
+  rank.endpoint = sockets.endpoint("g");
   GangOptions options = gang_of(1);
   options.lease = std::chrono::milliseconds(300);
   auto server = std::make_unique<GangServer>(
-      ListenOptions{.local = seat.endpoint}, nullptr);
+      ListenOptions{.local = rank.endpoint}, nullptr);
   server->open(options);
-  GangClient client(seat);
+  GangClient client(rank);
   client.begin(begin_of(10, 2));
   const std::atomic<bool> never{false};
   client.wait(never);
@@ -273,7 +273,7 @@ TEST_CASE("what members record becomes one trace") {
     GangOptions options = gang_of(1);
     options.nodes = {"gpu\"1\""};
     stage.server.open(options);
-    GangClient client(stage.seat(0, 1));
+    GangClient client(stage.rank(0, 1));
     const std::atomic<bool> never{false};
     REQUIRE(eventually([&] { return client.trace().enabled(); }));
     const gang::Begin begin = begin_of(100, 10);
@@ -309,7 +309,7 @@ TEST_CASE("a trace that cannot be written any more ends and says so once") {
   Stage stage;
   stage.server.trace_to(pipe);
   stage.server.open(gang_of(1));
-  GangClient client(stage.seat(0, 1));
+  GangClient client(stage.rank(0, 1));
   REQUIRE(eventually([&] { return client.trace().enabled(); }));
   close(reader);
   client.gauge("staleness", 3);
@@ -347,7 +347,7 @@ TEST_CASE("two hundred members keep in touch with one server") {
   stage.server.open(options);
   std::vector<std::unique_ptr<GangClient>> clients;
   for (int m = 0; m < kMembers; ++m) {
-    clients.push_back(std::make_unique<GangClient>(stage.seat(m, kMembers)));
+    clients.push_back(std::make_unique<GangClient>(stage.rank(m, kMembers)));
   }
   const auto present = [&] {
     const auto status = stage.server.status("7.1");

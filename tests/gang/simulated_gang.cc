@@ -60,7 +60,7 @@ Gang::Gang(const Setting& setting)
       traced_(traced(setting.seed)),
       rng_(mix_seed({setting.seed, hash_text("gang")})),
       now_(std::chrono::seconds(1)),
-      master_(options_of(setting), now_),
+      controller_(options_of(setting), now_),
       processes_(static_cast<size_t>(setting.ranks)) {
   setting_.speeds.resize(processes_.size(), 10'000);
   for (int m = 0; m < setting.ranks; ++m) {
@@ -125,7 +125,7 @@ void Gang::run(Duration limit) {
     if (closed || all_over || committed == setting_.steps) return;
     if (now_ > end) {
       std::string text = "no end: " + std::to_string(committed) + " steps";
-      const GangStatus status = master_.status(now_);
+      const GangStatus status = controller_.status(now_);
       for (const MemberStatus& m : status.members) {
         text += fmt::format(" [{}]", m.phase);
       }
@@ -139,18 +139,18 @@ void Gang::run(Duration limit) {
       act();
     } else {
       now_ = tick;
-      tick += GangMaster::kTick;
+      tick += GangController::kTick;
       if (now_ >= beat) {
         beat += 200 * kMs;
         for (int m = 0; m < setting_.ranks; ++m) {
           const Process& p = process(m);
           if (p.alive && p.known && p.suspended_until <= now_ &&
               p.cut_until <= now_) {
-            master_.heard(m, now_);
+            controller_.heard(m, now_);
           }
         }
       }
-      master_.tick(now_);
+      controller_.tick(now_);
     }
     pump();
     if (alive() == 0 &&
@@ -164,7 +164,7 @@ void Gang::run(Duration limit) {
 
 void Gang::start(int member) {
   Process& p = process(member);
-  if (p.known) master_.lost(member, "a new process", now_);
+  if (p.known) controller_.lost(member, "a new process", now_);
   pump();
   const int64_t life = p.life + 1;
   const MonoTime last = p.last_arrival;
@@ -175,7 +175,7 @@ void Gang::start(int member) {
   p.known = true;
   p.state = checkpoint_;
   p.step = checkpoint_step_ + 1;
-  master_.joined(member, now_);
+  controller_.joined(member, now_);
   as(member, jitter(50), [this, member] { begin(member); });
 }
 
@@ -206,7 +206,7 @@ void Gang::begin(int member) {
     return fmt::format("{} begins {} at {}", member, begin.step, begin.updates);
   });
   deliver(member, p.life, kMs / 10,
-          [this, member, begin] { master_.begin(member, begin, now_); });
+          [this, member, begin] { controller_.begin(member, begin, now_); });
 }
 
 // Over the wire: in order, late where the wire is cut.
@@ -226,13 +226,13 @@ void Gang::deliver(int member, int64_t life, Duration in,
     if (p.cut_until > now_) {
       return deliver(member, life, p.cut_until - now_, message);
     }
-    master_.heard(member, now_);
+    controller_.heard(member, now_);
     message();
   });
 }
 
 void Gang::pump() {
-  for (GangEvent& event : master_.take_events()) {
+  for (GangEvent& event : controller_.take_events()) {
     say([&] { return "event " + event.text; });
     if (event.kind == GangEvent::Kind::lost && event.member >= 0) {
       process(event.member).known = false;
@@ -240,7 +240,7 @@ void Gang::pump() {
     if (event.kind == GangEvent::Kind::closed) closed = true;
     events.push_back(std::move(event));
   }
-  for (GangMaster::Outgoing& out : master_.take_orders()) {
+  for (GangController::Outgoing& out : controller_.take_orders()) {
     Process& p = process(out.member);
     say([&] {
       return fmt::format("-> {} {}", out.member, text_of(out.order));

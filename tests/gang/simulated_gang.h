@@ -1,4 +1,4 @@
-// A gang in virtual time: its master, members that compute, reduce and hand
+// A gang in virtual time: its controller, members that compute, reduce and hand
 // state on over a data plane that fails as real ones do, and faults drawn from
 // a seed. Keeps book of what every member has applied, and says what is wrong.
 #pragma once
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "dtune/base/random.h"
-#include "dtune/gang/master.h"
+#include "dtune/gang/controller.h"
 
 namespace dtune::simulated {
 
@@ -64,7 +64,7 @@ class Gang {
   Duration elapsed() const { return now_ - MonoTime{}; }
   int count(GangEvent::Kind kind) const;
   int alive() const;
-  gang::GangMaster& master() { return master_; }
+  gang::GangController& controller() { return controller_; }
 
  private:
   static constexpr Duration kMs = std::chrono::milliseconds(1);
@@ -74,7 +74,7 @@ class Gang {
   struct Process {
     int64_t life = 0;
     bool alive = false;
-    bool known = false;  // by the master
+    bool known = false;  // by the controller
     MonoTime suspended_until{};
     MonoTime cut_until{};
     MonoTime last_arrival{};
@@ -147,7 +147,7 @@ class Gang {
   bool traced_;
   Rng rng_;
   MonoTime now_{};
-  gang::GangMaster master_;
+  gang::GangController controller_;
   std::vector<Process> processes_;
   std::multimap<MonoTime, std::function<void()>> queue_;
   std::map<std::string, Meeting> meetings_;

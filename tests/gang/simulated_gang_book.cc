@@ -27,7 +27,7 @@ void Gang::check_equal(const std::vector<int>& who) {
 // The checkpoint holds every sample of every whole batch before the step's end,
 // once in each epoch, and goes on from the checkpoint before.
 void Gang::check_commit() {
-  // A lead that dies just after it has written one lets a step end unheard.
+  // A leader that dies just after it has written one lets a step end unheard.
   if (checkpoint_step_ <= committed) {
     return fail(
         fmt::format("a step was committed after {} with the checkpoint "

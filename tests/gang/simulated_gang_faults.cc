@@ -42,7 +42,7 @@ void Gang::kill(int member, bool known) {
   const int64_t life = p.life;
   if (!known) return;
   later(50 * kMs, [this, member, life] {
-    if (process(member).life == life) master_.lost(member, "killed", now_);
+    if (process(member).life == life) controller_.lost(member, "killed", now_);
   });
 }
 
@@ -67,10 +67,10 @@ void Gang::cut_off(int member, Duration how_long) {
     if (q.known || q.cut_until > now_ || q.over || closed) return;
     q.known = true;
     q.inbox.clear();
-    master_.joined(member, now_);
+    controller_.joined(member, now_);
     if (!q.in_step) return;
     deliver(member, q.life, kMs / 10, [this, member, begin = begin_of(q)] {
-      master_.begin(member, begin, now_);
+      controller_.begin(member, begin, now_);
     });
   });
 }

@@ -141,7 +141,8 @@ void Gang::work(int member, const Work& work) {
 
 void Gang::say_ready(int member, const Ready& ready) {
   process(member).told_updates = ready.updates;
-  tell(member, [this, member, ready] { master_.ready(member, ready, now_); });
+  tell(member,
+       [this, member, ready] { controller_.ready(member, ready, now_); });
 }
 
 void Gang::broke(int member) {
@@ -160,7 +161,7 @@ void Gang::broke(int member) {
                        failed.incarnation, failed.updates);
   });
   tell(member,
-       [this, member, failed] { master_.failed(member, failed, now_); });
+       [this, member, failed] { controller_.failed(member, failed, now_); });
   as(member, kMs, [this, member] { next(member); });
 }
 

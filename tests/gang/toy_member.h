@@ -32,7 +32,7 @@ inline StepSeen run_step(GangClient& client, gang::Begin begin,
                          const std::atomic<bool>& stop,
                          const Labour& labour = {}) {
   StepSeen seen;
-  const int self = client.seat().member;
+  const int self = client.rank().member;
   int64_t updates = begin.updates;
   gang::Work work;
   const auto labours = [&](const gang::Work& next) {

@@ -51,7 +51,7 @@ TEST_CASE("a server that never comes is named") {
   }
 }
 
-TEST_CASE("a follower without server 0 and a lead without workers say so") {
+TEST_CASE("a follower without server 0 and a leader without workers say so") {
   SmallStep small(2);
   for (const int server : {0, 1}) {
     PsServerOptions options;
@@ -223,23 +223,23 @@ TEST_CASE("a dead worker's gradient that arrives late holds nobody up") {
   options.servers = 2;
   options.listen.local = small.folder.endpoint("server");
   options.patience = std::chrono::seconds(1);
-  const auto lead = make_ps_server(small.context, options);
-  lead->begin(small.step);
-  Puppet follower(*lead);
-  Puppet worker(*lead);
+  const auto leader = make_ps_server(small.context, options);
+  leader->begin(small.step);
+  Puppet follower(*leader);
+  Puppet worker(*leader);
   const int64_t parameters = small.task.parameters();
   follower.say(ps::Follow{.step = 1, .server = 1, .parameters = parameters});
   const uint64_t session = follower.hear<ps::Lead>().session;
   worker.say(ps::Hello{.nonce = 5, .step = 1, .parameters = parameters});
   follower.say(ps::Present{.session = session, .nonce = 5});
   const int64_t ticket = worker.hear<ps::Grant>().ticket;
-  lead->remove(0);
+  leader->remove(0);
   follower.say(ps::Arrived{.session = session, .ticket = ticket});
   const MonoTime begin = system_clock().now();
   while (system_clock().now() - begin < std::chrono::milliseconds(2500)) {
-    lead->poll(std::chrono::milliseconds(50));  // it would throw
+    leader->poll(std::chrono::milliseconds(50));  // it would throw
   }
-  CHECK(lead->awaited() == -1);
+  CHECK(leader->awaited() == -1);
 }
 
 // The others go on from a checkpoint: nobody has the end of the step any more.
@@ -249,12 +249,12 @@ TEST_CASE("a follower that begins anew when server 0 is done is told of") {
   PsServerOptions options;
   options.servers = 2;
   options.listen.local = small.folder.endpoint("s0");
-  const auto lead = make_ps_server(small.context, options);
+  const auto leader = make_ps_server(small.context, options);
   options.server = 1;
   options.listen.local = small.folder.endpoint("s1");
-  options.server0 = PsAddress{lead->endpoint(), std::nullopt};
+  options.server0 = PsAddress{leader->endpoint(), std::nullopt};
   const auto follower = make_ps_server(small.context, options);
-  lead->begin(small.step);
+  leader->begin(small.step);
   follower->begin(small.step);
   std::thread thread([&] {
     const SocketContext context;
@@ -263,7 +263,7 @@ TEST_CASE("a follower that begins anew when server 0 is done is told of") {
     own.train = small.step.plan.train;
     own.parameters = small.task.parameters();
     own.runs = small.runs;
-    own.servers = {{lead->endpoint(), std::nullopt},
+    own.servers = {{leader->endpoint(), std::nullopt},
                    {follower->endpoint(), std::nullopt}};
     PsWorker worker(context, own);
     std::vector<float> w(small.w.size());
@@ -276,9 +276,9 @@ TEST_CASE("a follower that begins anew when server 0 is done is told of") {
     }
     worker.finish(w, buffers);
   });
-  while (!lead->trained()) {
+  while (!leader->trained()) {
     follower->poll(std::chrono::milliseconds(1));
-    lead->poll(std::chrono::milliseconds(1));
+    leader->poll(std::chrono::milliseconds(1));
   }
   while (!follower->trained()) follower->poll(std::chrono::milliseconds(1));
   thread.join();
@@ -286,7 +286,7 @@ TEST_CASE("a follower that begins anew when server 0 is done is told of") {
   std::string text;
   while (text.empty()) {
     try {
-      lead->poll(std::chrono::milliseconds(50));
+      leader->poll(std::chrono::milliseconds(50));
     } catch (const TrialFailure& failure) {
       CHECK(failure.reason() == Reason::lease_lapsed);
       text = failure.what();

@@ -87,7 +87,7 @@ TEST_CASE("a parameter server works over CURVE as it does without") {
 TEST_CASE("ssp and async come close to sync in accuracy") {
   const PsTask task(2000, 20, 2);
   const auto accuracy = [&](const std::vector<float>& w) {
-    return static_cast<double>(task.judge(w).right) / 2000;
+    return static_cast<double>(task.judge(w).correct) / 2000;
   };
   const double sync =
       accuracy(train_alone(task, task_plan(task, Consistency::sync, 1, 3)));

@@ -49,7 +49,7 @@ class PsTask {
       const double p = probability(w, i);
       const double y = labels_[static_cast<size_t>(i)];
       totals.loss -= std::log(std::max(1e-12, y > 0 ? p : 1 - p));
-      totals.right += (p > 0.5) == (y > 0) ? 1 : 0;
+      totals.correct += (p > 0.5) == (y > 0) ? 1 : 0;
       const auto slope =
           static_cast<float>((p - y) / static_cast<double>(size));
       for (int64_t d = 0; d < dimensions_; ++d) {

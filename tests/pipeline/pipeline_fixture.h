@@ -139,10 +139,10 @@ inline TrainingEnd train_alone(
   for (NamedTensor& tensor : result.state.tensors) {
     tensor.values = tensor.values.clone();
   }
-  result.metrics = answer_all(trainer.network(),
-                              BatchSource(data, {Split::validation},
-                                          normalization_of(*data, true)),
-                              data->classes(), at::kCPU, stop)
+  result.metrics = predict_all(trainer.network(),
+                               BatchSource(data, {Split::validation},
+                                           normalization_of(*data, true)),
+                               data->classes(), at::kCPU, stop)
                        .metrics("val_");
   return result;
 }
@@ -178,10 +178,10 @@ inline TrainingEnd train_in_pipeline(
                                           static_cast<double>(trainer.count()));
     const LossTotals totals = trainer.train_to(end, stop);
     EvaluationBatches batches = validation_of(data);
-    const auto answers = trainer.answer(batches, stop);
+    const auto predictions = trainer.answer(batches, stop);
     const auto state = trainer.gather_state();
     if (member > 0) return;
-    result = {totals, *state, answers->metrics("val_")};
+    result = {totals, *state, predictions->metrics("val_")};
   });
   return result;
 }

@@ -61,61 +61,64 @@ TEST_CASE("there is no AUC without positives or negatives") {
 }
 
 TEST_CASE("accuracy counts the largest logit, the first among equals") {
-  Answers answers(3);
-  answers.add(std::vector<float>{0, 1, 1, 2, 1, 0}, std::vector<int32_t>{1, 0});
-  CHECK(answers.accuracy() == 1);
-  answers.add(std::vector<float>{0, 1, 1}, std::vector<int32_t>{2});
-  CHECK(answers.accuracy() == doctest::Approx(2.0 / 3));
+  Predictions predictions(3);
+  predictions.add(std::vector<float>{0, 1, 1, 2, 1, 0},
+                  std::vector<int32_t>{1, 0});
+  CHECK(predictions.accuracy() == 1);
+  predictions.add(std::vector<float>{0, 1, 1}, std::vector<int32_t>{2});
+  CHECK(predictions.accuracy() == doctest::Approx(2.0 / 3));
 }
 
 TEST_CASE("the loss is the mean negative log-likelihood") {
-  Answers answers(2);
-  answers.add(std::vector<float>{0, 0, 1000, 0}, std::vector<int32_t>{1, 1});
-  CHECK(answers.loss() == doctest::Approx((std::log(2.0) + 1000) / 2));
+  Predictions predictions(2);
+  predictions.add(std::vector<float>{0, 0, 1000, 0},
+                  std::vector<int32_t>{1, 1});
+  CHECK(predictions.loss() == doctest::Approx((std::log(2.0) + 1000) / 2));
 }
 
 TEST_CASE("the AUC of two classes tells scores apart that round to 1") {
-  Answers answers(2);  // softmax gives 1 for the first and the second
-  answers.add(std::vector<float>{0, 200, 0, 300, 0, 400},
-              std::vector<int32_t>{0, 1, 1});
-  CHECK(*answers.auc() == 1);
+  Predictions predictions(2);  // softmax gives 1 for the first and the second
+  predictions.add(std::vector<float>{0, 200, 0, 300, 0, 400},
+                  std::vector<int32_t>{0, 1, 1});
+  CHECK(*predictions.auc() == 1);
 }
 
 TEST_CASE("the AUC of many classes is the mean over those that occur") {
-  Answers answers(3);                       // class 2 never occurs
-  answers.add(std::vector<float>{5, 0, 0,   //
-                                 6, 5, 0,   //
-                                 0, 9, 0,   //
-                                 9, 0, 0},  //
-              std::vector<int32_t>{0, 1, 1, 1});
+  Predictions predictions(3);                   // class 2 never occurs
+  predictions.add(std::vector<float>{5, 0, 0,   //
+                                     6, 5, 0,   //
+                                     0, 9, 0,   //
+                                     9, 0, 0},  //
+                  std::vector<int32_t>{0, 1, 1, 1});
   // Class 0: log-odds 4.3, 1.0, -9, 8.3; its only sample beats two of three.
   // Class 1: log-odds -5.0, -1.0, 8.3, -9; two of three beat sample 0.
-  CHECK(*answers.auc() == doctest::Approx((2.0 / 3 + 2.0 / 3) / 2));
+  CHECK(*predictions.auc() == doctest::Approx((2.0 / 3 + 2.0 / 3) / 2));
 }
 
 TEST_CASE("what is not finite is noticed, and has no AUC") {
-  Answers answers(2);
-  answers.add(std::vector<float>{0, std::numeric_limits<float>::quiet_NaN()},
-              std::vector<int32_t>{0});
-  CHECK_FALSE(answers.finite());
-  CHECK_FALSE(answers.auc().has_value());
+  Predictions predictions(2);
+  predictions.add(
+      std::vector<float>{0, std::numeric_limits<float>::quiet_NaN()},
+      std::vector<int32_t>{0});
+  CHECK_FALSE(predictions.finite());
+  CHECK_FALSE(predictions.auc().has_value());
 }
 
 TEST_CASE("metrics carry the split's name, an empty split has none") {
-  Answers answers(2);
-  CHECK(answers.metrics("val_").empty());
-  answers.add(std::vector<float>{0, 1, 1, 0}, std::vector<int32_t>{1, 0});
-  const auto metrics = answers.metrics("val_");
+  Predictions predictions(2);
+  CHECK(predictions.metrics("val_").empty());
+  predictions.add(std::vector<float>{0, 1, 1, 0}, std::vector<int32_t>{1, 0});
+  const auto metrics = predictions.metrics("val_");
   CHECK(metrics.at("val_accuracy") == 1);
   CHECK(metrics.at("val_auc") == 1);
   CHECK(metrics.at("val_loss") == doctest::Approx(std::log1p(std::exp(-1.0))));
 }
 
 TEST_CASE("objectives may name what trainings report and no more") {
-  Answers answers(2);
-  answers.add(std::vector<float>{1, 0, 0, 1}, std::vector<int32_t>{0, 1});
+  Predictions predictions(2);
+  predictions.add(std::vector<float>{1, 0, 0, 1}, std::vector<int32_t>{0, 1});
   std::vector<std::string> reported;
-  for (const auto& [name, value] : answers.metrics("val_")) {
+  for (const auto& [name, value] : predictions.metrics("val_")) {
     reported.push_back(name);
   }
   for (const auto& [name, value] : training_metrics({1, 2, 1, 2})) {
@@ -126,7 +129,7 @@ TEST_CASE("objectives may name what trainings report and no more") {
   std::sort(reported.begin(), reported.end());
   CHECK(reported == known);
   CHECK(training_metrics({}).empty());
-  for (const auto& [name, value] : answers.metrics("test_")) {
+  for (const auto& [name, value] : predictions.metrics("test_")) {
     known.push_back(name);
   }
   std::vector<std::string> all = all_metrics();

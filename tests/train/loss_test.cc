@@ -131,12 +131,12 @@ TEST_CASE("a logit that is no number makes the loss none") {
       std::isfinite(loss(infinite.logits, infinite.labels, gradient).loss));
 }
 
-TEST_CASE("the right answers are counted") {
+TEST_CASE("correct predictions are counted") {
   std::vector<float> gradient(4);
   const Batch batch{{2, 1, 2, 1}, {0, 1}};
   const LossTotals totals =
       Loss(TrainSpec{}, 2, {})(batch.logits, batch.labels, gradient);
-  CHECK(totals.right == 1);
+  CHECK(totals.correct == 1);
   CHECK(totals.samples == 2);
 }
 

@@ -24,7 +24,7 @@ class Clock {
 // The machine's clocks; stateless, lives for ever.
 const Clock& system_clock();
 
-// A clock that moves only when told to.
+// A clock that is set by hand.
 class ManualClock final : public Clock {
  public:
   MonoTime now() const override { return MonoTime(Duration(passed_)); }

@@ -21,9 +21,8 @@ namespace dtune {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-constexpr Duration kHelloInterval = seconds(1);
+constexpr Duration kHelloInterval = std::chrono::seconds(1);
 
 class Agent {
  public:
@@ -64,7 +63,7 @@ class Agent {
   std::string welcome_frame_;
   std::string session_;  // of the coordinator; "": not welcome yet
   Duration heartbeat_;
-  Duration lease_{seconds(15)};
+  Duration lease_{std::chrono::seconds(15)};
   TurnClock turns_{lease_ / 2};  // a pause of our own is not others' silence
   MonoTime heard_;               // from the coordinator
   MonoTime began_;               // to look for a coordinator
@@ -332,7 +331,7 @@ void Agent::flush() {
 }
 
 MonoTime Agent::tick_slots(MonoTime now) {
-  MonoTime next = now + seconds(1);
+  MonoTime next = now + std::chrono::seconds(1);
   slots_stirred_ = false;
   for (SlotProcess& s : slots_) {
     const bool was_up = s.up();
@@ -370,7 +369,7 @@ void Agent::shut_down() {
       for (SlotProcess& s : slots_) s.shut_down(end_now_, now);
       terminated = true;
     }
-    if (now - began > 2 * slot_options_.grace + seconds(3)) {
+    if (now - began > 2 * slot_options_.grace + std::chrono::seconds(3)) {
       spdlog::error("a worker cannot be killed; leaving it behind");
       break;
     }

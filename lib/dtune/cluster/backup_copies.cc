@@ -41,7 +41,8 @@ double BackupCopies::expected_step(const Trial& trial) const {
   return slowest;
 }
 
-double BackupCopies::gain(const Trial& trial, const FleetSlot& slot) const {
+double BackupCopies::gain(const Trial& trial,
+                          const RegisteredSlot& slot) const {
   if (trial.state != TrialState::running || has(trial.id)) return 0;
   if (slot.state != SlotState::busy || slot.at_target) return 0;
   const double elapsed = to_seconds(clock_.now() - slot.last_report);

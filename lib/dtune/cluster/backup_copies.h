@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "dtune/cluster/fleet.h"
+#include "dtune/cluster/agent_registry.h"
 #include "dtune/study/study.h"
 
 namespace dtune {
@@ -29,7 +29,7 @@ class BackupCopies {
   double expected_step(const Trial& trial) const;
   // How much longer the step in flight in this slot, which the trial has alone,
   // takes than a copy of it would, in seconds; 0: no copy pays.
-  double gain(const Trial& trial, const FleetSlot& slot) const;
+  double gain(const Trial& trial, const RegisteredSlot& slot) const;
 
   void add(TrialId id, const BackupCopy& copy) { copies_[id] = copy; }
   bool has(TrialId id) const { return copies_.contains(id); }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -136,6 +138,17 @@ bool redirect(const SpawnOptions& options, int in, int out, int err) {
   _exit(127);
 }
 
+// The number of processes is at its limit for a moment: dead ones that are not
+// reaped yet count.
+pid_t fork_patiently() {
+  constexpr int kTries = 5;
+  for (int i = 0;; ++i) {
+    const pid_t pid = fork();
+    if (pid >= 0 || errno != EAGAIN || i == kTries) return pid;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10 << i));
+  }
+}
+
 ExitStatus translate(int raw) {
   if (WIFSIGNALED(raw)) return {-1, WTERMSIG(raw)};
   return {WEXITSTATUS(raw), 0};
@@ -160,7 +173,7 @@ Child::Child(const SpawnOptions& options) {
   Pipe err(options.capture && !options.merge);
   Pipe failure(true);
   const pid_t parent = getpid();
-  pid_ = fork();
+  pid_ = fork_patiently();
   if (pid_ < 0) {
     throw Error(ErrorKind::temporary,
                 fmt::format("{}: cannot start a process: {}", options.argv[0],

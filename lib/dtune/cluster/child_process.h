@@ -99,11 +99,16 @@ int kill_marked(const std::vector<std::string>& marks);
 int kill_adopted(const std::vector<std::string>& marks);
 
 // SIGKILLs processes of the study whose agent (DTUNE_AGENT=<pid>:<start>) is no
-// more. Returns how many were killed.
+// more, in this PID namespace: in others the same numbers are other processes.
+// Returns how many were killed.
 int kill_orphans(const std::string& study_id);
 
 // "<pid>:<start time>": names a process for ever, as ids are used again.
 std::string process_name(pid_t pid);
+
+// The process of that name is no more. False where that cannot be found out, as
+// when this process has no descriptor left to look with.
+bool has_ended(const std::string& process_name);
 
 // Makes this process the parent of its descendants' orphans.
 void become_subreaper();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,6 +43,10 @@ SpawnOptions spawn_options(const TrialAssignment& assignment, int steps_done) {
   return spawn;
 }
 
+// The program has gone on from a checkpoint that has more steps than were
+// recorded: it was ended after it had saved a step and before that was heard.
+struct CheckpointAhead {};
+
 // A program in the middle of its work. Between steps its group is stopped, so
 // that it neither runs ahead nor costs a core while another trial has the slot.
 class CommandSession final : public TrialSession {
@@ -50,6 +55,7 @@ class CommandSession final : public TrialSession {
       : assignment_(assignment),
         objective_(assignment.recipe.objective.metric),
         steps_done_(assignment.resume_step),
+        resumed_(std::filesystem::exists(assignment.checkpoint)),
         child_(
             std::make_unique<Child>(spawn_options(assignment, steps_done_))) {
     child_->signal_group(SIGSTOP);
@@ -58,6 +64,7 @@ class CommandSession final : public TrialSession {
 
   int steps_done() const override { return steps_done_; }
   StepReport run_step(const std::atomic<bool>& stop) override;
+  StepReport next_step(const std::atomic<bool>& stop);
   uint64_t resident_bytes() const override {
     return dtune::resident_bytes(child_->pid()) + (uint64_t{1} << 16);
   }
@@ -73,6 +80,8 @@ class CommandSession final : public TrialSession {
   std::optional<StepReport> take_line(const std::string& line);
   StepReport make_report(int step);
   StepReport on_exit(const ExitStatus& status);
+  bool may_be_ahead() const;
+  void start_over();
   void read_errors();
   void wait_for_output();
   void note_output() { output_ += 1000; }
@@ -83,6 +92,7 @@ class CommandSession final : public TrialSession {
   const TrialAssignment assignment_;
   const std::string objective_;
   int steps_done_;
+  bool resumed_;  // from a checkpoint, and has told no step since
   std::unique_ptr<Child> child_;
   LineBuffer lines_;
   std::map<std::string, double> metrics_;  // of the step under way
@@ -108,8 +118,17 @@ CommandSession::~CommandSession() {
 }
 
 StepReport CommandSession::run_step(const std::atomic<bool>& stop) {
-  child_->signal_group(SIGCONT);
   step_began_ = system_clock().now();
+  try {
+    return next_step(stop);
+  } catch (const CheckpointAhead&) {
+    start_over();
+    return next_step(stop);
+  }
+}
+
+StepReport CommandSession::next_step(const std::atomic<bool>& stop) {
+  child_->signal_group(SIGCONT);
   while (true) {
     const auto status = child_->status();  // before reading: then all is there
     read_errors();
@@ -124,6 +143,29 @@ StepReport CommandSession::run_step(const std::atomic<bool>& stop) {
     }
     wait_for_output();
   }
+}
+
+bool CommandSession::may_be_ahead() const {
+  return resumed_ && !assignment_.checkpoint.empty();
+}
+
+// Without its checkpoint it begins with step 1; what is recorded of the steps
+// that it repeats stays.
+void CommandSession::start_over() {
+  std::fputs(
+      "dtune: the checkpoint is ahead of the recorded steps; starting "
+      "again without it\n",
+      stderr);
+  child_.reset();
+  kill_adopted({"DTUNE_STUDY=" + assignment_.study_id,
+                "DTUNE_TRIAL=" + std::to_string(assignment_.trial)});
+  std::error_code ignored;
+  std::filesystem::remove(assignment_.checkpoint, ignored);
+  resumed_ = false;
+  lines_ = {};
+  metrics_.clear();
+  tail_.clear();
+  child_ = std::make_unique<Child>(spawn_options(assignment_, steps_done_));
 }
 
 std::optional<StepReport> CommandSession::read_report() {
@@ -156,6 +198,7 @@ std::optional<StepReport> CommandSession::take_line(const std::string& line) {
   }
   const int step = parsed->step.value_or(steps_done_ + 1);
   if (step <= steps_done_) return std::nullopt;  // it does an old step again
+  if (step > steps_done_ + 1 && may_be_ahead()) throw CheckpointAhead();
   if (step > steps_done_ + 1) {
     throw TrialFailure(
         Reason::bad_output,
@@ -171,6 +214,7 @@ std::optional<StepReport> CommandSession::take_line(const std::string& line) {
 
 StepReport CommandSession::make_report(int step) {
   steps_done_ = step;
+  resumed_ = false;
   last_report_ = {};
   last_report_.step = step;
   last_report_.metrics = std::exchange(metrics_, {});
@@ -191,6 +235,7 @@ StepReport CommandSession::on_exit(const ExitStatus& status) {
     fail(Reason::bad_output, "the program ended with " + describe(status),
          status);
   }
+  if (last_report_.step == 0 && may_be_ahead()) throw CheckpointAhead();
   if (last_report_.step == 0) {
     fail(Reason::bad_output,
          fmt::format("the program ended without a line like 'step={} {}=0.5'",

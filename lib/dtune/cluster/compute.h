@@ -52,7 +52,7 @@ class Compute {
   std::unique_ptr<TrialSession> resume_session(TrialAssignment assignment,
                                                const control::Assign& assign);
   TrialAssignment describe(const control::Assign& assign);
-  GangSeat seat_of(const control::Assign& assign) const;
+  RankInfo rank_of(const control::Assign& assign) const;
   void leave(TrialId trial, Attempt attempt, bool keep);
   void step();
   void wait_for_space();

@@ -30,17 +30,17 @@ int known_steps(int known, const std::vector<control::Report>& kept) {
 
 }  // namespace
 
-GangSeat Compute::seat_of(const control::Assign& assign) const {
-  GangSeat seat;
-  seat.gang = assign.gang;
-  seat.member = assign.member;
-  seat.members = assign.members;
-  seat.endpoint = assign.gang_endpoint;
-  seat.server_key = assign.gang_key;
-  seat.address = assign.gang_address;
-  seat.public_key = options_.keys.public_key;
-  seat.secret_key = options_.keys.secret_key;
-  return seat;
+RankInfo Compute::rank_of(const control::Assign& assign) const {
+  RankInfo rank;
+  rank.gang = assign.gang;
+  rank.member = assign.member;
+  rank.members = assign.members;
+  rank.endpoint = assign.gang_endpoint;
+  rank.server_key = assign.gang_key;
+  rank.address = assign.gang_address;
+  rank.public_key = options_.keys.public_key;
+  rank.secret_key = options_.keys.secret_key;
+  return rank;
 }
 
 TrialAssignment Compute::describe(const control::Assign& assign) {
@@ -69,7 +69,7 @@ TrialAssignment Compute::describe(const control::Assign& assign) {
   out.chosen = assign.chosen;
   out.threads = assign.threads;
   out.deterministic = study_.deterministic;
-  if (!assign.gang.empty()) out.seat = seat_of(assign);
+  if (!assign.gang.empty()) out.rank = rank_of(assign);
   return out;
 }
 
@@ -101,7 +101,7 @@ std::unique_ptr<TrialSession> Compute::open_session(
     const control::Assign& assign) {
   TrialAssignment assignment = describe(assign);
   if (runner_ == nullptr) runner_ = make_runner_(assignment.recipe);
-  const bool starts = assignment.seat && assign.resume_step == 0;
+  const bool starts = assignment.rank && assign.resume_step == 0;
   if (!starts) {
     travel("fetching",
            [this, &assign] { files_.fetch_checkpoint(assign, stop_); });
@@ -111,7 +111,7 @@ std::unique_ptr<TrialSession> Compute::open_session(
     if (session != nullptr) return session;
   }
   // A gang's may have been written by another rank just now.
-  if (!assignment.seat) forget_checkpoint(assignment.checkpoint);
+  if (!assignment.rank) forget_checkpoint(assignment.checkpoint);
   assignment.resume_step = 0;
   return runner_->start(assignment);
 }

@@ -40,10 +40,10 @@ namespace dtune {
 struct CoordinatorOptions {
   std::string endpoint;  // ZeroMQ endpoint to bind, "ipc:///..." or "tcp://..."
   // Where agents on other machines join, "tcp://10.0.0.1:5555"; port 0: any;
-  // "": none may. Needs security beyond loopback (ClusterAccess has it).
+  // "": none may. Needs security beyond loopback (EnrolmentServer has it).
   std::string remote;
   std::optional<ListenSecurity> security;
-  // Notices for the user, e.g. ClusterAccess::take_notices; asked
+  // Notices for the user, e.g. EnrolmentServer::take_notices; asked
   // about ten times a second on the coordinator's thread. May be empty.
   std::function<std::vector<std::string>()> take_notices;
   std::filesystem::path checkpoints;    // folder for checkpoint files
@@ -108,7 +108,7 @@ class Coordinator {
   std::string remote_endpoint() const;
 
  private:
-  struct Impl;
+  class Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -37,14 +37,16 @@ struct ClusterStatus {
   double done_fraction = 0;  // of all that is to be done, 0..1; only grows
 };
 
-// Called on the coordinator's thread; must return quickly and not throw.
+// Called on the coordinator's thread; must return quickly and not throw. Reports
+// and changes of state come once they are committed, in their order.
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
   virtual void on_started(const Study& /*study*/) {}
   virtual void on_report(const Study& /*study*/, const Trial& /*trial*/,
                          const StepReport& /*report*/) {}
-  // The trial's state, reason and detail have just changed.
+  // The trial's state, reason and detail have changed. `trial` is as it was
+  // then, and its curve has the last step alone.
   virtual void on_state(const Study& /*study*/, const Trial& /*trial*/) {}
   // Something that the user should read: a lost node, a full disk, a retry.
   virtual void on_notice(const std::string& /*text*/) {}

@@ -193,10 +193,10 @@ CurveClient join_cluster(const JoinOptions& options,
   client.server_key = token.server_key;
   client.keys =
       read_or_make_secret_key(key_file(options.state, token.server_key));
-  TcpEndpoint door = *tcp;
-  door.host = resolve_host(tcp->host);
-  door.port = token.port;
-  Enrolment(door.text(), client)
+  TcpEndpoint enrolment = *tcp;
+  enrolment.host = resolve_host(tcp->host);
+  enrolment.port = token.port;
+  Enrolment(enrolment.text(), client)
       .run({token.secret, options.node.empty() ? host_name() : options.node},
            options.patience, stop);
   const fs::path file = coordinator_file(options.state, *tcp);

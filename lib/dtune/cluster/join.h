@@ -4,7 +4,7 @@
 //
 //   dtune1-<port>-<the server's public key, hex>-<one-time secret, hex>
 //
-//   agent                                     coordinator (ClusterAccess)
+//   agent                                     coordinator (EnrolmentServer)
 //     | CURVE handshake with the token's server key
 //     | and a key pair of its own, to <port>: every
 //     | client is let in, only `enrol` is read
@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "dtune/base/clock.h"
-#include "dtune/cluster/doorway.h"
+#include "dtune/cluster/enrolment.h"
 #include "dtune/comm/listener.h"
 
 namespace dtune {
@@ -50,9 +50,9 @@ JoinToken parse_join_token(const std::string& text);
 inline constexpr Duration kTokenLifetime = std::chrono::hours(24);
 
 // A token of the coordinator that runs beside this process and has opened
-// `doorway` in `folder`; good for one machine. Throws as leave_secret.
+// `enrolment` in `folder`; good for one machine. Throws as leave_secret.
 std::string make_token_beside(const std::filesystem::path& folder,
-                              const Doorway& doorway,
+                              const EnrolmentPoint& enrolment,
                               Duration lifetime = kTokenLifetime,
                               const Clock& clock = system_clock());
 
@@ -60,26 +60,26 @@ std::string make_token_beside(const std::filesystem::path& folder,
 // config_directory(). Throws Error(config) with the remedy where there is none.
 CurveKeys load_cluster_keys(const std::filesystem::path& folder);
 
-struct AccessOptions {
+struct EnrolmentOptions {
   CurveKeys keys;                      // the server's
   std::filesystem::path allowed_file;  // keeps allowed keys; mode 0600
   std::string endpoint;                // where to enrol; port 0: any
   std::string study_id;
-  // Where other processes of this user leave tokens (doorway.h); "": nowhere.
-  std::filesystem::path doorway;
+  // Where other processes of this user leave tokens (enrolment.h); "": nowhere.
+  std::filesystem::path enrolment;
 };
 
 // The coordinator's enrolment server: gives out tokens, enrols agents on a
 // thread of its own, remembers who is allowed. Thread-safe.
-class ClusterAccess {
+class EnrolmentServer {
  public:
   // Reads who is allowed; listens at once. Throws as Listener, and
   // Error(config) where the file cannot be used.
-  explicit ClusterAccess(AccessOptions options,
-                         const Clock& clock = system_clock());
-  ~ClusterAccess();
-  ClusterAccess(const ClusterAccess&) = delete;
-  ClusterAccess& operator=(const ClusterAccess&) = delete;
+  explicit EnrolmentServer(EnrolmentOptions options,
+                           const Clock& clock = system_clock());
+  ~EnrolmentServer();
+  EnrolmentServer(const EnrolmentServer&) = delete;
+  EnrolmentServer& operator=(const EnrolmentServer&) = delete;
 
   // For the study's listeners; the list is shared with them.
   ListenSecurity security() const;
@@ -87,8 +87,8 @@ class ClusterAccess {
   // A line for --token-file or its stdin; good for one machine until then.
   std::string make_token(Duration lifetime = kTokenLifetime);
   // Lets processes beside this one make tokens, too, until this object ends;
-  // `endpoint` is the coordinator's. REQUIRES: AccessOptions::doorway.
-  void open_doorway(const std::string& endpoint);
+  // `endpoint` is the coordinator's. REQUIRES: EnrolmentOptions::enrolment.
+  void open_enrolment(const std::string& endpoint);
   // Who came and who was turned away, and why, since the last call.
   std::vector<std::string> take_notices();
 

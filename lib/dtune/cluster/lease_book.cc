@@ -5,9 +5,9 @@ namespace dtune {
 Attempt LeaseBook::begin(TrialId id, const std::vector<size_t>& slots,
                          Attempt before, int steps, MonoTime now) {
   Lease& lease = of(id);
-  lease.seats.clear();
+  lease.slots.clear();
   for (const size_t slot : slots) {
-    lease.seats.push_back({slot, static_cast<int>(lease.seats.size())});
+    lease.slots.push_back({slot, static_cast<int>(lease.slots.size())});
   }
   lease.steps_before = steps;
   lease.reported = 0;
@@ -17,22 +17,22 @@ Attempt LeaseBook::begin(TrialId id, const std::vector<size_t>& slots,
 }
 
 void LeaseBook::move_to(TrialId id, size_t slot) {
-  of(id).seats = {{slot, 0}};
+  of(id).slots = {{slot, 0}};
   of(id).reported = 0;
 }
 
-void LeaseBook::add_seat(TrialId id, const Seat& seat) {
-  of(id).seats.push_back(seat);
+void LeaseBook::add_slot(TrialId id, const LeasedSlot& held) {
+  of(id).slots.push_back(held);
 }
 
 std::optional<int> LeaseBook::leave(TrialId id, size_t slot) {
-  std::vector<Seat>& seats = of(id).seats;
-  const auto seat =
-      std::find_if(seats.begin(), seats.end(),
-                   [slot](const Seat& s) { return s.slot == slot; });
-  if (seat == seats.end()) return std::nullopt;
-  const int member = seat->member;
-  seats.erase(seat);
+  std::vector<LeasedSlot>& slots = of(id).slots;
+  const auto held =
+      std::find_if(slots.begin(), slots.end(),
+                   [slot](const LeasedSlot& s) { return s.slot == slot; });
+  if (held == slots.end()) return std::nullopt;
+  const int member = held->member;
+  slots.erase(held);
   return member;
 }
 

@@ -1,5 +1,5 @@
 // Which trials hold which slots, under which numbers, and which are owed a
-// lease. What the trials themselves are is the study's.
+// lease. The trials themselves belong to the study.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace dtune {
 
 // One of the slots that hold a trial's lease; a gang has several.
-struct Seat {
-  size_t slot = 0;  // index into Fleet::slots()
+struct LeasedSlot {
+  size_t slot = 0;  // index into AgentRegistry::slots()
   int member = 0;   // of the gang
 };
 
@@ -23,10 +23,12 @@ class LeaseBook {
  public:
   void add_up_to(size_t trials) { leases_.resize(trials); }
 
-  bool leased(TrialId id) const { return !of(id).seats.empty(); }
-  const std::vector<Seat>& seats(TrialId id) const { return of(id).seats; }
+  bool leased(TrialId id) const { return !of(id).slots.empty(); }
+  const std::vector<LeasedSlot>& slots(TrialId id) const {
+    return of(id).slots;
+  }
   // REQUIRES: leased(id).
-  size_t first_slot(TrialId id) const { return of(id).seats[0].slot; }
+  size_t first_slot(TrialId id) const { return of(id).slots[0].slot; }
 
   // A lease of all these slots begins. `before`: the trial's last attempt.
   // Returns the attempt that it is.
@@ -36,12 +38,12 @@ class LeaseBook {
   Attempt next_attempt(TrialId id) { return ++of(id).last_attempt; }
   // The lease goes on in another slot alone.
   void move_to(TrialId id, size_t slot);
-  void add_seat(TrialId id, const Seat& seat);
+  void add_slot(TrialId id, const LeasedSlot& held);
   // Empty: the slot does not hold it. Else it does no longer.
   std::optional<int> leave(TrialId id, size_t slot);
   template <class Predicate>
   void leave_where(TrialId id, Predicate predicate) {
-    std::erase_if(of(id).seats, predicate);
+    std::erase_if(of(id).slots, predicate);
   }
   // All slots have left it.
   void end(TrialId id, MonoTime now);
@@ -64,7 +66,7 @@ class LeaseBook {
 
  private:
   struct Lease {
-    std::vector<Seat> seats;
+    std::vector<LeasedSlot> slots;
     Attempt last_attempt = 0;  // given out, to the trial or its copy
     int steps_before = 0;
     int reported = 0;

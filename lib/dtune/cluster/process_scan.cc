@@ -1,7 +1,9 @@
 // The part of child_process.h that reads /proc.
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <thread>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -67,8 +70,7 @@ std::string entry_of(const std::string& block, const std::string& name) {
 }
 
 // The 22nd field of stat: the name before it may hold blanks and brackets.
-std::string start_time(pid_t pid) {
-  const std::string stat = read_proc(pid, "stat");
+std::string start_time_of(const std::string& stat) {
   const size_t bracket = stat.rfind(')');
   if (bracket == std::string::npos) return "";
   std::istringstream fields(stat.substr(bracket + 1));
@@ -77,6 +79,16 @@ std::string start_time(pid_t pid) {
   if (field == "Z" || field == "X") return "";  // dead, not yet reaped
   for (int i = 4; i <= 22; ++i) fields >> field;
   return field;
+}
+
+bool shares_pid_namespace(pid_t pid) {
+  std::error_code error;
+  const auto space = [&error](const std::string& process) {
+    return std::filesystem::read_symlink("/proc/" + process + "/ns/pid", error);
+  };
+  const auto ours = space("self");
+  if (error) return true;  // a kernel without namespaces
+  return space(std::to_string(pid)) == ours;
 }
 
 bool holds_all(const std::string& block,
@@ -160,15 +172,30 @@ int kill_orphans(const std::string& study_id) {
   for (const pid_t pid : find_marked({"DTUNE_STUDY=" + study_id})) {
     const std::string agent = entry_of(read_environment(pid), "DTUNE_AGENT");
     if (agent.empty()) continue;  // the agent itself, or not ours to judge
-    pid_t owner = 0;
-    std::from_chars(agent.data(), agent.data() + agent.size(), owner);
-    if (process_name(owner) != agent && kill(pid, SIGKILL) == 0) ++killed;
+    if (!shares_pid_namespace(pid) || !has_ended(agent)) continue;
+    if (kill(pid, SIGKILL) == 0) ++killed;
   }
   return killed;
 }
 
 std::string process_name(pid_t pid) {
-  return fmt::format("{}:{}", pid, start_time(pid));
+  return fmt::format("{}:{}", pid, start_time_of(read_proc(pid, "stat")));
+}
+
+bool has_ended(const std::string& name) {
+  pid_t pid = 0;
+  std::from_chars(name.data(), name.data() + name.size(), pid);
+  if (pid <= 0) return true;
+  const int file =
+      open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return kill(pid, 0) != 0 && errno == ESRCH;
+  std::string stat(4096, '\0');
+  const ssize_t size = read(file, stat.data(), stat.size());
+  const int code = errno;
+  close(file);
+  if (size <= 0) return size < 0 && code == ESRCH;
+  stat.resize(static_cast<size_t>(size));
+  return fmt::format("{}:{}", pid, start_time_of(stat)) != name;
 }
 
 void become_subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }

@@ -124,7 +124,7 @@ struct Assign {
   int threads = 1;
   std::string checkpoint;
   std::string model_file;
-  // Of a trial that takes several slots (GangSeat); "": it has this one alone.
+  // Of a trial that takes several slots (RankInfo); "": it has this one alone.
   std::string gang;
   int member = 0;
   int members = 1;

@@ -34,7 +34,10 @@ bool Records::guarded(Write write) {
     write();
     return true;
   } catch (const Error& e) {
-    if (e.kind() == ErrorKind::internal) throw;  // a bug, and not the disk's
+    // A bug, or another coordinator has the study: it is not the disk's.
+    const bool lasts =
+        e.kind() == ErrorKind::internal || e.kind() == ErrorKind::study;
+    if (lasts) throw;
     block(std::string(e.what()) +
           "; no trial is started until the database can be written again, "
           "nothing is lost so far");
@@ -72,7 +75,35 @@ void Records::change(Trial& trial, TrialState state, Reason reason,
                       trial.ended_ms, study_.reports, study_.decisions,
                       study_.sessions, trial.failures});
   });
-  sink_.on_state(study_, trial);
+  std::vector<StepReport> curve = std::exchange(trial.curve, {});
+  Trial seen = trial;
+  if (!curve.empty()) seen.curve.push_back(curve.back());
+  trial.curve = std::move(curve);
+  show([this, seen = std::move(seen)] { sink_.on_state(study_, seen); });
+}
+
+// A line that a user has read must not turn out to be lost.
+void Records::show(std::function<void()> call) {
+  unshown_.push_back(std::move(call));
+  guarded([this] {
+    store_.after_commit([commits = commits_] {
+      const std::lock_guard lock(commits->mutex);
+      if (++commits->shown == 1) commits->wakeup.notify();
+    });
+  });
+}
+
+void Records::show_committed() {
+  size_t count = 0;
+  {
+    const std::lock_guard lock(commits_->mutex);
+    count = std::exchange(commits_->shown, 0);
+  }
+  for (; count > 0; --count) {
+    const std::function<void()> call = std::move(unshown_.front());
+    unshown_.pop_front();
+    call();
+  }
 }
 
 void Records::save(const Trial& trial) {
@@ -100,7 +131,9 @@ void Records::report(const Trial& trial, const StepReport& report,
                         if (commits->done.size() == 1) commits->wakeup.notify();
                       });
   });
-  sink_.on_report(study_, trial, report);
+  show([this, id = trial.id, report] {
+    sink_.on_report(study_, study_.trial(id), report);
+  });
 }
 
 void Records::copy_report(const Trial& trial, const StepReport& report) {
@@ -114,6 +147,7 @@ void Records::save_study() {
 }
 
 std::vector<CommittedReport> Records::committed() {
+  show_committed();
   const std::lock_guard lock(commits_->mutex);
   return std::exchange(commits_->done, {});
 }
@@ -128,8 +162,10 @@ void Records::retry() {
 bool Records::flush() {
   try {
     store_.flush();
+    show_committed();
     return true;
   } catch (const Error& e) {
+    if (e.kind() == ErrorKind::study) throw;
     block(e.what());
     return false;
   }

@@ -2,6 +2,8 @@
 // change goes to the store and to the observers, in that order.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,6 +78,8 @@ class Records {
 
   // Is notified when committed() has something.
   Wakeup& wakeup() { return commits_->wakeup; }
+  // What was committed since the last call: shows it to the observers, and
+  // returns the reports among it.
   std::vector<CommittedReport> committed();
 
   bool blocked() const { return blocked_; }
@@ -89,11 +93,14 @@ class Records {
   struct Commits {
     std::mutex mutex;
     std::vector<CommittedReport> done;  // guarded by mutex
+    size_t shown = 0;                   // likewise: of unshown_, may be
     Wakeup wakeup;
   };
   template <class Write>
   bool guarded(Write write);
   void block(const std::string& why);
+  void show(std::function<void()> call);
+  void show_committed();
 
   Study& study_;
   TrialStore& store_;
@@ -101,6 +108,8 @@ class Records {
   const Clock& clock_;
   StudyRow row_;
   std::shared_ptr<Commits> commits_ = std::make_shared<Commits>();
+  // Calls of the sink whose records are on their way to the disk.
+  std::deque<std::function<void()>> unshown_;
   bool blocked_ = false;
   bool said_ = false;  // that it is
   bool disk_full_ = false;

@@ -6,14 +6,14 @@
 #include <map>
 #include <vector>
 
-#include "dtune/cluster/fleet.h"
+#include "dtune/cluster/agent_registry.h"
 
 namespace dtune {
 
 // Not thread-safe.
 class ReportBarrier {
  public:
-  void add(TrialId id, FleetEvent event) {
+  void add(TrialId id, RegistryEvent event) {
     waiting_[id].push_back(std::move(event));
   }
   bool empty() const { return waiting_.empty(); }
@@ -21,8 +21,8 @@ class ReportBarrier {
   void clear() { waiting_.clear(); }
 
   // The first event of each trial, in the order of trials.
-  std::vector<FleetEvent> take_one_each() {
-    std::vector<FleetEvent> batch;
+  std::vector<RegistryEvent> take_one_each() {
+    std::vector<RegistryEvent> batch;
     for (auto& [id, queue] : waiting_) {
       batch.push_back(std::move(queue.front()));
       queue.pop_front();
@@ -32,7 +32,7 @@ class ReportBarrier {
   }
 
  private:
-  std::map<TrialId, std::deque<FleetEvent>> waiting_;
+  std::map<TrialId, std::deque<RegistryEvent>> waiting_;
 };
 
 }  // namespace dtune

@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kHeader = 8;  // digits of a length, hexadecimal
 // Of the reports in the file: what is stored outlives versions of the wire.
 constexpr int kStoredVersion = 1;
-constexpr size_t kMaxBytes = 16 * wire::kMaxFrameBytes;
+constexpr size_t kMaxSidecarBytes = 16 * wire::kMaxFrameBytes;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ std::vector<control::Report> read_sidecar(
   std::vector<control::Report> reports;
   const std::filesystem::path path = sidecar_path(checkpoint);
   if (!std::filesystem::exists(path)) return reports;
-  const std::string text = read_file(path, kMaxBytes);
+  const std::string text = read_file(path, kMaxSidecarBytes);
   std::string_view rest = text;
   if (!rest.starts_with(study_id + "\n")) return reports;
   rest.remove_prefix(study_id.size() + 1);

@@ -11,9 +11,7 @@
 namespace dtune {
 namespace {
 
-using std::chrono::seconds;
-
-constexpr Duration kSettled = seconds(60);
+constexpr Duration kSettled = std::chrono::seconds(60);
 constexpr int kSshFailed = 255;
 constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
@@ -123,7 +121,7 @@ SshLauncher::SshLauncher(SshLauncherOptions options, const Clock& clock)
 
 SshLauncher::~SshLauncher() {
   close();
-  finish(seconds(2));
+  finish(std::chrono::seconds(2));
 }
 
 SpawnOptions SshLauncher::command() {

@@ -75,17 +75,19 @@ void TrialGangs::describe(TrialId id, int member, bool remote,
 }
 
 bool TrialGangs::goes_on_without(const Trial& trial,
-                                 const std::vector<Seat>& rest, int member,
+                                 const std::vector<LeasedSlot>& rest,
+                                 int member,
                                  const control::Ended& ended) const {
   if (!has(trial.id) || rest.empty()) return false;
   if (trial.state != TrialState::running) return true;  // all are leaving
   if (ended.outcome == control::Outcome::complete) {
-    return ended.metrics.empty();  // only the lead has tested the model
+    return ended.metrics.empty();  // only the leader has tested the model
   }
   const bool elastic =
       parallel_.mode == ParallelMode::data && !is_server(member) &&
-      std::any_of(rest.begin(), rest.end(),
-                  [this](const Seat& seat) { return !is_server(seat.member); });
+      std::any_of(rest.begin(), rest.end(), [this](const LeasedSlot& held) {
+        return !is_server(held.member);
+      });
   if (!elastic) return false;
   if (ended.outcome == control::Outcome::temporary) {  // its node leaves
     return ended.reason == Reason::node_lost;
@@ -93,19 +95,19 @@ bool TrialGangs::goes_on_without(const Trial& trial,
   return ended.outcome == control::Outcome::failed && is_loss(ended.reason);
 }
 
-bool TrialGangs::member_left(const Trial& trial, const Seat& seat,
+bool TrialGangs::member_left(const Trial& trial, const LeasedSlot& held,
                              const control::Ended& ended) {
-  server_->member_lost(name(trial.id), seat.member, ended.detail);
+  server_->member_lost(name(trial.id), held.member, ended.detail);
   if (trial.state != TrialState::running ||
       ended.outcome == control::Outcome::complete) {
     return false;
   }
   Gang& gang = gangs_[trial.id];
   if (ended.reason == Reason::straggling) {
-    gang.evicted.insert(seat.member);
-    gang.lone.insert(seat.slot);
+    gang.evicted.insert(held.member);
+    gang.lone.insert(held.slot);
   }
-  gang.missed.insert(seat.member);
+  gang.missed.insert(held.member);
   return true;
 }
 
@@ -114,13 +116,13 @@ bool TrialGangs::is_news_that_back(TrialId id, int member) {
   return gang != gangs_.end() && gang->second.missed.erase(member) > 0;
 }
 
-std::optional<int> TrialGangs::vacancy(TrialId id,
-                                       const std::vector<Seat>& seats) const {
+std::optional<int> TrialGangs::vacancy(
+    TrialId id, const std::vector<LeasedSlot>& held) const {
   const Gang& gang = of(id);
   const auto taken = [&](int member) {
     return gang.evicted.contains(member) || is_server(member) ||
-           std::any_of(seats.begin(), seats.end(),
-                       [&](const Seat& s) { return s.member == member; });
+           std::any_of(held.begin(), held.end(),
+                       [&](const LeasedSlot& s) { return s.member == member; });
   };
   int vacant = 0;
   while (vacant < gang.members && taken(vacant)) ++vacant;

@@ -47,15 +47,16 @@ class TrialGangs {
 
   // Whether those that are left, `rest`, can do without a member that has
   // ended.
-  bool goes_on_without(const Trial& trial, const std::vector<Seat>& rest,
+  bool goes_on_without(const Trial& trial, const std::vector<LeasedSlot>& rest,
                        int member, const control::Ended& ended) const;
   // It has left. False: as all do.
-  bool member_left(const Trial& trial, const Seat& seat,
+  bool member_left(const Trial& trial, const LeasedSlot& held,
                    const control::Ended& ended);
-  // A member that was said to have left is there again, and may be said to be.
+  // A member that was reported to have left is back: true the first time.
   bool is_news_that_back(TrialId id, int member);
-  // A place that a new member can take beside `seats`.
-  std::optional<int> vacancy(TrialId id, const std::vector<Seat>& seats) const;
+  // A place that a new member can take beside `held`.
+  std::optional<int> vacancy(TrialId id,
+                             const std::vector<LeasedSlot>& held) const;
   // Slots that the gangs of these trials do better without: waiting for a gang
   // of their own they would idle until the other one ends.
   std::set<size_t> lone_slots(const std::vector<TrialId>& trials) const;

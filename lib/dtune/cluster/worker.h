@@ -36,7 +36,7 @@ struct WorkerOptions {
 using RunnerFactory =
     std::function<std::unique_ptr<TrialRunner>(const Recipe& recipe)>;
 
-// Runs until told to stop. Returns an exit code.
+// Runs until it is stopped. Returns an exit code.
 int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
                const std::atomic<int>& stop);
 
@@ -47,13 +47,15 @@ int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
 //   DTUNE_PARAM_<NAME>  values, the name in capitals, other signs as _
 //   DTUNE_TRIAL, DTUNE_ATTEMPT, DTUNE_SEED, DTUNE_STUDY
 //   DTUNE_CHECKPOINT    a file that it may write, and should start from if it
-//                       is there
+//                       is there (contract in recipes/README.md)
 //   DTUNE_STEP          steps that were reported before this start
 //
 // It reports by lines on its stdout (see command_lines.h): "step=3
 // val_accuracy=0.91". A step is complete with the objective's metric; other
 // metrics may come before, on lines of their own. Without step= each report is
-// the next step; steps that it repeats after a restart are skipped. It may end
+// the next step; steps that it repeats after a restart are skipped. One that goes
+// on from a checkpoint ahead of DTUNE_STEP, and so leaves steps out or ends
+// without a report, is started again without the checkpoint, once. It may end
 // before the horizon: its last report was the last step. Exit code 42, or a
 // line "dtune: invalid <why>", says that its point makes no sense; any other
 // code but 0 fails the trial, with the last lines it wrote as the detail.

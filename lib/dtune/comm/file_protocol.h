@@ -54,7 +54,7 @@ struct Found {
 struct Read {
   uint64_t request = 0;
   std::string name;
-  uint64_t hash = 0;  // of the content that Found told of
+  uint64_t hash = 0;  // of the content in Found
   uint64_t offset = 0;
   uint32_t size = 0;
 };

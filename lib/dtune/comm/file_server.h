@@ -21,7 +21,7 @@ struct SharedFile {
 };
 
 // One thread, so that long transfers do not delay other messages. Knows no
-// paths but those that share() told it; a name is looked up, never opened.
+// paths but those that were shared; a name is looked up, never opened.
 // Thread-safe; nothing blocks but the destructor, for the request in hand.
 //
 // Each client has at most files::kWindow chunks under way, so the server holds

@@ -159,7 +159,7 @@ Meshes connect_meshes(const GroupOptions& options, RendezvousStore& store) {
 
 void break_mesh(gloo::Context& mesh) {
   // Gloo closes a context where a wait of the application's times out, and only
-  // then tells everybody who waits.
+  // then wakes all that wait.
   char nothing = 0;
   const auto buffer = mesh.createUnboundBuffer(&nothing, sizeof(nothing));
   try {

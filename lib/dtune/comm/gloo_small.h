@@ -1,5 +1,5 @@
 // Sums of small arrays, for which a ring's many messages cost more than its few
-// bytes save: everybody sends to everybody, and adds up in the order of ranks,
+// bytes save: all send to all, and add up in the order of ranks,
 // so that all have the same bits. n - 1 messages from each rank and one way's
 // latency, against 2 (n - 1) ways of the ring. Receives are posted before the
 // sum is asked for: a message is then sent at once instead of being announced

@@ -32,7 +32,7 @@ struct Marks {
   MonoTime begin{};
   MonoTime gathered{};
   MonoTime forward{};   // done
-  MonoTime ready{};     // said
+  MonoTime ready{};     // was sent
   MonoTime backward{};  // done
   MonoTime go{};        // came; by the reducer's thread
   MonoTime reduced{};
@@ -112,7 +112,7 @@ class DataParallelSession final : public GangSession {
   Marks marks_;
   Order order_;  // the answer to ready; by the reducer's thread
   std::atomic<bool> answered_ = false;  // it has come; by the same
-  std::atomic<bool> given_up_ = false;  // nobody waits for it any more
+  std::atomic<bool> given_up_ = false;  // it is not waited for any more
   Reducer reducer_;                     // last: its thread uses the others
 };
 
@@ -147,11 +147,11 @@ gang::Totals DataParallelSession::forward(const Work& work) {
   const LossTotals sums = trainer_.forward();
   marks_.forward = system_clock().now();
   record("compute", "forward", marks_.gathered);
-  return {sums.loss, sums.weight, sums.right, sums.samples};
+  return {sums.loss, sums.weight, sums.correct, sums.samples};
 }
 
 // Backward and reduction, side by side or one after the other. A loss that is
-// no number is told at once: nobody will go on from it.
+// no number is told at once: no member will go on from it.
 Order DataParallelSession::reduce(const Work& work, const gang::Totals& totals,
                                   const std::atomic<bool>& stop) {
   const auto decide_go = [&] { return decide(work, totals, stop); };

@@ -25,7 +25,7 @@
 
 namespace dtune {
 
-// A rank's session. REQUIRES: assignment.seat. Throws as
+// A rank's session. REQUIRES: assignment.rank. Throws as
 // make_cnn_session.
 std::unique_ptr<TrialSession> make_data_parallel_session(
     const TrialAssignment& assignment,

@@ -34,7 +34,7 @@ std::string group_name(int incarnation, const std::vector<int>& who,
 
 }  // namespace
 
-// The gang's store, but whoever waits in it gives up when an order or `stop`
+// The gang's store, but waiting in it ends when an order or `stop`
 // says that the group will not come about.
 class GangLink::Store final : public RendezvousStore {
  public:
@@ -67,8 +67,8 @@ class GangLink::Store final : public RendezvousStore {
   const std::atomic<bool>* stop_;
 };
 
-GangLink::GangLink(const GangSeat& seat)
-    : member_(seat.member), client_(seat) {}
+GangLink::GangLink(const RankInfo& rank)
+    : member_(rank.member), client_(rank) {}
 
 GangLink::~GangLink() { leave_groups(); }
 
@@ -107,28 +107,28 @@ bool GangLink::has_order() {
 void GangLink::regroup(const gang::Regroup& order,
                        const std::atomic<bool>& stop) {
   if (order.incarnation == incarnation_) {
-    everybody();  // throws where it has left since
+    whole_group();  // throws where it has left since
     return;
   }
   leave_groups();
   members_ = order.members;
   std::sort(members_.begin(), members_.end());
   incarnation_ = order.incarnation;
-  everybody_ = make_group(members_, kDataPatience, -1, &stop);
+  whole_group_ = make_group(members_, kDataPatience, -1, &stop);
 }
 
-Collective& GangLink::everybody() {
-  if (everybody_ == nullptr) {
+Collective& GangLink::whole_group() {
+  if (whole_group_ == nullptr) {
     throw Error(ErrorKind::comm, "gang: this member has left its groups");
   }
-  return *everybody_;
+  return *whole_group_;
 }
 
 int GangLink::rank_of(int member) const { return place_of(member, members_); }
 
 Collective& GangLink::group(const std::vector<int>& participants,
                             Duration patience, int device) {
-  if (participants == members_ && device < 0) return everybody();
+  if (participants == members_ && device < 0) return whole_group();
   std::unique_ptr<Collective>& group = groups_[{participants, device}];
   if (group == nullptr) {
     for (const int member : participants) rank_of(member);
@@ -139,7 +139,7 @@ Collective& GangLink::group(const std::vector<int>& participants,
 
 void GangLink::leave_groups() {
   groups_.clear();
-  everybody_ = nullptr;
+  whole_group_ = nullptr;
 }
 
 std::unique_ptr<Collective> GangLink::make_group(

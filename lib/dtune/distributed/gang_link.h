@@ -16,7 +16,7 @@ namespace dtune {
 
 // Tags of point-to-point messages: modes take theirs from kModeTag up.
 inline constexpr uint32_t kStateTag = 1;
-inline constexpr uint32_t kAnswersTag = 2;
+inline constexpr uint32_t kPredictionsTag = 2;
 inline constexpr uint32_t kModeTag = 16;
 
 // For one operation where no order says how long.
@@ -24,10 +24,10 @@ inline constexpr Duration kDataPatience = std::chrono::seconds(30);
 
 // Used by one thread at a time. Everything that is asked of the data plane
 // throws Error(comm) where a peer does not answer; the groups are of no use
-// then: leave_groups(), tell the server, wait for its order.
+// then: leave_groups(), report it to the server, wait for its order.
 class GangLink {
  public:
-  explicit GangLink(const GangSeat& seat);
+  explicit GangLink(const RankInfo& rank);
   ~GangLink();
   GangLink(const GangLink&) = delete;
   GangLink& operator=(const GangLink&) = delete;
@@ -54,7 +54,7 @@ class GangLink {
   const std::vector<int>& members() const { return members_; }
 
   // All members of the incarnation; ranks count them in ascending order.
-  Collective& everybody();
+  Collective& whole_group();
   int rank_of(int member) const;
   // Just these, of the incarnation's; made at the first use, kept until the
   // next incarnation. All of them must ask for it. `device` >= 0: spans are
@@ -76,7 +76,7 @@ class GangLink {
   std::deque<gang::Order> orders_;  // that have come but were not taken
   int incarnation_ = -1;
   std::vector<int> members_;  // ascending
-  std::unique_ptr<Collective> everybody_;
+  std::unique_ptr<Collective> whole_group_;
   // By participants and device.
   std::map<std::pair<std::vector<int>, int>, std::unique_ptr<Collective>>
       groups_;

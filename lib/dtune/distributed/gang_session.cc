@@ -15,7 +15,7 @@ namespace {
 using gang::contains;
 
 // Who leads after a regroup, until the next go: the first that lags not.
-int lead_of(const gang::Regroup& order) {
+int leader_of(const gang::Regroup& order) {
   for (const int member : order.members) {
     if (!contains(order.targets, member)) return member;
   }
@@ -27,10 +27,10 @@ int lead_of(const gang::Regroup& order) {
 GangSession::GangSession(TrialAssignment assignment,
                          std::shared_ptr<const PreparedData> data)
     : StepSession(std::move(assignment), std::move(data)),
-      link_(this->assignment().seat.value()) {
+      link_(this->assignment().rank.value()) {
   if (!trains_on_validation(this->assignment()) &&
       this->data()->count(Split::validation) > 0) {
-    answers_.emplace(EvaluationBatches(
+    predictions_.emplace(EvaluationBatches(
         BatchSource(this->data(), {Split::validation}, normalization()),
         this->data()->classes(), device()));
   }
@@ -50,8 +50,8 @@ StepReport GangSession::load() {
   return report;
 }
 
-std::optional<TrainingState> GangSession::gather(int lead) {
-  if (member() != lead) return std::nullopt;
+std::optional<TrainingState> GangSession::gather(int leader) {
+  if (member() != leader) return std::nullopt;
   return state();
 }
 
@@ -64,7 +64,7 @@ gang::Begin GangSession::begin_of(int step) {
   begin.end = plan().end_of(step);
   begin.epoch_samples = epoch_samples();
   begin.batch_size = assignment().recipe.train.batch_size;
-  begin.evaluation_batches = answers_ ? answers_->batches() : 0;
+  begin.evaluation_batches = predictions_ ? predictions_->batches() : 0;
   return begin;
 }
 
@@ -102,7 +102,7 @@ StepReport GangSession::follow_orders(const std::atomic<bool>& stop) {
   begin_step();
   totals_ = {};
   times = {};
-  if (answers_) answers_->clear();
+  if (predictions_) predictions_->clear();
   start_progress(state().position);
   client().set_phase("waiting for the gang");
   client().begin(begin_of(step()));
@@ -158,7 +158,7 @@ void GangSession::accept_regroup(const gang::Regroup& order,
   set_steps(order.step - 1);  // who comes back may have missed steps
   if (order.source == member()) serve(order.targets, kDataPatience);
   if (contains(order.targets, member())) receive(order.source, kDataPatience);
-  lead_ = lead_of(order);
+  leader_ = leader_of(order);
   joined(order);
   if (order.work.phase != gang::Phase::train) settle(link_.members());
 }
@@ -180,7 +180,7 @@ void GangSession::after_go(const gang::Work& work, const gang::Go& go) {
   if (go.participants.empty()) {
     throw Error(ErrorKind::comm, "gang: a round without members");
   }
-  lead_ = go.participants.front();
+  leader_ = go.participants.front();
   if (work.phase == gang::Phase::train) {
     totals_ += go.totals;
     note_position(work.position + go.totals.samples);
@@ -196,7 +196,7 @@ void GangSession::serve(const std::vector<int>& targets, Duration patience) {
   const MemberProgress progress{.step = step(), .totals = totals_};
   for (const int target : targets) {
     client().set_phase("sending state to member", target);
-    send_state(link_.everybody(), link_.rank_of(target), own, progress,
+    send_state(link_.whole_group(), link_.rank_of(target), own, progress,
                patience);
   }
 }
@@ -206,10 +206,10 @@ void GangSession::receive(int source, Duration patience) {
   TrainingState own = state();
   MemberProgress progress;
   try {
-    progress =
-        receive_state(link_.everybody(), link_.rank_of(source), own, patience);
+    progress = receive_state(link_.whole_group(), link_.rank_of(source), own,
+                             patience);
   } catch (const Error&) {
-    // Half of what was received and half of its own: nobody may go on from it.
+    // Half of what was received and half of its own: not to be gone on from.
     put_commit();
     totals_ = {};
     throw;

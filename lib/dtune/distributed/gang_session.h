@@ -3,12 +3,12 @@
 // comes back with the report that all members return.
 //
 // A mode of training (data-parallel, parameter server, pipeline) is a derived
-// class. It is told when to train; judging the validation split, the metrics,
+// class. It is called to train; judging the validation split, the metrics,
 // the checkpoint, serving and receiving state, being stopped, and the final
 // test are done here.
 //
 // Peers that do not answer (Error(comm) of the data plane) are the server's
-// business: the groups are left, it is told, and it says how to go on.
+// part: the groups are left, it is called, and it decides how to go on.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "dtune/data/prepared.h"
-#include "dtune/distributed/gang_answers.h"
 #include "dtune/distributed/gang_link.h"
+#include "dtune/distributed/gang_predictions.h"
 #include "dtune/distributed/gang_state.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/step_session.h"
@@ -32,7 +32,7 @@ class GangSession : public StepSession {
   uint64_t resident_bytes() const override { return commit_.bytes(); }
 
  protected:
-  // REQUIRES: assignment.seat.
+  // REQUIRES: assignment.rank.
   GangSession(TrialAssignment assignment,
               std::shared_ptr<const PreparedData> data);
 
@@ -48,14 +48,14 @@ class GangSession : public StepSession {
   // Brings state() to the checkpoint's, whose report it returns; throws as
   // load_checkpoint. By default state() is all that the checkpoint holds.
   virtual StepReport load();
-  // All that a checkpoint holds, at the lead; others return nothing. All
+  // All that a checkpoint holds, at the leader; others return nothing. All
   // members are in here together, at the end of a step. By default state().
-  virtual std::optional<TrainingState> gather(int lead);
+  virtual std::optional<TrainingState> gather(int leader);
 
   // How this member begins a step; by default, training and evaluation are
   // shared out by the server.
   virtual gang::Begin begin_of(int step);
-  // A new data plane is there: link().everybody(). State that somebody lacked
+  // A new data plane is there: link().whole_group(). State that a member lacked
   // has been sent.
   virtual void joined(const gang::Regroup& order);
   // One round of training. To do: the work; client().ready(...) with the sums
@@ -73,7 +73,7 @@ class GangSession : public StepSession {
   // The whole network as it is now, to answer evaluation batches and the test
   // split; null where this member holds a part of it or nothing.
   virtual Network* whole_network() = 0;
-  // Of the validation split, at the lead, when the step's evaluation is done.
+  // Of the validation split, at the leader, when the step's evaluation is done.
   // By default those of the answers that were gathered.
   virtual std::map<std::string, double> judge_step();
   // What was under way is void (a stop, another order): forget it. The state is
@@ -86,7 +86,9 @@ class GangSession : public StepSession {
   GangClient& client() { return link_.client(); }
   int member() const { return link_.member(); }
   // The validation split's batches; null where it is not judged.
-  GangAnswers* answers() { return answers_ ? &*answers_ : nullptr; }
+  GangPredictions* predictions() {
+    return predictions_ ? &*predictions_ : nullptr;
+  }
   const gang::Totals& totals() const { return totals_; }
   // For modes that train without the server's go: sums of this member, or of
   // all, at the step's end.
@@ -97,7 +99,7 @@ class GangSession : public StepSession {
   void take_commit() { commit_.take(state()); }
   void put_commit();
 
-  gang::RoundTimes times;  // of the last round; told with the next ready
+  gang::RoundTimes times;  // of the last round; sent with the next ready
 
  private:
   // TrialFailure with these reasons concern the gang: lease_lapsed, it is
@@ -120,17 +122,17 @@ class GangSession : public StepSession {
   void serve(const std::vector<int>& targets, Duration patience);
   void receive(int source, Duration patience);
   gang::Order fail(const Error& error, const std::atomic<bool>& stop);
-  std::map<std::string, double> lead_metrics();
+  std::map<std::string, double> leader_metrics();
   void write(const TrainingState& whole, StepReport report);
   StepReport finish(const gang::Go& go);
 
-  std::optional<GangAnswers> answers_;
+  std::optional<GangPredictions> predictions_;
   StateCopy commit_;  // the state at the end of the last step
   GangLink link_;
 
   bool current_ = true;  // its state is that of the last commit
   int64_t round_ = 0;    // of the work that was taken last
-  int lead_ = 0;         // member; all agree at the end of a round
+  int leader_ = 0;       // member; all agree at the end of a round
   gang::Totals totals_;  // of the step so far
 };
 

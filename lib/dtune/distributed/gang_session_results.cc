@@ -16,7 +16,7 @@ namespace dtune {
 gang::Order GangSession::evaluate(const gang::Work& work,
                                   const std::atomic<bool>& stop) {
   Network* network = whole_network();
-  if (!work.spans.empty() && (network == nullptr || !answers_)) {
+  if (!work.spans.empty() && (network == nullptr || !predictions_)) {
     throw Error(ErrorKind::comm,
                 "gang: this member was asked to judge a network that it does "
                 "not have (all members must run one version)");
@@ -25,7 +25,7 @@ gang::Order GangSession::evaluate(const gang::Work& work,
     for (int64_t i = 0; i < span.size; ++i) {
       if (stop.load(std::memory_order_relaxed)) throw StepStopped();
       client().set_phase("evaluating batch", span.first + i);
-      answers_->answer(*network, span.first + i);
+      predictions_->answer(*network, span.first + i);
     }
   }
   gang::Ready ready;
@@ -35,11 +35,11 @@ gang::Order GangSession::evaluate(const gang::Work& work,
   client().set_phase("waiting for others to evaluate", work.round);
   gang::Order order = link_.wait_for(work.round, stop);
   const auto* go = std::get_if<gang::Go>(&order);
-  if (go != nullptr && !go->last && answers_ && !go->participants.empty()) {
+  if (go != nullptr && !go->last && predictions_ && !go->participants.empty()) {
     std::vector<int> ranks;
     for (const int one : go->participants) ranks.push_back(link_.rank_of(one));
-    answers_->gather(link_.everybody(), ranks, ranks.front(), work.spans,
-                     go->patience);
+    predictions_->gather(link_.whole_group(), ranks, ranks.front(), work.spans,
+                         go->patience);
   }
   return order;
 }
@@ -47,14 +47,14 @@ gang::Order GangSession::evaluate(const gang::Work& work,
 gang::Order GangSession::commit(const gang::Work& work,
                                 const std::atomic<bool>& stop) {
   client().set_phase("committing step", step());
-  const std::optional<TrainingState> whole = gather(lead_);
+  const std::optional<TrainingState> whole = gather(leader_);
   gang::Ready ready;
   ready.round = work.round;
   ready.updates = state().updates;
-  if (!work.spans.empty()) {  // the lead's
+  if (!work.spans.empty()) {  // the leader's
     StepReport report;
     report.step = step();
-    report.metrics = ready.metrics = lead_metrics();
+    report.metrics = ready.metrics = leader_metrics();
     report.seconds = step_seconds();
     if (whole) write(*whole, std::move(report));
   }
@@ -63,16 +63,16 @@ gang::Order GangSession::commit(const gang::Work& work,
   return link_.wait_for(work.round, stop);
 }
 
-std::map<std::string, double> GangSession::lead_metrics() {
+std::map<std::string, double> GangSession::leader_metrics() {
   std::map<std::string, double> metrics = train_metrics(totals_);
   metrics.merge(judge_step());
   return metrics;
 }
 
 std::map<std::string, double> GangSession::judge_step() {
-  if (!answers_) return {};
-  if (Network* network = whole_network()) answers_->complete(*network);
-  const Answers all = answers_->all();
+  if (!predictions_) return {};
+  if (Network* network = whole_network()) predictions_->complete(*network);
+  const Predictions all = predictions_->all();
   // All members fail alike, when they get it.
   if (!all.finite()) {
     return {{"val_loss", std::numeric_limits<double>::quiet_NaN()}};
@@ -104,10 +104,10 @@ StepReport GangSession::finish(const gang::Go& go) {
 }
 
 // A member without the whole network, or that was late at the end, on a node
-// without the file that the lead has written, has nothing to say: the
-// coordinator waits for the lead.
+// without the file that the leader has written, has nothing to say: the
+// coordinator waits for the leader.
 bool GangSession::can_test() {
-  const bool leads = client().seat().member == lead_;
+  const bool leads = client().rank().member == leader_;
   return leads || (current_ && whole_network() != nullptr) ||
          std::filesystem::exists(assignment().checkpoint);
 }

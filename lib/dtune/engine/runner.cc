@@ -20,7 +20,7 @@ namespace {
 std::unique_ptr<TrialSession> start_session(
     const TrialAssignment& assignment,
     std::shared_ptr<const PreparedData> data) {
-  if (!assignment.seat) return make_cnn_session(assignment, std::move(data));
+  if (!assignment.rank) return make_cnn_session(assignment, std::move(data));
   const ParallelSpec& parallel = assignment.recipe.parallel;
   if (parallel.mode == ParallelMode::data &&
       parallel.sync == SyncKind::allreduce) {
@@ -49,7 +49,7 @@ class CnnRunner final : public TrialRunner {
 
  private:
   // Stays mapped while this lives: the pages are the page cache's, and the
-  // next trial wants the same file.
+  // next trial takes the same file.
   std::shared_ptr<const PreparedData> data_at(
       const std::filesystem::path& path) {
     std::shared_ptr<const PreparedData>& data = data_[path.string()];

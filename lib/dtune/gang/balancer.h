@@ -1,4 +1,4 @@
-// Who of a gang gets how much, and whether somebody is worth keeping.
+// How much each member of a gang gets, and whether it is worth keeping.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Balancer {
 
   // Samples a second of compute time, of a round of training.
   void observe(int member, double samples_per_second);
-  // A late member cannot be faster than this: until it says more, it is not
+  // A late member cannot be faster than this: until more is known, it is not
   // taken to be. Spares a second miss while its own figures are on their way.
   void suspect(int member, double samples_per_second);
   // A new process: what was known is void.
@@ -53,7 +53,7 @@ class Balancer {
   static constexpr double kWorth = 0.95;
   static constexpr int kPersistent = 40;
   // No share is smaller than this part of an equal one: what a rank does for a
-  // sample or two says nothing of its speed, and it would never come back.
+  // sample or two shows nothing of its speed, and it would never come back.
   static constexpr int64_t kLeastPart = 8;
 
  private:

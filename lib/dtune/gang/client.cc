@@ -19,16 +19,16 @@ using namespace gang;  // NOLINT: its messages
 
 constexpr Duration kLook = std::chrono::milliseconds(20);  // at `stop`
 
-SocketOptions socket_options(const GangSeat& seat) {
+SocketOptions socket_options(const RankInfo& rank) {
   SocketOptions options;
-  if (!seat.server_key.empty()) {
+  if (!rank.server_key.empty()) {
     options.client =
-        CurveClient{seat.server_key, {seat.public_key, seat.secret_key}};
+        CurveClient{rank.server_key, {rank.public_key, rank.secret_key}};
   }
   return options;
 }
 
-// Tells this process from every other that may ever claim the same place.
+// Distinguishes this process from any other that may claim the same place.
 std::string process_name() {
   return fmt::format("{}:{}:{}", getpid(), system_clock().wall_ms(),
                      machine_ns());
@@ -36,12 +36,12 @@ std::string process_name() {
 
 }  // namespace
 
-GangClient::Impl::Impl(const GangSeat& seat_in)
-    : seat(seat_in),
-      address(seat.address.empty() ? own_address(seat.endpoint) : seat.address),
+GangClient::Impl::Impl(const RankInfo& rank_in)
+    : rank(rank_in),
+      address(rank.address.empty() ? own_address(rank.endpoint) : rank.address),
       process(process_name()),
-      socket(context, Socket::Kind::dealer, socket_options(seat)) {
-  socket.connect(seat.endpoint);
+      socket(context, Socket::Kind::dealer, socket_options(rank)) {
+  socket.connect(rank.endpoint);
   heard = turns.now();
   join();
   thread = start_quiet_thread([this] { run(); });
@@ -80,10 +80,10 @@ std::string GangClient::Impl::get(const std::string& key, Duration timeout) {
   if (found != values.end()) return found->second;
   throw Error(ErrorKind::comm,
               fmt::format("gang {}: no member has set '{}' within {}",
-                          seat.gang, key, format_duration(timeout)));
+                          rank.gang, key, format_duration(timeout)));
 }
 
-void GangClient::Impl::post(Message message) {
+void GangClient::Impl::enqueue(Message message) {
   {
     const std::lock_guard lock(mutex);
     send(std::move(message));
@@ -136,7 +136,7 @@ void GangClient::Impl::check_server() const {
   const Duration silent = turns.now() - heard;
   if (silent <= lease) return;
   throw GangLost(fmt::format("gang {}: its server at {} has been silent for {}",
-                             seat.gang, seat.endpoint,
+                             rank.gang, rank.endpoint,
                              format_duration(silent)));
 }
 
@@ -146,7 +146,7 @@ void GangClient::Impl::send(Message message) {
 
 void GangClient::Impl::join() {
   outbox.push_back(
-      link.send_unnumbered(Join{seat.gang, seat.member, process, session}));
+      link.send_unnumbered(Join{rank.gang, rank.member, process, session}));
   joined_at = turns.now();
 }
 
@@ -157,11 +157,11 @@ void GangClient::Impl::flush_trace() {
   }
 }
 
-GangClient::GangClient(const GangSeat& seat)
-    : impl_(std::make_unique<Impl>(seat)) {}
+GangClient::GangClient(const RankInfo& rank)
+    : impl_(std::make_unique<Impl>(rank)) {}
 GangClient::~GangClient() = default;
 
-const GangSeat& GangClient::seat() const { return impl_->seat; }
+const RankInfo& GangClient::rank() const { return impl_->rank; }
 const std::string& GangClient::address() const { return impl_->address; }
 RendezvousStore& GangClient::store() { return *impl_; }
 TraceRecorder& GangClient::trace() { return impl_->recorder; }
@@ -170,12 +170,12 @@ void GangClient::begin(const Begin& begin) { impl_->begin_step(begin); }
 
 void GangClient::ready(const Ready& ready) {
   impl_->applied(ready.updates);
-  impl_->post(ready);
+  impl_->enqueue(ready);
 }
 
 void GangClient::failed(const Failed& failed) {
   impl_->applied(failed.updates);
-  impl_->post(failed);
+  impl_->enqueue(failed);
 }
 
 void GangClient::leave_step() { impl_->leave_step(); }

@@ -22,17 +22,17 @@ class GangLost : public Error {
 };
 
 // Thread-safe. A thread of its own sends heartbeats with the phase, so the
-// server can tell a member that computes from one that is gone.
+// server can distinguish a member that computes from one that is gone.
 class GangClient {
  public:
   // Connects and joins; does not wait for others.
-  explicit GangClient(const GangSeat& seat);
+  explicit GangClient(const RankInfo& rank);
   ~GangClient();  // leaves
   GangClient(const GangClient&) = delete;
   GangClient& operator=(const GangClient&) = delete;
 
-  const GangSeat& seat() const;
-  // Where others can reach this member: the seat's address, or that of the
+  const RankInfo& rank() const;
+  // Where others can reach this member: the rank's address, or that of the
   // interface towards the server.
   const std::string& address() const;
   // Values by name, shared by the gang; rides on the connection to the server.
@@ -51,7 +51,7 @@ class GangClient {
   // The next order if it is here or comes within `patience`.
   std::optional<gang::Order> poll(Duration patience);
 
-  // What this member does just now ("forward", "backward micro 3", ...): said
+  // What this member does just now ("forward", "backward micro 3", ...): sent
   // with heartbeats and shown when it hangs. `text` must live forever; cheap.
   void set_phase(const char* text, int64_t number = -1);
   // Figures for the live table and the trace ("staleness", "discarded", ...).

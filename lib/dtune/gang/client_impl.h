@@ -28,14 +28,14 @@ inline int64_t machine_ns() {
 }
 
 struct GangClient::Impl final : RendezvousStore {
-  explicit Impl(const GangSeat& seat_in);
+  explicit Impl(const RankInfo& rank_in);
   ~Impl() override;
 
   // The member's threads.
 
   void set(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, Duration timeout) override;
-  void post(gang::Message message);
+  void enqueue(gang::Message message);
   void begin_step(const gang::Begin& begin);
   void applied(int64_t updates);
   void leave_step();
@@ -65,7 +65,7 @@ struct GangClient::Impl final : RendezvousStore {
   template <class T>
   void on(const T& /*of_a_member*/) {}  // what only a server hears
 
-  const GangSeat seat;
+  const RankInfo rank;
   const std::string address;
   const std::string process;
   SocketContext context;

@@ -1,4 +1,4 @@
-// What a gang's master has decided, until the desk fetches it.
+// What a gang's controller has decided, until the registry fetches it.
 #pragma once
 
 #include <map>

@@ -22,7 +22,7 @@ struct QueuedBatch {
 // done(), exactly the samples of whole batches before `end` are accepted, which
 // is what one process would have trained.
 //
-// Batches can be undone: a gang that loses whoever holds its newest state goes
+// Batches can be undone: a gang that loses the holder of its newest state goes
 // back to what a survivor holds.
 class EpochQueue {
  public:

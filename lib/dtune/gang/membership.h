@@ -1,5 +1,5 @@
 // Who is in a gang, in which state, and who shares its data plane. Records what
-// the master has heard and decided; sends nothing.
+// the controller has heard and decided; sends nothing.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace dtune::gang {
 
-// The transitions are in master.h. Not thread-safe.
+// The transitions are in controller.h. Not thread-safe.
 enum class MemberState {
   absent,
   joined,
@@ -36,7 +36,7 @@ struct Member {
   int64_t updates = 0;  // applied
   std::string failure;
   int64_t quarantine = 0;  // not taken in before this round
-  // For people.
+  // For status and messages.
   MonoTime heard{};
   std::string phase;
   MonoTime phase_since{};
@@ -96,7 +96,7 @@ class Membership {
   // Whether all of the group are in the step still.
   bool group_present() const;
 
-  // --- What a member said.
+  // --- Messages of a member.
 
   bool join(int m, MonoTime now);  // false: it is here already
   void hear(int m, MonoTime now) { edit(m).heard = now; }
@@ -122,7 +122,7 @@ class Membership {
   // Left out until `round`, as if it came for `step` then.
   void quarantine(int m, int step, int64_t round);
   void fork_all_but(const std::vector<int>& members);
-  // Of a member that was late or failed: `lagging` says if it gets state.
+  // Of a member that was late or failed: `lagging`: it gets state.
   void take_back(int m, bool lagging);
   // A data plane of `members` for `step`; `targets` get state first. The
   // incarnation is new but where `same`.

@@ -1,7 +1,7 @@
 // What the members of a gang and its server say to each other.
 //
 // A gang trains by rounds. The server hands out the work of a round, hears from
-// every member that it is about to finish (ready), and says who takes part
+// every member that it is about to finish (ready), and answers with those that take part
 // (go): all, or, past a deadline, those who are ready; the work of the others
 // goes back into the queue. So no member ever waits for another that is slow,
 // suspended or dead, no sample is lost, and members agree on every update.
@@ -23,13 +23,13 @@
 //                                <-  evicted | closed
 //
 // Phases of a step: train until the step's end, evaluate (its batches are work
-// like any other), commit (the lead, i.e. the first participant, writes the
+// like any other), commit (the leader, i.e. the first participant, writes the
 // checkpoint and gives the metrics to all). Modes that share out their training
 // themselves (parameter server, pipeline) have one round of `train` without
 // ranges, which has no deadline, and skip `evaluate` if they say so.
 //
 // Rounds without work (no spans, batch_samples 0) only make sure that what was
-// before is applied: a member says ready at once; a regroup follows. A regroup
+// before is applied: a member is ready at once; a regroup follows. A regroup
 // has a new incarnation, whose groups are made anew, but for a step that begins
 // with just those who did all of the step before together: they keep theirs.
 //
@@ -62,7 +62,7 @@ struct Work {
   int64_t batch_samples = 0;  // of all members
   int64_t first_sample = 0;   // place of this member's first in the batch
   // This member's, of the epoch's order (train) or of evaluation batches; may
-  // be empty. Commit: the lead's alone has one.
+  // be empty. Commit: the leader's alone has one.
   std::vector<Span> spans;
 };
 
@@ -70,18 +70,18 @@ struct Work {
 struct Totals {
   double loss = 0;
   double weight = 0;
-  int64_t right = 0;
+  int64_t correct = 0;
   int64_t samples = 0;
   Totals& operator+=(const Totals& more) {
     loss += more.loss;
     weight += more.weight;
-    right += more.right;
+    correct += more.correct;
     samples += more.samples;
     return *this;
   }
 };
 
-// Seconds of one round as a member saw it; told with the next round's ready.
+// Seconds of one round as a member measured it; sent with the next round's ready.
 struct RoundTimes {
   int64_t samples = 0;
   double data = 0;      // waiting for and preparing input
@@ -109,16 +109,16 @@ struct RoundTimes {
 struct Regroup {
   int incarnation = 0;  // of the data plane: groups are made anew if it is new
   int step = 0;         // fidelity step that is being trained now
-  int64_t updates = 0;  // that everybody has applied once targets are served
+  int64_t updates = 0;  // that all have applied once targets are served
   std::vector<int> members;  // present, ascending: the whole data plane
-  int source = -1;           // member; -1: nobody lags
+  int source = -1;           // member; -1: none lags
   std::vector<int> targets;
   Work work;
 };
 
 struct Go {
   int64_t round = 0;
-  std::vector<int> participants;  // ascending; the first is the lead
+  std::vector<int> participants;  // ascending; the first is the leader
   Totals totals;                  // of the participants; evaluate: of all its
                                   // rounds so far
   // After this round's update the source serves the targets.
@@ -127,7 +127,7 @@ struct Go {
   Duration patience{0};  // for one operation of the data plane
   bool last = false;     // commit: the step is done; `next` is void
   Work next;
-  std::map<std::string, double> metrics;  // commit: of the lead
+  std::map<std::string, double> metrics;  // commit: of the leader
 };
 
 // To a member that missed a round: it receives the source's state as it is
@@ -163,7 +163,7 @@ struct Begin {
   int64_t evaluation_batches = 0;  // 0: no such phase
   // One round without ranges or deadline. A worker of a parameter server that
   // goes or comes makes a regroup in the middle of it, with the same round:
-  // who has said ready need not say it again.
+  // a member that is ready need not repeat it.
   bool own_training = false;
 };
 
@@ -172,9 +172,9 @@ struct Ready {
   Totals totals;
   RoundTimes times;  // of the round before
   // Applied: one for every go of a round of training in which a sample was
-  // trained. Who says another number than the gang's is behind and gets state.
+  // trained. A member with another number than the gang's is behind and gets state.
   int64_t updates = 0;
-  std::map<std::string, double> metrics;  // commit, of the lead
+  std::map<std::string, double> metrics;  // commit, of the leader
   // Nothing of the round is left to compute: where the others have gone on, it
   // can be given their state at once. False: one with true follows.
   bool complete = true;

@@ -34,7 +34,7 @@ template <class V>
 void fields(V& visit, Totals& m) {
   visit("loss", m.loss, AnyReal{});
   visit("weight", m.weight);
-  visit("right", m.right, kCount);
+  visit("right", m.correct, kCount);
   visit("samples", m.samples, kCount);
 }
 

@@ -1,4 +1,4 @@
-// How the messages of a gang are written (messages.h says what they mean), and
+// How the messages of a gang are written (their meaning: messages.h), and
 // what a member and its server say besides, to stay in touch.
 //
 // One ZeroMQ message is one frame (wire/fields.h), a packet. Beside the
@@ -7,14 +7,14 @@
 //             connections break (reliable_link.h); 0: may get lost
 //   ack       the last sequence received from the other side
 //   begun     begin: its number at this member; orders: the last begin that the
-//             server knew of when it gave them, so that a member can tell what
+//             server knew of when it gave them, so that a member can see what
 //             belongs to a step that it has left
 //
 //   type       | from   | when
 //   -----------+--------+----------------------------------------------------
-//   join       | member | first, and whenever told `again`
+//   join       | member | first, and after each `again`
 //   welcome    | server | answer; `fresh`: it knows nothing of this member
-//   again      | server | to whoever it does not know: join
+//   again      | server | to an unknown sender: join
 //   heartbeat  | member | every interval: phase and gauges
 //   pong       | server | answer, with both clocks (NTP's way, RFC 5905 sec. 8)
 //   begin, ready, failed, left, leave | member | see messages.h and client.h
@@ -44,7 +44,7 @@ inline constexpr size_t kTraceEventsAMessage = 1000;
 struct Join {
   std::string gang;
   int member = 0;
-  std::string process;  // unique: two that claim one place are told apart
+  std::string process;  // unique: distinguishes two that claim one place
   int64_t session = 0;  // of an earlier welcome; 0: none
 };
 

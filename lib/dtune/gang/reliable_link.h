@@ -14,7 +14,7 @@ namespace dtune::gang {
 
 // ZeroMQ delivers whole messages in order, but loses what was under way when a
 // connection broke. So each message carries a sequence number; the receiver
-// takes the next one only and says how far it has got; the sender repeats from
+// takes the next one only and acknowledges it; the sender repeats from
 // there (go-back-N, Tanenbaum, Computer Networks, 3.4.2) where no word of it
 // has come for `kRepeat`. Not thread-safe.
 class ReliableLink {

@@ -26,7 +26,7 @@ void Round::hand_out(RoundPlan plan, MonoTime now) {
   handed_ = now;
   half_ready_ = MonoTime{};
   source_ = -1;
-  settling_ = new_group_ = hanging_told_ = false;
+  settling_ = new_group_ = hanging_reported_ = false;
   plan_.work.round = number_;
   int64_t offset = 0;
   for (size_t i = 0; i < plan_.members.size(); ++i) {
@@ -59,12 +59,12 @@ void Round::reduce(const std::vector<int>& participants, int source) {
   if (source >= 0) unpace(source);
 }
 
-bool Round::tell(int member, const Ready& ready, MonoTime now) {
+bool Round::note_ready(int member, const Ready& ready, MonoTime now) {
   Part& part = edit(member);
   part.totals = ready.totals;
   part.metrics = ready.metrics;
   part.ready_at = now;
-  return std::exchange(part.told, ready.round) != ready.round;
+  return std::exchange(part.ready_for, ready.round) != ready.round;
 }
 
 }  // namespace dtune::gang

@@ -18,7 +18,7 @@ struct RoundPlan {
   QueuedBatch batch;  // train; evaluate: spans only
   std::vector<int> members;
   std::vector<int64_t> sizes;  // of the first members; the others have none
-  int lead = -1;
+  int leader = -1;
   bool idle = false;  // no work: a regroup follows
   bool open = false;  // members may come and go in the middle of it
 };
@@ -28,14 +28,14 @@ class Round {
  public:
   explicit Round(size_t members) : parts_(members) {}
 
-  // The last round that a member got work in; what it said of it.
+  // The last round that a member got work in; and its report of it.
   struct Part {
     Work work;
     MonoTime handed{};
     MonoTime ready_at{};
     Phase phase_before = Phase::train;  // of the work before
     bool unpaced = false;               // it has more to do than others
-    int64_t told = 0;                   // the round that it was ready for
+    int64_t ready_for = 0;              // its last round
     Totals totals;
     std::map<std::string, double> metrics;
   };
@@ -47,7 +47,7 @@ class Round {
   MonoTime handed() const { return handed_; }
   bool idle() const { return plan_.idle; }
   bool open() const { return plan_.open; }
-  int lead() const { return plan_.lead; }
+  int leader() const { return plan_.leader; }
   int64_t batch_size() const { return plan_.batch.size; }
   const std::vector<int>& members() const { return plan_.members; }
   const std::vector<int64_t>& sizes() const { return plan_.sizes; }
@@ -59,13 +59,13 @@ class Round {
   }  // reduced by others than before
   // When half of those who compute were ready; MonoTime{}: not yet.
   MonoTime half_ready() const { return half_ready_; }
-  bool hanging_told() const { return hanging_told_; }
+  bool hanging_reported() const { return hanging_reported_; }
   // Of the members' parts.
   std::vector<Span> spans_of(const std::vector<int>& members) const;
   Totals totals_of(const std::vector<int>& members) const;
 
-  // The next round: hands out its work. After an open round, another open one is
-  // the same, with other members.
+  // The next round: hands out its work. After an open round, another open one
+  // is the same, with other members.
   void hand_out(RoundPlan plan, MonoTime now);
   // After hand_out, of a regroup: `settling` where it sends state to members.
   void begin_group(const std::vector<int>& members, int source, bool settling);
@@ -73,10 +73,10 @@ class Round {
   void reduce(const std::vector<int>& participants, int source);
   void unpace(int member) { edit(member).unpaced = true; }
 
-  // False where it has been told for this round already.
-  bool tell(int member, const Ready& ready, MonoTime now);
+  // False where it was ready for this round already.
+  bool note_ready(int member, const Ready& ready, MonoTime now);
   void set_half_ready(MonoTime now) { half_ready_ = now; }
-  void set_hanging_told() { hanging_told_ = true; }
+  void set_hanging_reported() { hanging_reported_ = true; }
 
  private:
   Part& edit(int member) { return parts_.at(static_cast<size_t>(member)); }
@@ -89,7 +89,7 @@ class Round {
   int source_ = -1;
   bool settling_ = false;
   bool new_group_ = false;
-  bool hanging_told_ = false;
+  bool hanging_reported_ = false;
   std::vector<int> reduced_by_;  // that have a group of their own now
 };
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "dtune/comm/quiet_thread.h"
-#include "dtune/gang/desk.h"
-#include "dtune/gang/master.h"
+#include "dtune/gang/controller.h"
 #include "dtune/gang/protocol.h"
+#include "dtune/gang/registry.h"
 
 namespace dtune {
 namespace {
@@ -28,7 +28,7 @@ struct GangServer::Impl {
   ~Impl() {
     {
       const std::lock_guard lock(mutex);
-      desk.close_all("the study's server ends");
+      registry.close_all("the study's server ends");
     }
     ending = true;
     wakeup.notify();
@@ -43,18 +43,19 @@ struct GangServer::Impl {
     polls.add(wakeup.descriptor());
     bool idle = true;
     while (!ending) {
-      polls.wait(idle ? kIdle : gang::GangMaster::kTick);
+      polls.wait(idle ? kIdle : gang::GangController::kTick);
       wakeup.drain();
-      // First what members have said: where this thread was held up, they may
+      // First the messages of members: where this thread was held up, they may
       // have been in time.
       listener.receive_all([this](const Frames& frames) { receive(frames); });
       bool told = false;
       {
         const std::lock_guard lock(mutex);
-        desk.tick();
+        registry.tick();
         send_all();
-        idle = desk.idle();
-        told = std::exchange(woken, desk.has_events()) != desk.has_events();
+        idle = registry.idle();
+        told = std::exchange(woken, registry.has_events()) !=
+               registry.has_events();
       }
       if (told && wake) wake();
     }
@@ -65,14 +66,14 @@ struct GangServer::Impl {
   void receive(const Frames& frames) {
     const std::lock_guard lock(mutex);
     for (size_t i = 1; i < frames.size(); ++i) {
-      desk.receive(frames.front(), frames[i]);
+      registry.receive(frames.front(), frames[i]);
     }
     send_all();
   }
 
   // What cannot be sent now and matters is repeated.
   void send_all() {
-    for (gang::GangDesk::Outgoing& out : desk.take_outbox()) {
+    for (gang::GangRegistry::Outgoing& out : registry.take_outbox()) {
       if (!out.peer.empty()) {
         listener.send({std::move(out.peer), std::move(out.bytes)});
       }
@@ -87,8 +88,8 @@ struct GangServer::Impl {
   std::string remote;
   std::atomic<bool> ending = false;
 
-  mutable std::mutex mutex;  // guards desk and woken
-  gang::GangDesk desk;
+  mutable std::mutex mutex;  // guards registry and woken
+  gang::GangRegistry registry;
   bool woken = false;  // of the events that wait
 
   std::thread thread;
@@ -103,37 +104,37 @@ std::string GangServer::remote_endpoint() const { return impl_->remote; }
 
 void GangServer::open(const GangOptions& options) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->desk.open(options);
+  impl_->registry.open(options);
   impl_->wakeup.notify();
 }
 
 void GangServer::close(const std::string& gang, const std::string& why) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->desk.close(gang, why);
+  impl_->registry.close(gang, why);
   impl_->wakeup.notify();
 }
 
 void GangServer::member_lost(const std::string& gang, int member,
                              const std::string& why) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->desk.member_lost(gang, member, why);
+  impl_->registry.member_lost(gang, member, why);
   impl_->wakeup.notify();
 }
 
 std::vector<GangEvent> GangServer::take_events() {
   const std::lock_guard lock(impl_->mutex);
   impl_->woken = false;
-  return impl_->desk.take_events();
+  return impl_->registry.take_events();
 }
 
 GangStatus GangServer::status(const std::string& gang) const {
   const std::lock_guard lock(impl_->mutex);
-  return impl_->desk.status(gang);
+  return impl_->registry.status(gang);
 }
 
 void GangServer::trace_to(const std::filesystem::path& file) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->desk.trace_to(file);
+  impl_->registry.trace_to(file);
   impl_->wakeup.notify();
 }
 

@@ -16,14 +16,14 @@
 namespace dtune {
 
 struct GangOptions {
-  std::string gang;  // GangSeat::gang
+  std::string gang;  // RankInfo::gang
   ParallelSpec parallel;
-  std::vector<std::string> nodes;  // of each member, for people
+  std::vector<std::string> nodes;  // of each member, for messages
   Duration heartbeat{200'000'000};
   Duration lease{15'000'000'000};  // a member silent for longer is gone
 };
 
-// What whoever owns the gangs should know.
+// What the owner of the gangs should know.
 struct GangEvent {
   enum class Kind {
     lost,      // a member is gone; the others go on without it
@@ -31,14 +31,14 @@ struct GangEvent {
     rejoined,  // a late or new member has caught up
     late,      // a round went on without it; its gradient was discarded
     balanced,  // shares of the batch were changed
-    hanging,   // nobody has come for long: `text` names the missing
+    hanging,   // none has come for long: `text` names the missing
     closed,    // too few are left; the trial has to start from its checkpoint
-    untraced,  // the trace of all gangs cannot be written any more; said once
+    untraced,  // the trace of all gangs cannot be written any more; once
   };
   std::string gang;  // untraced: any that is open, or empty
   Kind kind = Kind::lost;
   int member = -1;
-  std::string text;  // a sentence for people
+  std::string text;  // a sentence for users
 };
 
 struct MemberStatus {
@@ -78,7 +78,7 @@ class GangServer {
   std::string remote_endpoint() const;
 
   void open(const GangOptions& options);
-  // Members that still talk are told `why`.
+  // Members that still talk get `why`.
   void close(const std::string& gang, const std::string& why);
   // The member's process is known to have ended.
   void member_lost(const std::string& gang, int member, const std::string& why);

@@ -103,7 +103,7 @@ std::unique_ptr<Step> make_step(const Begin& begin, int64_t updates) {
 
 Step::Step(const Begin& begin, int64_t updates)
     : begin_(begin), updates_(updates) {
-  forget_answers();
+  forget_predictions();
 }
 
 void Step::enter_phase() {
@@ -114,12 +114,12 @@ void Step::enter_phase() {
 }
 
 void Step::restart_evaluation() {
-  forget_answers();
+  forget_predictions();
   if (phase_ == Phase::commit) phase_ = Phase::evaluate;
 }
 
-void Step::forget_answers() {
-  evaluation_lead_ = -1;
+void Step::forget_predictions() {
+  evaluation_leader_ = -1;
   evaluated_ = Totals();
   evaluation_.clear();
   if (begin_.evaluation_batches > 0) {
@@ -128,9 +128,10 @@ void Step::forget_answers() {
 }
 
 Totals Step::accept_evaluation(std::vector<Span> spans, const Totals& totals,
-                               int lead) {
-  if (evaluation_lead_ >= 0 && evaluation_lead_ != lead) forget_answers();
-  evaluation_lead_ = lead;
+                               int leader) {
+  if (evaluation_leader_ >= 0 && evaluation_leader_ != leader)
+    forget_predictions();
+  evaluation_leader_ = leader;
   evaluation_ = without(evaluation_, merged(std::move(spans)));
   return evaluated_ += totals;
 }

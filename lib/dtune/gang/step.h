@@ -27,7 +27,7 @@ class Step {
   Phase phase() const { return phase_; }
   // Applied by all whose state is the gang's.
   int64_t updates() const { return updates_; }
-  // Of the evaluation, at its lead.
+  // Of the evaluation, at its leader.
   const std::vector<Span>& evaluation() const { return evaluation_; }
 
   // --- What the kinds differ in.
@@ -47,7 +47,7 @@ class Step {
   virtual QueuedBatch plan_training(Work& work) const = 0;
   // A round of training is over; `spans`: what was trained.
   virtual void accept_training(const std::vector<Span>& spans) = 0;
-  // What a member says that it has applied, at the end of any round.
+  // What a member reports to have applied, at the end of any round.
   virtual void note_updates(int64_t updates) = 0;
 
   // --- The rest of the step.
@@ -56,10 +56,10 @@ class Step {
   void enter_phase();
   // Nothing is known of the answers given so far; a commit is done again.
   void restart_evaluation();
-  // The answers of a round are gathered by its lead: with another lead, those
-  // of the rounds before are gone. Returns the totals of all that count.
+  // The answers of a round are gathered by its leader: with another leader,
+  // those of the rounds before are gone. Returns the totals of all that count.
   Totals accept_evaluation(std::vector<Span> spans, const Totals& totals,
-                           int lead);
+                           int leader);
 
  protected:
   Step(const Begin& begin, int64_t updates);
@@ -68,17 +68,17 @@ class Step {
   void set_updates(int64_t updates) { updates_ = updates; }
 
  private:
-  void forget_answers();
+  void forget_predictions();
 
   Begin begin_;
   Phase phase_ = Phase::train;
   int64_t updates_;
   std::vector<Span> evaluation_;  // batches not done yet
-  int evaluation_lead_ = -1;      // has the answers of the others
+  int evaluation_leader_ = -1;    // has the answers of the others
   Totals evaluated_;
 };
 
-// Of the kind that `begin` says, at `updates` applied.
+// Of the kind that `begin` asks for, at `updates` applied.
 std::unique_ptr<Step> make_step(const Begin& begin, int64_t updates);
 
 }  // namespace dtune::gang

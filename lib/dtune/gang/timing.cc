@@ -85,8 +85,8 @@ std::vector<int64_t> Timing::split(int64_t batch,
     const auto m = static_cast<size_t>(members[i]);
     shares[m] = static_cast<double>(sizes[i]) /
                 static_cast<double>(std::max<int64_t>(1, batch));
-    const double before = m < shares_told_.size()
-                              ? shares_told_[m]
+    const double before = m < shares_reported_.size()
+                              ? shares_reported_[m]
                               : 1.0 / static_cast<double>(members.size());
     largest_change = std::max(largest_change, std::abs(shares[m] - before));
     counters[fmt::format("rank {}", m)] = static_cast<double>(sizes[i]);
@@ -95,7 +95,7 @@ std::vector<int64_t> Timing::split(int64_t batch,
   decisions.mark("batch share", std::move(counters));
   shares_ = shares;
   if (balancer_.changed() && largest_change >= kMuch) {
-    shares_told_ = std::move(shares);
+    shares_reported_ = std::move(shares);
     decisions.event(
         GangEvent::Kind::balanced, -1,
         fmt::format("the batch is shared {} by predicted speeds", text));

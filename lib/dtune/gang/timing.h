@@ -24,7 +24,7 @@ class Timing {
 
   // A new process: what was known of its speed is void.
   void forget(int member) { balancer_.forget(member); }
-  // Told once a round, of the round before; `trained`: that was training.
+  // Once a round, of the round before; `trained`: that was training.
   void observe(int member, const RoundTimes& times, bool trained);
   // From handing out to `ready`, in a round that all have the same to do in.
   void add_pace(Duration taken) { pace_.add(taken); }
@@ -44,8 +44,8 @@ class Timing {
   std::optional<Duration> deadline(const Round& round) const;
   // The one that the others are least likely to wait for.
   int fastest(const std::vector<int>& members) const;
-  // Sizes for `members` by predicted speeds; tells of those that differ much
-  // from what was told last.
+  // Sizes for `members` by predicted speeds; reports those that differ much
+  // from what was reported last.
   std::vector<int64_t> split(int64_t batch, const std::vector<int>& members,
                              Decisions& decisions);
   std::vector<int64_t> split_once(int64_t batch,
@@ -78,9 +78,9 @@ class Timing {
   Pace pace_;
   double ready_share_ = 1;  // of a round's compute time, before `ready`
   std::vector<Sums> sums_;
-  std::vector<double> shares_;       // of the batch, by member
-  std::vector<double> shares_told_;  // likewise, by the last event
-  std::vector<Accepted> accepted_;   // recently
+  std::vector<double> shares_;           // of the batch, by member
+  std::vector<double> shares_reported_;  // likewise, by the last event
+  std::vector<Accepted> accepted_;       // recently
 };
 
 }  // namespace dtune::gang

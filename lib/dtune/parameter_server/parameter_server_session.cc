@@ -94,9 +94,9 @@ PsAddress PsSession::address_of(int server) {
   const size_t space = value.find(' ');
   PsAddress address{.endpoint = value.substr(0, space)};
   if (space != std::string::npos) {
-    const GangSeat& seat = assignment().seat.value();
+    const RankInfo& rank = assignment().rank.value();
     address.security = CurveClient{value.substr(space + 1),
-                                   {seat.public_key, seat.secret_key}};
+                                   {rank.public_key, rank.secret_key}};
   }
   return address;
 }
@@ -118,7 +118,7 @@ std::unique_ptr<TrialSession> make_parameter_server_session(
     const TrialAssignment& assignment,
     std::shared_ptr<const PreparedData> data) {
   const int workers = assignment.recipe.parallel.ranks;
-  return assignment.seat.value().member < workers
+  return assignment.rank.value().member < workers
              ? make_ps_worker_session(assignment, std::move(data))
              : make_ps_server_session(assignment, std::move(data));
 }

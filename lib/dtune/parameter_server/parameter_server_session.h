@@ -12,9 +12,9 @@
 // workers, weighted by the samples of their accepted gradients.
 //
 // For the gang's server a step is one round of training, an evaluation by the
-// workers, and a commit, for which the lead fetches the optimizer's state: it
+// workers, and a commit, for which the leader fetches the optimizer's state: it
 // writes the same checkpoint as one process would. A worker that dies is
-// missed by nobody, and one that comes later joins in. A server that dies ends
+// not waited for, and one that comes later joins in. A server that dies ends
 // the gang: the trial goes on from its checkpoint.
 #pragma once
 
@@ -25,8 +25,8 @@
 
 namespace dtune {
 
-// A worker's or a server's session, as the seat says. REQUIRES:
-// assignment.seat. Throws as
+// A worker's or a server's session, as the rank is. REQUIRES:
+// assignment.rank. Throws as
 // make_cnn_session.
 std::unique_ptr<TrialSession> make_parameter_server_session(
     const TrialAssignment& assignment,

@@ -30,7 +30,7 @@ void PsClock::present(int member, uint64_t nonce) {
   if (m.present && m.nonce == nonce) return;
   if (m.present) gone(member);
   Member fresh;
-  fresh.clock = min_clock();  // holds nobody back
+  fresh.clock = min_clock();  // holds no other back
   fresh.decided = m.decided;
   fresh.nonce = nonce;
   fresh.present = true;
@@ -39,7 +39,7 @@ void PsClock::present(int member, uint64_t nonce) {
   if (!speed) speed = make_speed_predictor(plan_.parallel.predictor);
   if (stage_ == Stage::finishing || stage_ == Stage::done) {
     serve(member, members_[member]);
-    actions_.tell(member, ps::Finish{});
+    actions_.send_to(member, ps::Finish{});
   }
   pump();
 }
@@ -120,7 +120,7 @@ void PsClock::finish() {
   for (auto& [id, m] : members_) {
     if (!m.present) continue;
     serve(id, m);
-    actions_.tell(id, ps::Finish{});
+    actions_.send_to(id, ps::Finish{});
   }
 }
 

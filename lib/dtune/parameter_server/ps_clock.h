@@ -1,5 +1,6 @@
-// The mind of a parameter server: who computes what, whose gradient counts and
-// how much. Pure decisions, without arrays, sockets or time. No LibTorch.
+// Decision logic of a parameter server: who computes what, whose gradient
+// counts and how much. Pure decisions, without arrays, sockets or time. No
+// LibTorch.
 //
 // A worker's cycle is: work and weights of version v -> gradient -> decision ->
 // more work and newer weights. What the decision is, by `consistency`:
@@ -11,7 +12,7 @@
 //          all updates of clocks <= c - bound - 1. It has work for one
 //          iteration ahead (bound >= 1), so that it computes on with the
 //          weights that it has while newer ones travel.
-//   async  every gradient is applied at once, nobody waits.
+//   async  every gradient is applied at once, no worker waits.
 // ssp and async: w -= lr share factor(staleness) direction, where share is the
 // samples' number over the batch size: a round of n workers moves as far as one
 // synchronous step. Momentum and Adam's moments live on the server and follow
@@ -20,7 +21,7 @@
 // it reads. Schedules go by accepted samples.
 //
 // A gradient that is dropped (too stale), or whose worker is gone, leaves its
-// samples to whoever comes next: each sample of an epoch is accepted exactly
+// samples to the next worker: each sample of an epoch is accepted exactly
 // once. A dead worker counts in no clock.
 #pragma once
 
@@ -52,7 +53,7 @@ struct PsPlan {
   int64_t end = 1;       // of the step
   int64_t updates = 0;   // of the optimizer, before
   uint64_t session = 0;
-  std::vector<int> workers;  // without whom it does not begin
+  std::vector<int> workers;  // it does not begin without them
 };
 
 // What a server does next: an order, for itself and all followers, or a message
@@ -84,7 +85,7 @@ class PsActions {
     actions_.emplace_back(ps::Order(std::move(order)));
   }
   template <class M>
-  void tell(int member, M message) {
+  void send_to(int member, M message) {
     message.session = session_;
     actions_.emplace_back(PsToWorker{member, ps::Message(std::move(message))});
   }
@@ -132,7 +133,7 @@ class PsClock {
   const gang::Totals& totals() const { return totals_; }
   int64_t accepted_of(int member) const;  // samples
   std::vector<int> present_members() const;
-  // Workers that have nothing to do, and whom they wait for.
+  // Workers that have nothing to do, and the ones that they wait for.
   std::vector<std::pair<int, int>> waiting() const;
   // Those whose absence keeps the step from beginning.
   std::vector<int> missing() const;

@@ -14,13 +14,13 @@ namespace {
 constexpr int64_t kLeastSamples = 2;
 
 gang::Totals totals_of(const ps::Push& push) {
-  return {push.loss, push.weight, push.right, push.samples};
+  return {push.loss, push.weight, push.correct, push.samples};
 }
 
 void add(gang::Totals& sum, const gang::Totals& more) {
   sum.loss += more.loss;
   sum.weight += more.weight;
-  sum.right += more.right;
+  sum.correct += more.correct;
   sum.samples += more.samples;
 }
 
@@ -107,7 +107,7 @@ void PsClock::open_batch() {
   share_batch();
 }
 
-// What nobody has of it. Again when somebody has died: else the slowest could
+// What is not taken of it. Again when a worker has died: else the slowest could
 // take the rest in many small parts.
 void PsClock::share_batch() {
   for (auto& [id, m] : members_) m.share = 0;
@@ -258,7 +258,7 @@ void PsClock::grant(int id, Member& member, const SamplePart& part) {
                   .size = part.size,
                   .lr = rate(part.size) * share};
   member.tickets.push_back({grant.ticket, part});
-  actions_.tell(id, grant);
+  actions_.send_to(id, grant);
 }
 
 void PsClock::serve(int id, Member& member) {

@@ -22,7 +22,7 @@ constexpr bool kIsOrder =
 
 PsFollower::PsFollower(const SocketContext& context,
                        const PsServerOptions& options)
-    : context_(context), options_(options), post_(context, options.listen) {
+    : context_(context), options_(options), endpoint_(context, options.listen) {
   DTUNE_CHECK(options.server0.has_value());
 }
 
@@ -30,8 +30,8 @@ PsFollower::PsFollower(const SocketContext& context,
 void PsFollower::connect() {
   SocketOptions options;
   options.client = options_.server0->security;
-  lead_.emplace(context_, Socket::Kind::dealer, options);
-  lead_->connect(options_.server0->endpoint);
+  leader_.emplace(context_, Socket::Kind::dealer, options);
+  leader_->connect(options_.server0->endpoint);
 }
 
 void PsFollower::begin(const PsStep& step) {
@@ -44,35 +44,36 @@ void PsFollower::begin(const PsStep& step) {
   sequence_ = 0;
   workers_.clear();
   wants_state_.clear();
-  post_.forget_all();
+  endpoint_.forget_all();
   result_.reset();
   connect();
   heard_ = system_clock().now();
   follow();
-  for (const PsParcel& greeting : post_.take_kept()) handle_worker(greeting);
+  for (const PsRequest& greeting : endpoint_.take_kept())
+    handle_worker(greeting);
 }
 
 void PsFollower::follow() {
   followed_ = system_clock().now();
-  tell_lead(ps::Follow{step_, options_.server, parameters_});
+  report_to_leader(ps::Follow{step_, options_.server, parameters_});
 }
 
 // What is lost is missed by server 0.
-void PsFollower::tell_lead(const ps::Message& message) {
-  lead_->send(ps::encode(message));
+void PsFollower::report_to_leader(const ps::Message& message) {
+  leader_->send(ps::encode(message));
 }
 
 void PsFollower::poll(Duration timeout) {
   if (!shard_) return;
   PollSet polls;
-  post_.add_to(polls);
-  polls.add(*lead_);
+  endpoint_.add_to(polls);
+  polls.add(*leader_);
   polls.wait(timeout);
   // Orders between any two messages of workers: those never end where there are
   // many, and gradients that wait for orders fill the memory.
   receive_orders();
-  post_.receive_all([this](const PsParcel& parcel) {
-    handle_worker(parcel);
+  endpoint_.receive_all([this](const PsRequest& request) {
+    handle_worker(request);
     receive_orders();
   });
   const MonoTime now = system_clock().now();
@@ -86,60 +87,60 @@ void PsFollower::poll(Duration timeout) {
 }
 
 void PsFollower::receive_orders() {
-  while (auto frames = lead_->receive()) {
+  while (auto frames = leader_->receive()) {
     if (const auto message = ps::try_decode(*frames)) handle_lead(*message);
   }
 }
 
-void PsFollower::hear(const PsParcel& parcel, const ps::Hello& hello) {
-  if (hello.step > step_) post_.keep(parcel);
+void PsFollower::hear(const PsRequest& request, const ps::Hello& hello) {
+  if (hello.step > step_) endpoint_.keep(request);
   if (hello.step != step_ || hello.parameters != parameters_) return;
-  post_.know(hello.member, parcel.peer);
+  endpoint_.know(hello.member, request.peer);
   workers_[hello.member] = hello.nonce;
   present(hello.member, hello.nonce);
 }
 
 void PsFollower::present(int member, uint64_t nonce) {
-  if (session_ == 0) return;  // said once it is known
-  tell_lead(ps::Present{session_, nonce, member});
+  if (session_ == 0) return;  // sent once it is known
+  report_to_leader(ps::Present{session_, nonce, member});
 }
 
-void PsFollower::handle_worker(const PsParcel& parcel) {
-  if (const auto* hello = std::get_if<ps::Hello>(&parcel.message)) {
-    hear(parcel, *hello);
+void PsFollower::handle_worker(const PsRequest& request) {
+  if (const auto* hello = std::get_if<ps::Hello>(&request.message)) {
+    hear(request, *hello);
     return;
   }
-  const int member = post_.member_of(parcel.peer);
-  if (member < 0 || ps::session_of(parcel.message) != session_) return;
-  if (const auto* piece = std::get_if<ps::Piece>(&parcel.message)) {
+  const int member = endpoint_.member_of(request.peer);
+  if (member < 0 || ps::session_of(request.message) != session_) return;
+  if (const auto* piece = std::get_if<ps::Piece>(&request.message)) {
     if (piece->content == ps::Content::gradient) {
       shard_->receive(member, *piece);
     }
-  } else if (const auto* push = std::get_if<ps::Push>(&parcel.message)) {
+  } else if (const auto* push = std::get_if<ps::Push>(&request.message)) {
     if (shard_->complete(member, push->ticket)) {
-      tell_lead(ps::Arrived{session_, member, push->ticket});
+      report_to_leader(ps::Arrived{session_, member, push->ticket});
     }
-  } else if (std::holds_alternative<ps::WantState>(parcel.message)) {
+  } else if (std::holds_alternative<ps::WantState>(request.message)) {
     wants_state_.push_back(member);
     send_states();
   }
 }
 
-// Whoever heard of the end from server 0 may ask before it is known here.
+// A worker may hear of the end from server 0, and ask before it is known here.
 void PsFollower::send_states() {
   if (!trained()) return;
   for (const int member : wants_state_) {
-    post_.send_state(member, *shard_, session_);
+    endpoint_.send_state(member, *shard_, session_);
     ++states_;
   }
   wants_state_.clear();
 }
 
 void PsFollower::handle_lead(const ps::Message& message) {
-  if (const auto* lead = std::get_if<ps::Lead>(&message)) {
-    if (lead->step != step_ || session_ == lead->session) return;
+  if (const auto* leader = std::get_if<ps::Lead>(&message)) {
+    if (leader->step != step_ || session_ == leader->session) return;
     heard_ = system_clock().now();
-    session_ = lead->session;
+    session_ = leader->session;
     for (const auto& [member, nonce] : workers_) present(member, nonce);
     return;
   }
@@ -175,13 +176,13 @@ void PsFollower::obey(const Order& order) {
 void PsFollower::execute(const ps::Combine& order) {
   const double squares = shard_->combine(order);
   if (order.wants_squares) {
-    tell_lead(ps::Combined{session_, order.sequence, squares});
+    report_to_leader(ps::Combined{session_, order.sequence, squares});
   }
 }
 
 void PsFollower::execute(const ps::Serve& order) {
   shard_->serve(order);
-  post_.serve(*shard_, order);
+  endpoint_.serve(*shard_, order);
 }
 
 }  // namespace dtune

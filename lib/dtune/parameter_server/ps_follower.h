@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "dtune/parameter_server/ps_post.h"
+#include "dtune/parameter_server/ps_endpoint.h"
 #include "dtune/parameter_server/ps_server.h"
 
 namespace dtune {
@@ -14,7 +14,7 @@ class PsFollower final : public PsServer {
  public:
   PsFollower(const SocketContext& context, const PsServerOptions& options);
 
-  std::string endpoint() const override { return post_.endpoint(); }
+  std::string endpoint() const override { return endpoint_.endpoint(); }
   void begin(const PsStep& step) override;
   void poll(Duration timeout) override;
   void remove(int /*member*/) override {}
@@ -28,10 +28,10 @@ class PsFollower final : public PsServer {
   PsShard& shard() override { return *shard_; }
 
  private:
-  void handle_worker(const PsParcel& parcel);
+  void handle_worker(const PsRequest& request);
   void receive_orders();
   void handle_lead(const ps::Message& message);
-  void hear(const PsParcel& parcel, const ps::Hello& hello);
+  void hear(const PsRequest& request, const ps::Hello& hello);
   void present(int member, uint64_t nonce);
   template <class Order>
   void obey(const Order& order);
@@ -40,15 +40,15 @@ class PsFollower final : public PsServer {
   void execute(const ps::Drop& order) { shard_->drop(order); }
   void execute(const ps::Serve& order);
   void execute(const ps::Forget& order) { shard_->forget(order); }
-  void tell_lead(const ps::Message& message);
+  void report_to_leader(const ps::Message& message);
   void send_states();
   void follow();
   void connect();
 
   const SocketContext& context_;
   PsServerOptions options_;
-  PsPost post_;
-  std::optional<Socket> lead_;
+  PsEndpoint endpoint_;
+  std::optional<Socket> leader_;
   int step_ = 0;
   int64_t parameters_ = 0;
   uint64_t session_ = 0;  // 0: not led yet
@@ -59,7 +59,7 @@ class PsFollower final : public PsServer {
   std::vector<int> wants_state_;  // members
   int64_t states_ = 0;
   MonoTime heard_;     // of server 0
-  MonoTime followed_;  // said so last
+  MonoTime followed_;  // sent last
 };
 
 }  // namespace dtune

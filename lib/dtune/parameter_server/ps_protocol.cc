@@ -88,7 +88,7 @@ void fields(V& visit, Push& m) {
   visit("version", m.version, kVersion);
   visit("loss", m.loss, AnyReal{});
   visit("weight", m.weight);
-  visit("right", m.right, kCount);
+  visit("right", m.correct, kCount);
   visit("samples", m.samples, kCount);
   visit("squares", m.squares, AnyReal{});
   visit("seconds", m.seconds);
@@ -133,7 +133,7 @@ void fields(V& visit, Final& m) {
   visit("position", m.position, kCount);
   visit("loss", m.loss, AnyReal{});
   visit("weight", m.weight);
-  visit("right", m.right, kCount);
+  visit("right", m.correct, kCount);
   visit("samples", m.samples, kCount);
 }
 

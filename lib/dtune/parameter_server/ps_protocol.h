@@ -19,7 +19,7 @@
 //                         <-   finish (server 0), pieces, served
 //     buffers (server 0)  ->
 //                         <-   buffers, final (all)
-//     want_state          ->                              (the lead alone)
+//     want_state          ->                              (the leader alone)
 //                         <-   pieces of state, state
 //
 // wire/fields.h says how a message is written; a piece has a second frame with
@@ -81,7 +81,7 @@ struct Hello {
   int64_t parameters = 0;
 };
 
-// A follower to server 0, until it is told to.
+// A follower to server 0, until it is answered.
 struct Follow {
   int32_t step = 0;
   int32_t server = 0;
@@ -130,7 +130,7 @@ struct Push {
   int64_t version = 0;  // of the weights that it was computed with
   double loss = 0;      // sums, as gang::Totals
   double weight = 0;
-  int64_t right = 0;
+  int64_t correct = 0;
   int64_t samples = 0;
   double squares = 0;  // sum of the gradient's squares
   double seconds = 0;  // of computing it and sending the one before
@@ -153,7 +153,7 @@ struct Served {
 // Nothing to do now; repeated while it lasts.
 struct Wait {
   uint64_t session = 0;
-  int32_t member = -1;  // for whom; -1: nobody in particular
+  int32_t member = -1;  // its receiver; -1: any
 };
 
 // No samples are left; server 0 wants the worker's buffers.
@@ -174,7 +174,7 @@ struct Final {
   int64_t position = 0;
   double loss = 0;  // sums over the step's accepted samples
   double weight = 0;
-  int64_t right = 0;
+  int64_t correct = 0;
   int64_t samples = 0;
 };
 
@@ -264,7 +264,7 @@ Frames encode(Message message, Frames prefix = {});
 // does not write.
 Message decode(std::span<const std::string> frames);
 
-// Empty there: whoever talks nonsense is not heard, and missed in time.
+// Empty there: a broken peer is not heard, and missed in time.
 std::optional<Message> try_decode(std::span<const std::string> frames);
 
 // 0 where a message has none (hello, follow).

@@ -26,7 +26,7 @@ struct PsServerOptions {
   int servers = 1;
   ListenOptions listen;              // port 0; remote_queue is set here
   std::optional<PsAddress> server0;  // followers
-  // For one answer of another process: whoever keeps it waiting for longer is
+  // For one answer of another process: a peer that takes longer is
   // named in an Error(comm).
   Duration patience = std::chrono::seconds(30);
 };
@@ -50,9 +50,9 @@ class PsServer {
   // Ends the step before, if there is one, whatever its state.
   virtual void begin(const PsStep& step) = 0;
   // Handles what comes within `timeout`. Throws Error(comm) where others are
-  // missing and TrialFailure(diverged); workers and followers are told.
+  // missing and TrialFailure(diverged); workers and followers get a message.
   virtual void poll(Duration timeout) = 0;
-  // A worker's process is gone: nobody waits for it. Only server 0 minds; it
+  // A worker's process is gone: it is not waited for. Concerns server 0; it
   // finds out by itself where the connection has ended.
   virtual void remove(int member) = 0;
 
@@ -63,11 +63,11 @@ class PsServer {
   virtual const ps::Final& result() const = 0;
   // Batch norm's: the workers' mean, once the step is trained; of server 0.
   virtual std::span<const float> buffers() const = 0;
-  // Times that somebody was sent the state.
+  // Times that the state was sent.
   virtual int64_t state_requests_done() const = 0;
   virtual double fraction() const = 0;   // of the step, 0..1; server 0
   virtual PsFigures take_figures() = 0;  // server 0
-  // Whom the step waits for just now; -1: nobody.
+  // The member that the step waits for just now; -1: none.
   virtual int awaited() const = 0;
   virtual PsShard& shard() = 0;
 };

@@ -25,7 +25,7 @@ class PsServerSession final : public PsSession {
   PsServerSession(const TrialAssignment& given,
                   std::shared_ptr<const PreparedData> prepared)
       : PsSession(given, std::move(prepared)),
-        number_(assignment().seat->member - parallel().ranks) {
+        number_(assignment().rank->member - parallel().ranks) {
     start();
   }
 
@@ -36,7 +36,7 @@ class PsServerSession final : public PsSession {
 
  protected:
   Network* whole_network() override { return nullptr; }
-  std::optional<TrainingState> gather(int lead) override;
+  std::optional<TrainingState> gather(int leader) override;
 
   bool train_step(const std::atomic<bool>& stop) override;
   void serve_until_order(const std::atomic<bool>& stop) override;
@@ -47,13 +47,13 @@ class PsServerSession final : public PsSession {
   void open();
   void begin();
   void keep_result();
-  void tell_figures();
+  void report_figures();
 
   int number_;
   std::unique_ptr<PsServer> server_;
   SocketDirectory folder_;
   bool begun_ = false;  // this step
-  MonoTime told_{};
+  MonoTime reported_{};
 };
 
 // Beyond this machine over CURVE. The key pair is this process's alone, and its
@@ -131,7 +131,7 @@ bool PsServerSession::train_step(const std::atomic<bool>& stop) {
                        awaited);
     server_->poll(kTick);
     note_position(first + static_cast<int64_t>(all * server_->fraction()));
-    tell_figures();
+    report_figures();
   }
   keep_result();
   return true;
@@ -166,22 +166,22 @@ void PsServerSession::keep_result() {
     buffers.put();
   }
   set_progress(server_->result().position, server_->result().updates);
-  told_ = {};
-  tell_figures();
+  reported_ = {};
+  report_figures();
 }
 
 gang::Ready PsServerSession::report() {
   gang::Ready ready;
   if (number_ > 0) return ready;
   const ps::Final& all = server_->result();
-  ready.totals = {all.loss, all.weight, all.right, all.samples};
+  ready.totals = {all.loss, all.weight, all.correct, all.samples};
   return ready;
 }
 
-void PsServerSession::tell_figures() {
+void PsServerSession::report_figures() {
   const MonoTime now = system_clock().now();
-  if (number_ > 0 || now - told_ < kGaugeInterval) return;
-  told_ = now;
+  if (number_ > 0 || now - reported_ < kGaugeInterval) return;
+  reported_ = now;
   const PsFigures figures = server_->take_figures();
   if (figures.applied + figures.discarded == 0) return;
   client().gauge("staleness", figures.mean_staleness);
@@ -190,8 +190,8 @@ void PsServerSession::tell_figures() {
   client().gauge("lr_factor", figures.mean_factor);
 }
 
-// The lead fetches its state.
-std::optional<TrainingState> PsServerSession::gather(int /*lead*/) {
+// The leader fetches its state.
+std::optional<TrainingState> PsServerSession::gather(int /*leader*/) {
   if (!trained()) return std::nullopt;
   const MonoTime end = system_clock().now() + kFetchPatience;
   const int64_t before = server_->state_requests_done();
@@ -201,10 +201,11 @@ std::optional<TrainingState> PsServerSession::gather(int /*lead*/) {
       throw Error(ErrorKind::comm, "parameter server: there is another order");
     }
     if (system_clock().now() < end) continue;
-    throw Error(ErrorKind::comm,
-                fmt::format("parameter server {}: the lead has not fetched the "
-                            "state for {:.0f} s",
-                            number_, to_seconds(kFetchPatience)));
+    throw Error(
+        ErrorKind::comm,
+        fmt::format("parameter server {}: the leader has not fetched the "
+                    "state for {:.0f} s",
+                    number_, to_seconds(kFetchPatience)));
   }
   return std::nullopt;
 }

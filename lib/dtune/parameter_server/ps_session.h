@@ -51,8 +51,8 @@ class PsSession : public GangSession {
   virtual void drop_connections() = 0;
 
   const ParallelSpec& parallel() const { return assignment().recipe.parallel; }
-  bool guarded() const { return !assignment().seat->server_key.empty(); }
-  // The address of a server, once it has said where it is.
+  bool guarded() const { return !assignment().rank->server_key.empty(); }
+  // The address of a server, once it is published.
   PsAddress address_of(int server);
   std::vector<DecayRun> runs();
   // The optimizer's tensors: first, and second where there is one.

@@ -182,7 +182,7 @@ std::vector<float>& PsShard::velocity_of(int worker) {
   return velocities_.try_emplace(worker, first_).first->second;
 }
 
-// Once: everybody asks for the state at a step's end.
+// Once: all ask for the state at a step's end.
 void PsShard::merge_velocities() {
   if (velocities_.empty()) return;
   first_.assign(first_.size(), 0);

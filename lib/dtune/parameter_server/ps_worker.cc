@@ -7,14 +7,14 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
-#include "dtune/parameter_server/ps_post.h"
+#include "dtune/parameter_server/ps_endpoint.h"
 #include "dtune/parameter_server/ps_rules.h"
 
 namespace dtune {
 namespace {
 
 constexpr Duration kHelloAgain = std::chrono::milliseconds(200);
-constexpr Duration kTick = std::chrono::milliseconds(50);
+constexpr Duration kPollInterval = std::chrono::milliseconds(50);
 // For newer weights than those at hand, as a share of the time that the last
 // gradient took.
 constexpr double kFreshPatience = 0.3;
@@ -58,7 +58,7 @@ void PsWorker::connect(const SocketContext& context) {
   }
 }
 
-// What is lost is said again until there is work.
+// A request that is lost is repeated until there is work.
 void PsWorker::say_hello() {
   greeted_ = system_clock().now();
   const Frames hello = ps::encode(
@@ -85,7 +85,7 @@ void PsWorker::wait_until(const std::function<bool()>& done,
   while (!done()) {
     PollSet polls;
     for (const Server& server : servers_) polls.add(*server.socket);
-    polls.wait(ahead() ? kTick / 25 : kTick);
+    polls.wait(ahead() ? kPollInterval / 25 : kPollInterval);
     receive_all();
     if (options_.while_waiting) options_.while_waiting();
     if (session_ == 0 && system_clock().now() - greeted_ > kHelloAgain) {
@@ -183,7 +183,7 @@ bool PsWorker::usable(const ps::Grant& grant, MonoTime since) const {
   return waited >= kFreshPatience * compute_seconds_;
 }
 
-// Server 0 says something every second, the others only when they are to.
+// Server 0 sends a message every second, the others only when asked.
 std::vector<int> PsWorker::awaited_for(int64_t version) const {
   std::vector<int> servers = cache_.missing(version);
   if (servers.empty()) servers = {0};
@@ -218,7 +218,7 @@ void PsWorker::push(std::span<const float> gradient, const gang::Totals& totals,
                       .version = used_version_,
                       .loss = totals.loss,
                       .weight = totals.weight,
-                      .right = totals.right,
+                      .correct = totals.correct,
                       .samples = totals.samples,
                       .squares = sum_of_squares(gradient),
                       .seconds = seconds};

@@ -26,10 +26,10 @@ class PsWorkerSession final : public PsSession {
 
  protected:
   Network* whole_network() override { return &trainer().network(); }
-  std::optional<TrainingState> gather(int lead) override;
+  std::optional<TrainingState> gather(int leader) override;
 
   bool train_step(const std::atomic<bool>& stop) override;
-  // Server 0 tells the sums of all.
+  // Server 0 reports the sums of all.
   gang::Ready report() override { return {}; }
   void drop_connections() override { worker_.reset(); }
 
@@ -39,7 +39,7 @@ class PsWorkerSession final : public PsSession {
   void train_part(const ps::Grant& grant);
   void finish();
   TrainingState last_state();
-  void tell_figures();
+  void report_figures();
 
   std::optional<PsWorker> worker_;
   // Seconds, of the gradient before: a slow process is slow at that as well,
@@ -112,7 +112,7 @@ void PsWorkerSession::train_part(const ps::Grant& grant) {
   client().trace().span("compute", "gradient", begin, end);
   client().set_phase("sending the gradient of batch", grant.number);
   worker_->push(gradient.values(),
-                {sums.loss, sums.weight, sums.right, sums.samples},
+                {sums.loss, sums.weight, sums.correct, sums.samples},
                 to_seconds(end - begin) + sending_);
   sending_ = to_seconds(system_clock().now() - end);
   trainer().network().gradients().zero_();
@@ -132,18 +132,18 @@ void PsWorkerSession::finish() {
   weights.put();
   buffers.put();
   set_progress(final.position, final.updates);
-  tell_figures();
+  report_figures();
 }
 
-void PsWorkerSession::tell_figures() {
+void PsWorkerSession::report_figures() {
   const PsReads& reads = worker_->reads();
   if (reads.all == 0) return;
   client().gauge("cache_hits", static_cast<double>(reads.cached) /
                                    static_cast<double>(reads.all));
 }
 
-std::optional<TrainingState> PsWorkerSession::gather(int lead) {
-  if (member() != lead) return std::nullopt;
+std::optional<TrainingState> PsWorkerSession::gather(int leader) {
+  if (member() != leader) return std::nullopt;
   if (!trained()) return last_state();
   client().set_phase("fetching the optimizer's state");
   std::vector<HostTensor> state;

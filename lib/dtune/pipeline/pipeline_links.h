@@ -27,7 +27,7 @@ struct PipelinePlace {
   int previous() const { return member() - 1; }
   int next() const { return member() + 1; }
   int members() const { return stage.stages * replicas; }
-  bool lead() const { return member() == 0; }
+  bool leader() const { return member() == 0; }
 };
 
 struct PipelineMessage {

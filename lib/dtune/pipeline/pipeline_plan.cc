@@ -71,20 +71,20 @@ MemberSpeed read_speed(const std::string& text) {
   return {numbers[0], numbers[1]};
 }
 
-// By stage; relative to the lead, whose units were measured.
+// By stage; relative to the leader, whose units were measured.
 std::vector<StageHost> hosts_of(const PlanRequest& request,
                                 const PipelinePlace& place,
                                 const PlanStore& store) {
   const auto stages = static_cast<size_t>(place.stage.stages);
   if (request.deterministic) return std::vector<StageHost>(stages);
   std::vector<StageHost> hosts(stages, StageHost{0, 0});
-  double lead = 1;
+  double leader = 1;
   for (int member = 0; member < place.members(); ++member) {
     const MemberSpeed found =
         read_speed(store.get(fmt::format("{}.speed.{}", request.key, member)));
-    if (member == 0) lead = found.speed;
+    if (member == 0) leader = found.speed;
     StageHost& host = hosts[static_cast<size_t>(member) % stages];
-    const double ratio = found.speed / lead;
+    const double ratio = found.speed / leader;
     const double speed = std::abs(ratio - 1) < kSpeedNoise ? 1 : ratio;
     host.speed = host.speed > 0 ? std::min(host.speed, speed) : speed;
     host.bandwidth = host.bandwidth > 0
@@ -153,7 +153,7 @@ PipelinePlan agree_on_plan(const PlanRequest& request,
               fmt::format("{} {}", speed, bandwidth));
   }
   const std::string key = request.key + ".cut";
-  if (place.lead()) {
+  if (place.leader()) {
     const PipelinePlan plan = best_plan(request, place, store);
     store.set(key, fmt::format("{} {}", fmt::join(plan.first_layer, " "),
                                fmt::join(plan.predicted, " ")));

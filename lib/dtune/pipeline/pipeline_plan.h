@@ -16,7 +16,7 @@ struct PipelinePlan {
   std::vector<double> predicted;  // seconds of a sample in each stage
 };
 
-// Which layers each stage has and its predicted time, one line for people.
+// Which layers each stage has and its predicted time, one line for messages.
 std::string describe(const PipelinePlan& plan,
                      const std::vector<LayerSpec>& layers);
 
@@ -38,10 +38,11 @@ struct PlanStore {
 };
 
 // Called by all members. Each measures its speed and what it can receive from
-// the stage before, the lead also every layer's costs; the lead computes the
-// best cut (pipeline/partition.h; a stage of several replicas is as fast as the
-// slowest of them) and all take what it says. Deterministic: costs are counted
-// and all members taken as equal, so the cut depends on the network alone.
+// the stage before, the leader also every layer's costs; the leader computes
+// the best cut (pipeline/partition.h; a stage of several replicas is as fast as
+// the slowest of them) and all take its plan. Deterministic: costs are
+// counted and all members taken as equal, so the cut depends on the network
+// alone.
 //
 // Throws Error(config) where the network has fewer layers than stages.
 PipelinePlan agree_on_plan(const PlanRequest& request,

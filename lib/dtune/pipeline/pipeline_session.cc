@@ -20,7 +20,7 @@
 namespace dtune {
 namespace {
 
-// Until everybody has measured: the lead takes some seconds for large layers.
+// Until all have measured: the leader takes some seconds for large layers.
 constexpr Duration kPlanPatience = std::chrono::seconds(120);
 constexpr Duration kPipelineSlice = std::chrono::milliseconds(200);
 // A peer that leaves since the trial is paused is noticed before one's own
@@ -28,21 +28,21 @@ constexpr Duration kPipelineSlice = std::chrono::milliseconds(200);
 constexpr Duration kPausePatience = std::chrono::seconds(1);
 // Batches that a wait may take before a peer counts as gone.
 constexpr double kBatchesOfPatience = 20;
-// More samples do not tell more of a layer's cost.
+// More samples do not measure a layer's cost better.
 constexpr int64_t kMostMeasuredSamples = 32;
 
 PipelinePlace place_of(const TrialAssignment& assignment) {
   const ParallelSpec& parallel = assignment.recipe.parallel;
-  const GangSeat& seat = assignment.seat.value();
+  const RankInfo& rank = assignment.rank.value();
   const bool hybrid = parallel.mode == ParallelMode::hybrid;
-  const int stages = hybrid ? parallel.model : seat.members;
+  const int stages = hybrid ? parallel.model : rank.members;
   const int replicas = hybrid ? parallel.data : 1;
-  if (stages < 1 || stages * replicas != seat.members) {
+  if (stages < 1 || stages * replicas != rank.members) {
     throw Error(ErrorKind::internal,
                 fmt::format("pipeline: {} members for {} x {} stages",
-                            seat.members, replicas, stages));
+                            rank.members, replicas, stages));
   }
-  return {{seat.member % stages, stages}, seat.member / stages, replicas};
+  return {{rank.member % stages, stages}, rank.member / stages, replicas};
 }
 
 void throw_if_paused(const std::atomic<bool>& stop) {
@@ -61,7 +61,7 @@ class PipelineSession final : public GangSession {
         place_(place_of(assignment())),
         layers_(layers_for(assignment().recipe.model, *data())) {
     check_depth();
-    if (answers() != nullptr) {
+    if (predictions() != nullptr) {
       batches_.emplace(
           BatchSource(data(), {Split::validation}, normalization()),
           data()->classes(), device());
@@ -78,7 +78,7 @@ class PipelineSession final : public GangSession {
   TrainingState state() override;
   void set_progress(int64_t position, int64_t updates) override;
   StepReport load() override;
-  std::optional<TrainingState> gather(int lead) override;
+  std::optional<TrainingState> gather(int leader) override;
   gang::Begin begin_of(int step) override;
   void joined(const gang::Regroup& order) override;
   gang::Order train(const gang::Work& work,
@@ -102,7 +102,7 @@ class PipelineSession final : public GangSession {
   gang::Order train_whole_step(const gang::Work& work,
                                const std::atomic<bool>& stop);
   std::map<std::string, double> judge_split(const std::atomic<bool>& stop);
-  void tell(const gang::Work& work, const LossTotals& sums);
+  void report(const gang::Work& work, const LossTotals& sums);
 
   PipelinePlace place_;
   std::vector<LayerSpec> layers_;
@@ -111,10 +111,10 @@ class PipelineSession final : public GangSession {
   PipelinePlan plan_of_layers_;
   mutable std::optional<PipelineTrainer> trainer_;
   bool in_training_ = false;  // the state is in the middle of a step
-  std::map<std::string, double> judged_;  // lead
+  std::map<std::string, double> judged_;  // leader
 };
 
-// All find it out alike, before anybody waits for the lead's plan.
+// All find it out alike, before anybody waits for the leader's plan.
 void PipelineSession::check_depth() const {
   const std::vector<int> candidates = stage_candidates(
       layers_, data()->image_shape(), network_options(), place_.stage.stages);
@@ -148,8 +148,8 @@ StepReport PipelineSession::load() {
                          *loaded_);
 }
 
-std::optional<TrainingState> PipelineSession::gather(int lead) {
-  if (lead != 0 || !trainer_) {
+std::optional<TrainingState> PipelineSession::gather(int leader) {
+  if (leader != 0 || !trainer_) {
     throw Error(ErrorKind::comm, "pipeline: its first stage is missing");
   }
   return trainer_->gather_state();
@@ -171,7 +171,7 @@ void PipelineSession::joined(const gang::Regroup& order) {
                     order.members.size(), place_.members()));
   }
   if (!trainer_) make_trainer(order);
-  PipelineGroups groups{.all = &link().everybody(), .patience = patience()};
+  PipelineGroups groups{.all = &link().whole_group(), .patience = patience()};
   if (place_.replicas > 1) {
     std::vector<int> same;
     for (int replica = 0; replica < place_.replicas; ++replica) {
@@ -191,7 +191,7 @@ void PipelineSession::make_trainer(const gang::Regroup& order) {
           },
       .get = [this](const std::string& key) { return value_of(key); }};
   plan_of_layers_ = agree_on_plan(plan_request(order), place_,
-                                  link().everybody(), kDataPatience, store);
+                                  link().whole_group(), kDataPatience, store);
   client().trace().mark("control", describe(plan_of_layers_, layers_));
   trainer_.emplace(assignment().recipe, trainer_options(assignment(), device()),
                    data(), place_, plan_of_layers_.first_layer, watch());
@@ -211,7 +211,7 @@ PlanRequest PipelineSession::plan_request(const gang::Regroup& order) {
   request.network = network_options();
   request.samples = std::clamp<int64_t>(part / wanted, 2, kMostMeasuredSamples);
   request.deterministic = computing_of(assignment()).deterministic;
-  if (place_.lead() && !request.deterministic) {
+  if (place_.leader() && !request.deterministic) {
     request.input_seconds = measure_input(request.samples);
   }
   request.key = fmt::format("pipeline.{}", order.incarnation);
@@ -293,10 +293,10 @@ gang::Order PipelineSession::train_whole_step(const gang::Work& work,
       trainer_->train_to(plan().end_of(step()), stop,
                          [this](int64_t position) { note_position(position); });
   judged_ = judge_split(stop);
-  tell(work, sums);
+  report(work, sums);
   client().set_phase("waiting for the other stages");
   gang::Order order = link().wait_for(work.round, stop);
-  // After the go nobody goes back.
+  // After the go no member goes back.
   if (std::holds_alternative<gang::Go>(order)) in_training_ = false;
   return order;
 }
@@ -304,7 +304,7 @@ gang::Order PipelineSession::train_whole_step(const gang::Work& work,
 std::map<std::string, double> PipelineSession::judge_split(
     const std::atomic<bool>& stop) {
   if (!batches_) return {};
-  const std::optional<Answers> all = trainer_->answer(*batches_, stop);
+  const std::optional<Predictions> all = trainer_->answer(*batches_, stop);
   if (!all) return {};
   if (!all->finite()) {
     return {{"val_loss", std::numeric_limits<double>::quiet_NaN()}};
@@ -312,13 +312,13 @@ std::map<std::string, double> PipelineSession::judge_split(
   return all->metrics("val_");
 }
 
-// All have the sums of the whole batches, so one tells them.
-void PipelineSession::tell(const gang::Work& work, const LossTotals& sums) {
+// All have the sums of the whole batches, so one reports them.
+void PipelineSession::report(const gang::Work& work, const LossTotals& sums) {
   gang::Ready ready;
   ready.round = work.round;
   ready.updates = trainer_->updates();
-  if (place_.lead()) {
-    ready.totals = {sums.loss, sums.weight, sums.right, sums.samples};
+  if (place_.leader()) {
+    ready.totals = {sums.loss, sums.weight, sums.correct, sums.samples};
   }
   ready.times = times = trainer_->take_times();
   const auto at = static_cast<size_t>(place_.stage.stage);

@@ -11,7 +11,7 @@
 //
 // A step is one round of training for the gang's server: the members share out
 // the batches among themselves, judge the validation split forward-only, and
-// put the whole state together on the lead, which writes the same checkpoint
+// put the whole state together on the leader, which writes the same checkpoint
 // as one process would.
 //
 // No stage can be missing: where one does not answer, the gang is closed, and
@@ -25,7 +25,7 @@
 
 namespace dtune {
 
-// A stage's session. REQUIRES: assignment.seat. Throws as
+// A stage's session. REQUIRES: assignment.rank. Throws as
 // make_cnn_session, and
 // Error(config) where there are more stages than layers to part.
 std::unique_ptr<TrialSession> make_pipeline_session(

@@ -11,7 +11,7 @@ namespace {
 // Receives are posted this many tasks ahead, so that messages travel while the
 // stage computes: the next forward's and the next backward's.
 constexpr size_t kAhead = 3;
-// Answers under way to the next stage: more would only fill its memory.
+// Predictions under way to the next stage: more would only fill its memory.
 constexpr size_t kMostPassedOn = 4;
 
 std::vector<int64_t> sizes_of(int64_t samples, const Shape& shape) {
@@ -206,7 +206,7 @@ PassContext PipelineStage::pass_of(const Running& run, int micro) const {
   return pass;
 }
 
-// Micro-batches in flight follow each other, so the remainder tells them apart.
+// Micro-batches in flight follow each other, so the remainder distinguishes them.
 Tape& PipelineStage::tape_of(int micro) {
   return tapes_[static_cast<size_t>(micro) % tapes_.size()];
 }

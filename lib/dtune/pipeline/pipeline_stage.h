@@ -31,7 +31,7 @@ struct PipelineEnds {
   std::function<at::Tensor(int micro, const at::Tensor& logits)> loss;
 };
 
-// Who wants to know what a stage does; all may be empty.
+// Observers of a stage; all may be empty.
 struct PipelineWatch {
   std::function<void(const char* phase, int64_t number)> phase;
   // Something is done: "forward", "backward", "evaluate", "wait" of `number`.

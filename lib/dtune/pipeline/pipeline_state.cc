@@ -98,7 +98,7 @@ void PipelineTrainer::send_state() {
 std::optional<TrainingState> PipelineTrainer::gather_state() {
   check_attached();
   if (place_.replica > 0) return std::nullopt;
-  if (!place_.lead()) {
+  if (!place_.leader()) {
     send_state();
     return std::nullopt;
   }

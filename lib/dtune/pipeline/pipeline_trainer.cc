@@ -196,7 +196,7 @@ at::Tensor PipelineTrainer::loss_gradient(const MicroBatch& micro,
   return gradient.to(options_.device);
 }
 
-// From the last stages to everybody, who adds them up in one order. A stage's
+// From the last stages to all, which add them up in one order. A stage's
 // last backward comes after all losses, so this seldom waits.
 LossTotals PipelineTrainer::share_totals(const BatchRange& batch,
                                          const LossTotals& own) {
@@ -204,7 +204,7 @@ LossTotals PipelineTrainer::share_totals(const BatchRange& batch,
   wait_for_totals();  // of the batch before
   if (place_.stage.last()) {
     const std::array<double, 4> sums = {own.loss, own.weight,
-                                        static_cast<double>(own.right),
+                                        static_cast<double>(own.correct),
                                         static_cast<double>(own.samples)};
     const at::Tensor sent = at::tensor(sums, at::kDouble);
     for (int member = 0; member < place_.members(); ++member) {
@@ -225,7 +225,7 @@ LossTotals PipelineTrainer::share_totals(const BatchRange& batch,
     const auto* sums = received.memory.data_ptr<double>();
     totals += LossTotals{.loss = sums[0],
                          .weight = sums[1],
-                         .right = std::llround(sums[2]),
+                         .correct = std::llround(sums[2]),
                          .samples = std::llround(sums[3])};
   }
   return totals;
@@ -236,7 +236,7 @@ void PipelineTrainer::wait_for_totals() {
   totals_sent_.clear();
 }
 
-// So that nobody misses a message of those who stop here.
+// So that no message of those that stop here is missed.
 void PipelineTrainer::finish_messages() {
   stage_.flush(*links_);
   wait_for_totals();

@@ -61,16 +61,16 @@ class PipelineTrainer {
   LossTotals train_to(int64_t end, const std::atomic<bool>& stop,
                       const Trainer::AfterBatch& after_batch = nullptr);
 
-  // The answers to all batches, on the lead; empty on others.
-  std::optional<Answers> answer(EvaluationBatches& batches,
-                                const std::atomic<bool>& stop);
+  // The predictions of all batches, on the leader; empty on others.
+  std::optional<Predictions> answer(EvaluationBatches& batches,
+                                    const std::atomic<bool>& stop);
 
   // This stage's part of the state, as views.
   TrainingState state();
   void set_progress(int64_t position, int64_t updates);
   // Takes this stage's part of it.
   void set_state(const TrainingState& whole);
-  // The members' parts, put together on the lead; empty on others. Waits for
+  // The members' parts, put together on the leader; empty on others. Waits for
   // the members of the first replica.
   std::optional<TrainingState> gather_state();
 

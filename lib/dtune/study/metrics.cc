@@ -23,15 +23,16 @@ double log_sum_exp(std::span<const float> values, int left_out) {
   return double{largest} + std::log(sum);
 }
 
-// The metrics. Of answers:
-struct AnswersMetric {
+// The metrics. Of predictions:
+struct PredictionsMetric {
   const char* name;
-  std::optional<double> (*of)(const Answers& answers);
+  std::optional<double> (*of)(const Predictions& predictions);
 };
-constexpr AnswersMetric kOfAnswers[] = {
-    {"accuracy", [](const Answers& a) { return std::optional(a.accuracy()); }},
-    {"loss", [](const Answers& a) { return std::optional(a.loss()); }},
-    {"auc", [](const Answers& a) { return a.auc(); }},
+constexpr PredictionsMetric kOfPredictions[] = {
+    {"accuracy",
+     [](const Predictions& a) { return std::optional(a.accuracy()); }},
+    {"loss", [](const Predictions& a) { return std::optional(a.loss()); }},
+    {"auc", [](const Predictions& a) { return a.auc(); }},
 };
 
 // Of a step's training:
@@ -43,7 +44,7 @@ constexpr TrainingMetric kOfTraining[] = {
     {"train_loss", [](const TrainingSums& s) { return s.loss / s.weight; }},
     {"train_accuracy",
      [](const TrainingSums& s) {
-       return static_cast<double>(s.right) / static_cast<double>(s.samples);
+       return static_cast<double>(s.correct) / static_cast<double>(s.samples);
      }},
 };
 
@@ -75,30 +76,30 @@ std::optional<double> roc_auc(std::span<const float> scores,
   return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives);
 }
 
-void Answers::add(std::span<const float> logits,
-                  std::span<const int32_t> labels) {
+void Predictions::add(std::span<const float> logits,
+                      std::span<const int32_t> labels) {
   DTUNE_CHECK(logits.size() == labels.size() * static_cast<size_t>(classes_));
   for (const float value : logits) finite_ = finite_ && std::isfinite(value);
   logits_.insert(logits_.end(), logits.begin(), logits.end());
   labels_.insert(labels_.end(), labels.begin(), labels.end());
 }
 
-std::span<const float> Answers::row(size_t sample) const {
+std::span<const float> Predictions::row(size_t sample) const {
   const auto width = static_cast<size_t>(classes_);
   return std::span<const float>(logits_).subspan(sample * width, width);
 }
 
-double Answers::accuracy() const {
-  int64_t right = 0;
+double Predictions::accuracy() const {
+  int64_t correct = 0;
   for (size_t i = 0; i < labels_.size(); ++i) {
     const std::span<const float> values = row(i);
     const auto best = std::max_element(values.begin(), values.end());
-    right += best - values.begin() == labels_[i] ? 1 : 0;
+    correct += best - values.begin() == labels_[i] ? 1 : 0;
   }
-  return static_cast<double>(right) / static_cast<double>(labels_.size());
+  return static_cast<double>(correct) / static_cast<double>(labels_.size());
 }
 
-double Answers::loss() const {
+double Predictions::loss() const {
   double sum = 0;
   for (size_t i = 0; i < labels_.size(); ++i) {
     const std::span<const float> values = row(i);
@@ -107,12 +108,12 @@ double Answers::loss() const {
   return sum / static_cast<double>(labels_.size());
 }
 
-float Answers::log_odds(size_t sample, int c) const {
+float Predictions::log_odds(size_t sample, int c) const {
   const std::span<const float> values = row(sample);
   return static_cast<float>(double{values[c]} - log_sum_exp(values, c));
 }
 
-std::optional<double> Answers::auc() const {
+std::optional<double> Predictions::auc() const {
   if (classes_ < 2 || !finite_) return std::nullopt;
   std::vector<float> scores(labels_.size());
   std::vector<uint8_t> positive(labels_.size());
@@ -132,11 +133,11 @@ std::optional<double> Answers::auc() const {
   return sum / defined;
 }
 
-std::map<std::string, double> Answers::metrics(
+std::map<std::string, double> Predictions::metrics(
     const std::string& prefix) const {
   std::map<std::string, double> result;
   if (count() == 0) return result;
-  for (const AnswersMetric& metric : kOfAnswers) {
+  for (const PredictionsMetric& metric : kOfPredictions) {
     if (const std::optional<double> value = metric.of(*this)) {
       result[prefix + metric.name] = *value;
     }
@@ -147,7 +148,7 @@ std::map<std::string, double> Answers::metrics(
 const std::vector<std::string>& metric_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> words;
-    for (const AnswersMetric& metric : kOfAnswers) {
+    for (const PredictionsMetric& metric : kOfPredictions) {
       words.emplace_back(metric.name);
     }
     return words;
@@ -175,6 +176,17 @@ const std::vector<std::string>& step_metrics() {
     }
     return words;
   }();
+  return names;
+}
+
+const std::vector<std::string>& cost_metrics() {
+  static const std::vector<std::string> names = {"parameters", "latency_ms"};
+  return names;
+}
+
+std::vector<std::string> measured_metrics() {
+  std::vector<std::string> names = step_metrics();
+  names.insert(names.end(), cost_metrics().begin(), cost_metrics().end());
   return names;
 }
 

@@ -1,6 +1,6 @@
-// What is reported of a network's answers: accuracy, loss, area under the ROC
-// curve. Plain arrays, no LibTorch. Everything is summed in double and in the
-// order of the samples, so equal logits give equal metrics to the last bit.
+// What is reported of a network's predictions: accuracy, loss, area under the
+// ROC curve. Plain arrays, no LibTorch. Everything is summed in double and in
+// the order of the samples, so equal logits give equal metrics to the last bit.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace dtune {
 std::optional<double> roc_auc(std::span<const float> scores,
                               std::span<const uint8_t> positive);
 
-// The answers to a split, in order. Grows by batches.
-class Answers {
+// The predictions of a split, in order. Grows by batches.
+class Predictions {
  public:
-  explicit Answers(int classes) : classes_(classes) {}
+  explicit Predictions(int classes) : classes_(classes) {}
 
   // logits: [labels.size(), classes] row by row.
   // REQUIRES: 0 <= label < classes.
@@ -49,7 +49,7 @@ class Answers {
   std::optional<double> auc() const;
 
   // All of metric_names() with the prefix, save those that are not defined for
-  // these answers; nothing where there is no sample.
+  // these predictions; nothing where there is no sample.
   std::map<std::string, double> metrics(const std::string& prefix) const;
 
  private:
@@ -62,23 +62,31 @@ class Answers {
   std::vector<int32_t> labels_;
 };
 
-// The metrics of answers: "accuracy", "loss", ... metrics.cc has the one table.
+// The metrics of predictions: "accuracy", "loss", ... metrics.cc has the one
+// table.
 const std::vector<std::string>& metric_names();
 
 // What the samples of a step's training come to.
 struct TrainingSums {
   double loss = 0;    // weighted
   double weight = 0;  // of the samples
-  int64_t right = 0;
+  int64_t correct = 0;
   int64_t samples = 0;
 };
 
 // "train_loss", ...; nothing where there is no sample.
 std::map<std::string, double> training_metrics(const TrainingSums& sums);
 
+// What a network costs, measured where a recipe names it: "parameters", how
+// many numbers are trained, and "latency_ms", the median time of an answer to
+// one image on the trial's device.
+const std::vector<std::string>& cost_metrics();
+
 // What a step reports, which an objective may name ("val_accuracy",
-// "train_loss"), and with the final test's all that there is.
+// "train_loss"); with what a network costs; and with the final test's, all that
+// there is.
 const std::vector<std::string>& step_metrics();
+std::vector<std::string> measured_metrics();
 std::vector<std::string> all_metrics();
 
 }  // namespace dtune

@@ -15,7 +15,7 @@
 namespace dtune {
 
 // A worker's place in the gang of a trial that takes several.
-struct GangSeat {
+struct RankInfo {
   std::string gang;  // names this lease of the trial, e.g. "7.2"
   int member = 0;    // 0, 1, ... members - 1; data + ps: the servers come last
   int members = 1;
@@ -48,7 +48,7 @@ struct TrialAssignment {
   std::string recipe_yaml;  // resolved, kept beside the final model
   int threads = 1;
   bool deterministic = false;
-  std::optional<GangSeat> seat;  // recipe.parallel: one of several
+  std::optional<RankInfo> rank;  // recipe.parallel: one of several
 };
 
 // Thrown by run_step when `stop` was set in the middle of a step: nothing of
@@ -79,8 +79,8 @@ class TrialSession {
   virtual bool is_unsaved() const { return false; }
   // Bytes that keeping this session warm costs.
   virtual uint64_t resident_bytes() const = 0;
-  // kind == final, after the step that is kept: evaluates the test split (once), writes
-  // the model; returns test metrics ("test_accuracy", ...).
+  // kind == final, after the step that is kept: evaluates the test split
+  // (once), writes the model; returns test metrics ("test_accuracy", ...).
   virtual std::map<std::string, double> finish_final() = 0;
   // Thread-safe, also while a step runs; must not block.
   virtual StepProgress progress() const { return {}; }

@@ -50,7 +50,7 @@ std::map<std::string, double> judge(const EvalRequest& request,
   const Normalization normalization = load_model(request.model, *data, network);
   const BatchSource source(data, {split.split}, normalization);
   const std::atomic<bool> never = false;
-  return answer_all(network, source, data->classes(), device, never)
+  return predict_all(network, source, data->classes(), device, never)
       .metrics(split.prefix);
 }
 
@@ -99,20 +99,21 @@ at::Tensor EvaluationBatches::answer(Network& network, int64_t batch) {
       .contiguous();
 }
 
-Answers answer_all(Network& network, const BatchSource& source, int classes,
-                   at::Device device, const std::atomic<bool>& stop) {
+Predictions predict_all(Network& network, const BatchSource& source,
+                        int classes, at::Device device,
+                        const std::atomic<bool>& stop) {
   EvaluationBatches batches(source, classes, device);
   const std::vector<int32_t> labels = batches.labels();
-  Answers answers(classes);
+  Predictions predictions(classes);
   for (int64_t batch = 0; batch < batches.count(); ++batch) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     const at::Tensor logits = batches.answer(network, batch);
-    answers.add(
+    predictions.add(
         {logits.data_ptr<float>(), static_cast<size_t>(logits.numel())},
         std::span(labels).subspan(static_cast<size_t>(batches.first(batch)),
                                   static_cast<size_t>(batches.size(batch))));
   }
-  return answers;
+  return predictions;
 }
 
 std::map<std::string, double> evaluate_model(const EvalRequest& request) {

@@ -20,8 +20,9 @@ namespace dtune {
 int64_t evaluation_batch_size(const Shape& image);
 
 // A split cut into the batches by which networks are judged. Their size depends
-// on the images' size alone: with one thread, equal weights give equal answers to the last bit, whatever
-// the training used and whoever answers which batch. Not thread-safe.
+// on the images' size alone: with one thread, equal weights give equal answers
+// to the last bit, whatever the training used and whichever member predicts a
+// batch. Not thread-safe.
 class EvaluationBatches {
  public:
   EvaluationBatches(BatchSource source, int classes, at::Device device);
@@ -48,10 +49,11 @@ class EvaluationBatches {
   at::Tensor images_;  // [most_, C, H, W], channels-last, on the CPU
 };
 
-// The network's answers to all samples of the source, in their order. Throws
-// StepStopped when `stop` is set, which is looked at before each batch.
-Answers answer_all(Network& network, const BatchSource& source, int classes,
-                   at::Device device, const std::atomic<bool>& stop);
+// The network's predictions of all samples of the source, in their order.
+// Throws StepStopped when `stop` is set, which is looked at before each batch.
+Predictions predict_all(Network& network, const BatchSource& source,
+                        int classes, at::Device device,
+                        const std::atomic<bool>& stop);
 
 // See Engine::evaluate. Computes with one thread on the CPU, as the training's
 // own last look at the test split does.

@@ -12,7 +12,7 @@ namespace dtune {
 LossTotals& LossTotals::operator+=(const LossTotals& other) {
   loss += other.loss;
   weight += other.weight;
-  right += other.right;
+  correct += other.correct;
   samples += other.samples;
   return *this;
 }
@@ -86,7 +86,7 @@ LossTotals Loss::operator()(std::span<const float> logits,
                        ? focal(softmax, labels[i], scale, out)
                        : cross_entropy(softmax, labels[i], scale, out);
     const auto best = std::max_element(row.begin(), row.end()) - row.begin();
-    totals.right += best == labels[i] ? 1 : 0;
+    totals.correct += best == labels[i] ? 1 : 0;
   }
   return totals;
 }

@@ -12,9 +12,9 @@ namespace dtune {
 
 // What a batch adds to the meters of a step.
 struct LossTotals {
-  double loss = 0;    // sum of the samples' weighted losses
-  double weight = 0;  // sum of w[y]: the mean loss is loss / weight
-  int64_t right = 0;  // samples whose largest logit is their label's
+  double loss = 0;      // sum of the samples' weighted losses
+  double weight = 0;    // sum of w[y]: the mean loss is loss / weight
+  int64_t correct = 0;  // samples whose largest logit is their label's
   int64_t samples = 0;
 
   LossTotals& operator+=(const LossTotals& other);

@@ -1,4 +1,4 @@
-// The door to everything that needs LibTorch: one private shared library,
+// The interface of everything that needs LibTorch: one private shared library,
 // loaded on demand, so that commands that train nothing start in milliseconds.
 #pragma once
 

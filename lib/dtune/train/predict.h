@@ -1,4 +1,4 @@
-// Answers of a trained model for images that no data set holds.
+// Predictions of a trained model for images that no data set holds.
 #pragma once
 
 #include <memory>

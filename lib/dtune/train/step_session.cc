@@ -109,10 +109,10 @@ std::map<std::string, double> StepSession::judge(
     Network& network, Split split, const std::string& prefix,
     const std::atomic<bool>& stop) const {
   const BatchSource source(data_, {split}, normalization_);
-  const Answers answers =
-      answer_all(network, source, data_->classes(), device_, stop);
-  if (!answers.finite()) fail_not_finite(assignment_);
-  return answers.metrics(prefix);
+  const Predictions predictions =
+      predict_all(network, source, data_->classes(), device_, stop);
+  if (!predictions.finite()) fail_not_finite(assignment_);
+  return predictions.metrics(prefix);
 }
 
 std::map<std::string, double> StepSession::write_final(Network& network) const {

@@ -70,7 +70,8 @@ class StepSession : public TrialSession {
 
   template <class Sums>
   static std::map<std::string, double> train_metrics(const Sums& sums) {
-    return training_metrics({sums.loss, sums.weight, sums.right, sums.samples});
+    return training_metrics(
+        {sums.loss, sums.weight, sums.correct, sums.samples});
   }
   // Throws TrialFailure(diverged) where an answer is no finite number.
   std::map<std::string, double> judge(Network& network, Split split,

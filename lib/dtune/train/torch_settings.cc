@@ -23,7 +23,7 @@ Function* loaded_function(const char* name) {
 
 void set_threads(int threads) {
   at::set_num_threads(threads);
-  // LibTorch does not tell OpenBLAS, which takes every core otherwise.
+  // LibTorch does not pass it on to OpenBLAS, which takes every core.
   if (auto* set = loaded_function<void(int)>("openblas_set_num_threads")) {
     set(threads);
   }
@@ -37,7 +37,7 @@ void prepare_once() {
   try {
     at::set_num_interop_threads(1);
   } catch (const std::exception&) {
-    // Somebody started the pool before: it stays as it is, unused.
+    // The pool was started before: it stays as it is, unused.
   }
 }
 

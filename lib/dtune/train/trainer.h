@@ -56,7 +56,7 @@ class Trainer {
   // is set, which is looked at before each batch, and TrialFailure(diverged) if
   // the loss or the gradient is no finite number; both leave the weights as
   // they are then.
-  // `after_batch` is told the position after each batch.
+  // `after_batch` gets the position after each batch.
   using AfterBatch = std::function<void(int64_t position)>;
   LossTotals train_to(int64_t end, const std::atomic<bool>& stop,
                       const AfterBatch& after_batch = nullptr);

@@ -1,0 +1,40 @@
+// What lets other machines into a study that runs here.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/console.h"
+#include "app/study_loader.h"
+
+#include "dtune/cluster/coordinator.h"
+#include "dtune/cluster/join.h"
+
+namespace dtune {
+
+// Owned by the thread that runs the coordinator; outlives it.
+class RemoteAccess {
+ public:
+  // `listen`: tcp://address:port; "" where the recipe names no node beyond this
+  // machine: then none is let in. Without `listen` other nodes reach this
+  // machine at the address of its first interface, at any port. Throws
+  // Error(config) where there are no keys (dtune keygen).
+  RemoteAccess(const LoadedStudy& loaded, const std::string& listen);
+
+  bool open() const { return access_ != nullptr; }
+  // Lets the coordinator, its gangs and its files be reached.
+  void describe(CoordinatorOptions& options) const;
+  // Lets 'dtune token' make tokens and, where the user has said where to
+  // listen, says how another machine joins; `endpoint` is the coordinator's.
+  void announce(const Console& console, const std::string& endpoint) const;
+  std::string make_token() const { return access_->make_token(); }
+
+ private:
+  std::string listen_;
+  std::string study_;  // as users name it
+  bool asked_;         // for by --listen
+  std::string host_;
+  std::unique_ptr<EnrolmentServer> access_;
+};
+
+}  // namespace dtune

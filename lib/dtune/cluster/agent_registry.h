@@ -1,0 +1,203 @@
+// The coordinator's side of the wire: which agents and slots there are, what
+// each holds, who has gone silent. Knows leases, no samplers or schedulers. One
+// class, in two files: agent_registry.cc (slots and leases),
+// agent_registry_agents.cc (agents).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "dtune/base/turn_clock.h"
+#include "dtune/cluster/protocol.h"
+#include "dtune/cluster/step_limit.h"
+#include "dtune/comm/listener.h"
+
+namespace dtune {
+
+enum class SlotState {
+  down,       // its worker is being started
+  idle,       // may be given a trial
+  busy,       // holds a lease
+  releasing,  // has to leave its trial and has not answered yet
+  gone,       // will not come back
+};
+
+struct RegisteredSlot {
+  size_t agent = 0;
+  int number = 0;  // of the agent
+  SlotState state = SlotState::down;
+  TrialId trial = 0;  // busy, releasing
+  Attempt attempt = 0;
+  int granted = 0;         // the step up to which it may run
+  bool at_target = false;  // it has reported that step and waits
+  MonoTime heard{};        // last word of its worker
+  MonoTime lease_began{};
+  MonoTime last_report{};  // or lease_began
+  MonoTime last_active{};  // it computed or wrote something, or reported
+  uint64_t activity = 0;   // the last count that it gave
+  MonoTime counted{};      // when it did
+  MonoTime deadline{};     // releasing: then its process is killed
+  bool killing = false;
+  bool up = false;         // its worker is
+  bool parted = false;     // it left by itself, as when its agent leaves
+  std::string public_key;  // of its worker; allowed while it is up
+  control::Progress progress;
+};
+
+struct RegisteredAgent {
+  std::string identity;  // of its socket, now
+  std::string name;      // unique; process_name() of a local process
+  std::string key;       // that it proved to have; "": it is local
+  std::string node;
+  int64_t pid = 0;
+  int threads = 1;
+  size_t first_slot = 0;
+  int slot_count = 0;
+  int generation = 0;  // times that it was lost
+  bool present = false;
+  bool remote = false;   // it came over the network
+  bool leaving = false;  // its workers leave; its slots are given nothing
+  MonoTime heard{};
+  Frames outbox;
+};
+
+struct AgentRegistryOptions {
+  ListenOptions listen;
+  control::Welcome welcome;  // heartbeat, lease and grace are taken from it
+  // Agents that came over listen.local are on this machine: their processes can
+  // be looked at.
+  bool local = false;
+  // What others have to say; asked now and then. May be empty.
+  std::function<std::vector<std::string>()> take_notices;
+  // Adds what depends on where an agent came from. May be empty.
+  std::function<void(control::Welcome&, bool remote)> complete_welcome;
+  Duration step_time{0};  // limit of a step without a report; 0: measured
+};
+
+// What the coordinator is to act upon; `slot` is an index into slots().
+struct SlotReady {
+  size_t slot;
+};
+struct StepDone {
+  size_t slot;
+  control::Report report;
+};
+struct LeaseOver {  // the slot is free or down by now
+  size_t slot;
+  control::Ended ended;
+};
+struct Notice {
+  std::string text;
+};
+using RegistryEvent = std::variant<SlotReady, StepDone, LeaseOver, Notice>;
+
+// Not thread-safe; the owner polls. Nothing blocks but poll().
+class AgentRegistry {
+ public:
+  // Binds: throws Error(comm), Error(temporary), Error(config).
+  AgentRegistry(const AgentRegistryOptions& options, const Clock& clock);
+
+  // Sends what is queued, then waits for messages up to `patience` or until
+  // `wakeup` is notified, and appends what happened to `events`.
+  void poll(Duration patience, Wakeup& wakeup,
+            std::vector<RegistryEvent>& events);
+  // Looks for agents, slots and steps that are overdue.
+  void check(std::vector<RegistryEvent>& events);
+  void flush();
+
+  const std::vector<RegisteredSlot>& slots() const { return slots_; }
+  const RegisteredAgent& agent_of(const RegisteredSlot& slot) const {
+    return agents_[slot.agent];
+  }
+  // Of the slots' times: pauses of this process do not count.
+  const Clock& clock() const { return turns_; }
+  int present_agents() const;
+  // That went without a bye, and may have left processes behind.
+  int lost_agents() const { return lost_agents_; }
+  std::string endpoint() const { return listener_.local_endpoint(); }
+  // "": no other machine can join.
+  std::string remote_endpoint() const { return listener_.remote_endpoint(); }
+
+  // REQUIRES: the slot is idle. `message.slot` is filled in.
+  void assign(size_t index, control::Assign message);
+  void extend(size_t index, int target);
+  // The slot leaves its trial: at once where it waits at its target, else it
+  // is `releasing` until LeaseOver.
+  // What has not left within `patience` (0: a lease) is killed.
+  void release(size_t index, bool keep, Duration patience = Duration(0));
+  void kill(size_t index, Reason reason, const std::string& why);
+  void acknowledge(const control::Ack& ack, size_t slot);
+  void stop(bool now);
+
+ private:
+  void receive(Frames frames, std::vector<RegistryEvent>& events);
+  void refuse(const std::string& identity, bool again, const std::string& why);
+  void on_hello(const std::string& identity, const control::Hello& hello,
+                std::vector<RegistryEvent>& events);
+  size_t add_agent(const std::string& identity, const control::Hello& hello,
+                   std::vector<RegistryEvent>& events);
+  bool readmit(size_t index, const std::string& identity,
+               const control::Hello& hello, std::vector<RegistryEvent>& events);
+  std::string unused_node(const std::string& node,
+                          std::vector<RegistryEvent>& events) const;
+  void allow_worker(size_t index, const std::string& public_key);
+  void forbid_worker(size_t index);
+  void report_notices(std::vector<RegistryEvent>& events);
+  void on_message(size_t index, const control::Message& message,
+                  std::vector<RegistryEvent>& events);
+  void on_report(size_t index, const control::Report& report,
+                 std::vector<RegistryEvent>& events);
+  void on_ended(size_t index, const control::Ended& ended,
+                std::vector<RegistryEvent>& events);
+  void end_lease(size_t index, const control::Ended& ended,
+                 std::vector<RegistryEvent>& events);
+  bool is_parting(size_t index, const control::Ended& ended) const;
+  std::optional<control::Ended> take_parting(size_t index);
+  void settle_partings(std::vector<RegistryEvent>& events);
+  void on_slot_up(size_t index, const control::SlotUp& up,
+                  std::vector<RegistryEvent>& events);
+  void on_slot_down(size_t index, const control::SlotDown& down,
+                    std::vector<RegistryEvent>& events);
+  void lose_agent(size_t index, const std::string& why, bool said_bye,
+                  std::vector<RegistryEvent>& events);
+  void lose_lease(size_t index, control::Outcome outcome, Reason reason,
+                  const std::string& why, std::vector<RegistryEvent>& events);
+  void leaves(size_t index);
+  void stays(size_t index, std::vector<RegistryEvent>& events);
+  SlotState free_state(const RegisteredSlot& slot) const;
+  void check_slot(size_t index, MonoTime now,
+                  std::vector<RegistryEvent>& events);
+  void welcome(size_t agent);
+  void send(size_t agent, const control::Message& message);
+  bool holds(const RegisteredSlot& slot, TrialId trial, Attempt attempt) const;
+  void note_progress(RegisteredSlot& slot, const control::Progress& progress);
+
+  const AgentRegistryOptions options_;
+  const Duration heartbeat_;
+  const Duration lease_;
+  const Duration grace_;
+  TurnClock turns_;  // where check() is late, that is not others' silence
+  SocketContext context_;
+  Listener listener_;
+  std::vector<RegisteredAgent> agents_;
+  std::vector<RegisteredSlot> slots_;
+  std::map<std::string, size_t> by_identity_;
+  MonoTime next_heartbeat_{};
+  StepLimit step_limit_;
+  int lost_agents_ = 0;
+  int garbage_ = 0;  // messages that could not be read
+  // Workers that ended by themselves. Why is known once all has been read that
+  // came with it: an agent that stays says that the slot is down.
+  std::vector<std::pair<size_t, control::Ended>> partings_;
+  bool stopping_ = false;
+  std::set<std::string> reported_refusals_;
+};
+
+}  // namespace dtune

@@ -1,0 +1,223 @@
+// Which agents there are: who joins, comes back, is taken for another, leaves.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/cluster/agent_registry.h"
+
+namespace dtune {
+namespace {
+
+// Who is refused tries again, and strangers try without end.
+constexpr size_t kMaxReportedRefusals = 50;
+
+}  // namespace
+
+void AgentRegistry::refuse(const std::string& identity, bool again,
+                           const std::string& why) {
+  listener_.send({identity, encode(control::Bye{again, why})});
+}
+
+void AgentRegistry::on_hello(const std::string& identity,
+                             const control::Hello& hello,
+                             std::vector<RegistryEvent>& events) {
+  if (!hello.study_id.empty() && hello.study_id != options_.welcome.study_id) {
+    refuse(identity, false,
+           fmt::format("this coordinator runs study '{}', not '{}'",
+                       options_.welcome.study_id, hello.study_id));
+    return;
+  }
+  const auto same = std::find_if(
+      agents_.begin(), agents_.end(),
+      [&hello](const RegisteredAgent& a) { return a.name == hello.agent; });
+  size_t index = static_cast<size_t>(same - agents_.begin());
+  if (same == agents_.end()) {
+    index = add_agent(identity, hello, events);
+  } else if (!readmit(index, identity, hello, events)) {
+    return;
+  }
+  RegisteredAgent& agent = agents_[index];
+  agent.identity = identity;
+  agent.present = true;
+  agent.heard = turns_.now();
+  by_identity_[identity] = index;
+  welcome(index);
+}
+
+size_t AgentRegistry::add_agent(const std::string& identity,
+                                const control::Hello& hello,
+                                std::vector<RegistryEvent>& events) {
+  RegisteredAgent agent;
+  agent.name = hello.agent;
+  agent.node = unused_node(hello.node, events);
+  agent.pid = hello.pid;
+  agent.threads = hello.threads;
+  agent.first_slot = slots_.size();
+  agent.slot_count = hello.slots;
+  agent.remote = !Listener::is_local(identity);
+  agent.key = listener_.sender();
+  if (agent.remote) {
+    events.push_back(
+        Notice{fmt::format("node {} has joined with {} slot{}", agent.node,
+                           hello.slots, hello.slots == 1 ? "" : "s")});
+  }
+  for (int i = 0; i < hello.slots; ++i) {
+    RegisteredSlot slot;
+    slot.agent = agents_.size();
+    slot.number = i;
+    slots_.push_back(slot);
+  }
+  agents_.push_back(std::move(agent));
+  return agents_.size() - 1;
+}
+
+// False where it is another.
+bool AgentRegistry::readmit(size_t index, const std::string& identity,
+                            const control::Hello& hello,
+                            std::vector<RegistryEvent>& events) {
+  RegisteredAgent& agent = agents_[index];
+  if (agent.key != listener_.sender() || agent.slot_count != hello.slots ||
+      agent.remote == Listener::is_local(identity)) {
+    refuse(
+        identity, false,
+        fmt::format("an agent of the name '{}' is here already", hello.agent));
+    events.push_back(Notice{
+        fmt::format("refused a second agent of the name '{}' ({}), whose key "
+                    "or slots are not those of the first",
+                    hello.agent, hello.node)});
+    return false;
+  }
+  if (agent.present && agent.identity != identity) {
+    if (agent.remote) {
+      // What was on its way when the connection broke is lost, and it is
+      // unknown what that was: its leases begin anew, from their checkpoints.
+      lose_agent(index, "its connection broke", false, events);
+    } else {
+      by_identity_.erase(agent.identity);
+    }
+  }
+  if (!agent.present) {
+    events.push_back(Notice{fmt::format("node {} is back", agent.node)});
+    for (int i = 0; i < agent.slot_count; ++i) {
+      slots_[agent.first_slot + static_cast<size_t>(i)].state = SlotState::down;
+    }
+  }
+  return true;
+}
+
+// People tell nodes by their names: each is given once.
+std::string AgentRegistry::unused_node(
+    const std::string& node, std::vector<RegistryEvent>& events) const {
+  const auto taken = [this](const std::string& name) {
+    return std::any_of(agents_.begin(), agents_.end(),
+                       [&name](const RegisteredAgent& a) {
+                         return a.present && a.node == name;
+                       });
+  };
+  std::string name = node;
+  for (int i = 2; taken(name); ++i) name = fmt::format("{}#{}", node, i);
+  if (name != node) {
+    events.push_back(Notice{fmt::format(
+        "another agent of a node '{0}' has joined; it is shown as '{1}' (name "
+        "them apart with: dtune agent --node NAME)",
+        node, name)});
+  }
+  return name;
+}
+
+// Workers reach the gang server and the like by themselves.
+void AgentRegistry::allow_worker(size_t index, const std::string& public_key) {
+  const auto& security = options_.listen.security;
+  if (!security || !agents_[slots_[index].agent].remote) return;
+  forbid_worker(index);
+  if (!is_curve_key(public_key)) return;
+  security->allowed->add(public_key);
+  slots_[index].public_key = public_key;
+}
+
+void AgentRegistry::forbid_worker(size_t index) {
+  std::string& key = slots_[index].public_key;
+  if (!key.empty()) options_.listen.security->allowed->remove(key);
+  key.clear();
+}
+
+void AgentRegistry::welcome(size_t agent) {
+  control::Welcome message = options_.welcome;
+  // An agent that was given up starts anew: its leases have other holders.
+  message.session += fmt::format(".{}", agents_[agent].generation);
+  if (options_.complete_welcome) {
+    options_.complete_welcome(message, agents_[agent].remote);
+  }
+  send(agent, message);
+}
+
+void AgentRegistry::lose_agent(size_t index, const std::string& why,
+                               bool said_bye,
+                               std::vector<RegistryEvent>& events) {
+  RegisteredAgent& agent = agents_[index];
+  if (!agent.present) return;
+  agent.present = agent.leaving = false;
+  if (!said_bye) ++lost_agents_;
+  ++agent.generation;
+  agent.outbox.clear();
+  by_identity_.erase(agent.identity);
+  // Who leaves in good order has failed at nothing.
+  const auto outcome =
+      said_bye ? control::Outcome::temporary : control::Outcome::failed;
+  for (int i = 0; i < agent.slot_count; ++i) {
+    const size_t slot = agent.first_slot + static_cast<size_t>(i);
+    take_parting(slot);  // said already, or about to be
+    lose_lease(slot, outcome, Reason::node_lost, why, events);
+    forbid_worker(slot);
+    slots_[slot].state = SlotState::gone;
+    slots_[slot].up = slots_[slot].parted = false;
+    slots_[slot].progress = {};
+  }
+}
+
+// It asks one worker after the other: the rest is not to be given anything.
+void AgentRegistry::leaves(size_t index) {
+  RegisteredAgent& agent = agents_[index];
+  agent.leaving = true;
+  for (int i = 0; i < agent.slot_count; ++i) {
+    RegisteredSlot& slot = slots_[agent.first_slot + static_cast<size_t>(i)];
+    if (slot.state == SlotState::idle) slot.state = SlotState::down;
+  }
+}
+
+// It was not leaving: a worker that ended by itself is up again.
+void AgentRegistry::stays(size_t index, std::vector<RegistryEvent>& events) {
+  RegisteredAgent& agent = agents_[index];
+  agent.leaving = false;
+  for (int i = 0; i < agent.slot_count; ++i) {
+    const size_t slot = agent.first_slot + static_cast<size_t>(i);
+    slots_[slot].parted = false;
+    if (slots_[slot].state != SlotState::down || !slots_[slot].up) continue;
+    slots_[slot].state = SlotState::idle;
+    events.push_back(SlotReady{slot});
+  }
+}
+
+void AgentRegistry::report_notices(std::vector<RegistryEvent>& events) {
+  if (options_.take_notices) {
+    for (std::string& text : options_.take_notices()) {
+      events.push_back(Notice{std::move(text)});
+    }
+  }
+  if (!options_.listen.security) return;
+  for (const Refusal& refusal :
+       options_.listen.security->allowed->take_refusals()) {
+    if (reported_refusals_.size() >= kMaxReportedRefusals) break;
+    if (!reported_refusals_.insert(refusal.address + refusal.public_key)
+             .second) {
+      continue;
+    }
+    events.push_back(Notice{fmt::format(
+        "{} was not let in: its key {} is not allowed here (agents join with "
+        "a token: dtune agent --token-file)",
+        refusal.address, short_key(refusal.public_key))});
+  }
+}
+
+}  // namespace dtune

@@ -1,0 +1,81 @@
+// Backup copies of trials that straggle: their leases.
+#include <fmt/format.h>
+
+#include "dtune/cluster/coordinator_impl.h"
+
+namespace dtune {
+
+// A gang has its own means.
+double Coordinator::Impl::gain_of_copy(const Trial& trial) const {
+  const std::vector<LeasedSlot>& held = leases_.slots(trial.id);
+  if (held.size() != 1 || gangs_.has(trial.id)) return 0;
+  return copies_.gain(trial, registry_.slots()[held[0].slot]);
+}
+
+void Coordinator::Impl::copy_stragglers() {
+  if (deterministic_ || study_.recipe.command || stop_level_ > 0) return;
+  const auto& slots = registry_.slots();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].state != SlotState::idle) continue;
+    Trial* slowest = nullptr;
+    double most = 0;
+    for (const TrialId id : leased()) {
+      Trial& trial = study_.trial(id);
+      const double gain = gain_of_copy(trial);
+      if (gain > most) {
+        most = gain;
+        slowest = &trial;
+      }
+    }
+    if (slowest == nullptr) return;
+    start_copy(*slowest, i);
+  }
+}
+
+void Coordinator::Impl::start_copy(Trial& trial, size_t index) {
+  const RegisteredSlot& original =
+      registry_.slots()[leases_.first_slot(trial.id)];
+  const RegisteredSlot& slot = registry_.slots()[index];
+  const BackupCopy copy{index, leases_.next_attempt(trial.id)};
+  copies_.add(trial.id, copy);
+  const std::string why = fmt::format(
+      "straggling: step {} takes {} so far on {} {}, {} was expected; a copy "
+      "runs on {} {}",
+      trial.steps() + 1,
+      format_duration(registry_.clock().now() - original.last_report),
+      registry_.agent_of(original).node, original.number,
+      format_duration(from_seconds(copies_.expected_step(trial))),
+      registry_.agent_of(slot).node, slot.number);
+  records_.change(trial, TrialState::running, Reason::straggling, why);
+  records_.notice(fmt::format("trial {}: {}", trial.id, why));
+  control::Assign assign =
+      describe(trial, original.granted, LeasedSlot{index, 0});
+  assign.attempt = copy.attempt;
+  this->assign(index, std::move(assign));
+}
+
+// The copy was first: it is the trial now, and the straggler is cut.
+void Coordinator::Impl::promote_copy(Trial& trial) {
+  const BackupCopy copy = *copies_.take(trial.id);
+  const RegisteredSlot& winner = registry_.slots()[copy.slot];
+  const std::string why =
+      fmt::format("superseded: the copy on {} {} was first",
+                  registry_.agent_of(winner).node, winner.number);
+  for (const LeasedSlot& held : leases_.slots(trial.id)) {
+    registry_.release(held.slot, false, study_.recipe.limits.grace);
+  }
+  trial.attempt = copy.attempt;
+  trial.node = registry_.agent_of(winner).node;
+  trial.slot = winner.number;
+  leases_.move_to(trial.id, copy.slot);
+  records_.change(trial, TrialState::running, Reason::superseded, why);
+  records_.notice(fmt::format("trial {}: {}", trial.id, why));
+}
+
+void Coordinator::Impl::drop_copy(const Trial& trial) {
+  if (const auto copy = copies_.take(trial.id)) {
+    registry_.release(copy->slot, false);
+  }
+}
+
+}  // namespace dtune

@@ -1,0 +1,108 @@
+#include "dtune/cluster/enrolment.h"
+
+#include <array>
+#include <cerrno>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+#include "dtune/comm/keys.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOpen = "open";
+constexpr const char* kSecret = ".token";
+constexpr uint64_t kMaxBytes = 4096;
+
+// 16 bytes of the system's random numbers, in hex.
+std::string random_text() {
+  std::array<unsigned char, 16> bytes{};
+  if (getrandom(bytes.data(), bytes.size(), 0) !=
+      static_cast<ssize_t>(bytes.size())) {
+    throw Error(ErrorKind::temporary, "random numbers: " + errno_text(errno));
+  }
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+// A file, no link, of this user, private to it.
+bool is_own(const fs::path& file) {
+  struct stat info {};
+  return lstat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+         info.st_uid == geteuid() && (info.st_mode & 077) == 0;
+}
+
+std::optional<JoinSecret> read_secret(const fs::path& file) try {
+  JoinSecret secret;
+  std::istringstream words(read_file(file, kMaxBytes));
+  if (!(words >> secret.text >> secret.expires_ms)) return std::nullopt;
+  return secret;
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+void open_enrolment(const fs::path& folder, const EnrolmentPoint& enrolment) {
+  write_private_file(folder / kOpen,
+                     fmt::format("{} {} {}\n", enrolment.endpoint,
+                                 enrolment.port, enrolment.server_key),
+                     true);
+}
+
+void close_enrolment(const fs::path& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+}
+
+std::optional<EnrolmentPoint> find_enrolment(const fs::path& folder) {
+  const fs::path file = folder / kOpen;
+  std::error_code error;
+  if (!fs::exists(file, error)) return std::nullopt;
+  EnrolmentPoint enrolment;
+  if (is_own(file)) {
+    std::istringstream words(read_file(file, kMaxBytes));
+    words >> enrolment.endpoint >> enrolment.port >> enrolment.server_key;
+    if (words && is_curve_key(enrolment.server_key)) return enrolment;
+  }
+  throw Error(ErrorKind::config,
+              fmt::format("{}: was not written by a coordinator of this user "
+                          "(ask as the user who runs the study)",
+                          file.string()));
+}
+
+JoinSecret make_join_secret(int64_t expires_ms) {
+  return {random_text(), expires_ms};
+}
+
+void leave_secret(const fs::path& folder, const JoinSecret& secret) {
+  // The name says nothing of the secret.
+  write_private_file(folder / (random_text() + kSecret),
+                     fmt::format("{} {}\n", secret.text, secret.expires_ms),
+                     true);
+}
+
+std::vector<JoinSecret> take_secrets(const fs::path& folder) {
+  std::vector<JoinSecret> taken;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() != kSecret || !is_own(it->path())) continue;
+    const auto secret = read_secret(it->path());
+    std::error_code kept;
+    if (!fs::remove(it->path(), kept) || !secret) continue;
+    taken.push_back(*secret);
+  }
+  return taken;
+}
+
+}  // namespace dtune

@@ -1,0 +1,48 @@
+// How another process of the same user gets a join token of a coordinator that
+// runs (`dtune token`): through a folder of the study.
+//
+//   open          where machines join; there while the coordinator runs
+//   <id>.token    a secret that a process has left for the coordinator
+//
+// All files are private: a process that can write them as this user could also
+// write down keys that are allowed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtune {
+
+struct EnrolmentPoint {
+  std::string endpoint;    // of the coordinator, for agents
+  int port = 0;            // where they enrol
+  std::string server_key;  // Z85
+};
+
+// Errors of writing as write_private_file.
+void open_enrolment(const std::filesystem::path& folder,
+                    const EnrolmentPoint& enrolment);
+// Removes all that is there; throws nothing.
+void close_enrolment(const std::filesystem::path& folder);
+// Absent where it is not open. Throws Error(config) where its file is not
+// private or says something else.
+std::optional<EnrolmentPoint> find_enrolment(
+    const std::filesystem::path& folder);
+
+// The one-time secret of a token.
+struct JoinSecret {
+  std::string text;  // 16 random bytes in hex
+  int64_t expires_ms = 0;
+};
+JoinSecret make_join_secret(int64_t expires_ms);
+
+void leave_secret(const std::filesystem::path& folder,
+                  const JoinSecret& secret);
+// What was left. Each file is removed before it counts, so it counts once,
+// any side that dies; files of others, or that others can read, never count.
+std::vector<JoinSecret> take_secrets(const std::filesystem::path& folder);
+
+}  // namespace dtune

@@ -1,0 +1,252 @@
+// Rounds: who is ready, who is late, what of it counts, what is next.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/gang/controller.h"
+#include "dtune/gang/members.h"
+
+namespace dtune::gang {
+
+using State = MemberState;
+
+void GangController::ready(int member, const Ready& ready, MonoTime now) {
+  const State state = members_.at(member).state;
+  const bool owes = state == State::working || state == State::late;
+  if (!running() || !owes) return;
+  if (ready.round != round_.part(member).work.round) return;
+  if (round_.note_ready(member, ready, now)) time_round(member, ready, now);
+  const bool current =
+      !step_->trains_by_batches() || ready.updates == step_->updates();
+  if (members_.ready(member, ready, current)) {
+    decisions_.event(
+        GangEvent::Kind::rejoined, member,
+        fmt::format("{} has caught up", members_.describe(member, now)));
+  }
+  advance(now);
+}
+
+// Once a round, though it may be ready twice.
+void GangController::time_round(int member, const Ready& ready, MonoTime now) {
+  const Round::Part& part = round_.part(member);
+  const bool train = part.work.phase == Phase::train;
+  const int64_t samples = samples_of(part.work.spans);
+  const Duration taken = now - part.handed;
+  if (train && step_->trains_by_batches() && !part.unpaced && samples > 0) {
+    timing_.add_pace(taken);
+  }
+  timing_.observe(member, ready.times, part.phase_before == Phase::train);
+  if (train && members_.is(member, State::late)) {
+    timing_.suspect(member, samples, taken);
+  }
+}
+
+bool GangController::round_complete(MonoTime now) const {
+  if (!members_.in_state(State::working).empty()) return overdue(now);
+  return members_.any_computes(responsive());
+}
+
+// Of those who have something to do: servers are ready at once.
+bool GangController::half_are_ready() const {
+  int there = 0;
+  int ready = 0;
+  for (int m = 0; m < members(); ++m) {
+    if (!members_.at(m).present() || !members_.computes(m)) continue;
+    ++there;
+    ready += members_.is(m, State::ready) ? 1 : 0;
+  }
+  return ready > 0 && 2 * ready >= there;
+}
+
+bool GangController::overdue(MonoTime now) const {
+  if (!automatic() || open_round() || members_.needs_all()) return false;
+  if (!half_are_ready()) return false;
+  // Those who give or get state compute only then.
+  const int source = round_.source();
+  MonoTime base = round_.handed();
+  if (source >= 0 && members_.at(source).present()) {
+    if (!members_.is(source, State::ready)) return false;
+    base = round_.part(source).ready_at;
+  }
+  const Duration since_half = now - round_.half_ready();
+  const Duration half = round_.half_ready() - base;
+  if (round_.settling()) return since_half > 2 * timing_.patience();
+  const Phase phase = step_->phase();
+  if (phase == Phase::commit && !members_.is(round_.leader(), State::ready)) {
+    return false;
+  }
+  if (phase != Phase::train || round_.idle()) {
+    return now - base > 3 * half + kSilent;
+  }
+  const auto deadline = timing_.deadline(round_);
+  // Where all are held up together, none is late: what the first half needed
+  // beyond the usual is given to the others as well.
+  if (round_.new_group()) {
+    base += std::max(Duration{0}, half - timing_.round_time(0.5));
+  }
+  return deadline && now - base > *deadline && since_half > Pace::kFloor;
+}
+
+void GangController::finish_round(MonoTime now) {
+  const std::vector<int> participants = members_.in_state(State::ready);
+  drop_late(now);
+  // Nothing came of it: hand out anew.
+  const bool train =
+      step_->phase() == Phase::train && step_->trains_by_batches();
+  const bool nothing = train && samples_of(round_.spans_of(participants)) == 0;
+  const bool no_leader = step_->phase() == Phase::commit &&
+                         !contains(participants, round_.leader());
+  if (round_.idle() || !members_.any_computes(participants) || no_leader ||
+      nothing) {
+    return regroup(now);
+  }
+  Go go;
+  go.round = round_.number();
+  go.participants = participants;
+  go.patience = timing_.patience();
+  go.totals = accept_round(participants, now);
+  failures_on_end_ = 0;
+  if (step_->phase() == Phase::commit) return finish_commit(go);
+  step_->enter_phase();
+  const bool more = train && step_->phase() == Phase::train;
+  go_on(std::move(go), more ? judge(participants, now) : -1, now);
+}
+
+Totals GangController::accept_round(const std::vector<int>& participants,
+                                    MonoTime now) {
+  std::vector<Span> done = round_.spans_of(participants);
+  const Totals totals = round_.totals_of(participants);
+  for (const int p : participants) {
+    step_->note_updates(members_.at(p).updates);
+  }
+  if (step_->phase() == Phase::evaluate) {
+    return step_->accept_evaluation(std::move(done), totals,
+                                    participants.front());
+  }
+  if (step_->phase() == Phase::train) {
+    step_->accept_training(done);
+    if (step_->trains_by_batches()) timing_.end_round(samples_of(done), now);
+  }
+  return totals;
+}
+
+void GangController::finish_commit(Go go) {
+  go.last = true;
+  go.metrics = round_.part(round_.leader()).metrics;
+  committed_ = step_->number();
+  committed_updates_ = step_->updates();
+  last_go_ = go;
+  for (int i = 0; i < members(); ++i) {
+    const Member& m = members_.at(i);
+    if (!m.present() || m.outside_step(committed_)) continue;
+    members_.finish_step(i);
+    decisions_.send(i, go);
+  }
+  stage_ = Stage::gathering;
+  gathering_since_ = MonoTime{};
+}
+
+// Lets the participants reduce, and hands out the next round.
+void GangController::go_on(Go go, int evicted, MonoTime now) {
+  std::vector<int> next = go.participants;
+  std::erase(next, evicted);
+  const bool commit = step_->phase() == Phase::commit;
+  const bool idle = !commit && wants_regroup();
+  const std::vector<int> back =
+      commit || idle ? std::vector<int>{} : members_.in_state(State::behind);
+  std::copy_if(back.begin(), back.end(), std::back_inserter(go.targets),
+               [this](int b) { return lags(b); });
+  if (!go.targets.empty()) go.source = timing_.fastest(next);
+  next.insert(next.end(), back.begin(), back.end());
+  std::sort(next.begin(), next.end());
+  hand_out(next, go.participants.front(), idle, now);
+  round_.reduce(go.participants, go.source);
+  for (const int p : go.participants) {
+    Go order = go;
+    order.next.round = round_.number();
+    if (p != evicted) order.next = round_.part(p).work;
+    decisions_.send(p, std::move(order));
+  }
+  for (const int b : back) take_back(b, go);
+  if (evicted >= 0) decisions_.send(evicted, Evicted{eviction_});
+}
+
+void GangController::take_back(int member, const Go& go) {
+  const bool target = contains(go.targets, member);
+  members_.take_back(member, target);
+  round_.unpace(member);
+  decisions_.send(member,
+                  CatchUp{go.round, step_->updates(), target ? go.source : -1,
+                          go.patience, round_.part(member).work});
+  decisions_.mark(fmt::format("rank {} catches up", member));
+}
+
+void GangController::drop_late(MonoTime now) {
+  for (const int w : members_.in_state(State::working)) {
+    members_.go_without(w);
+    decisions_.event(GangEvent::Kind::late, w,
+                     fmt::format("round {} went on without {}", round_.number(),
+                                 members_.describe(w, now)));
+    decisions_.mark(fmt::format("go without rank {}", w));
+  }
+}
+
+// The member that is not worth its company any more; -1: none.
+int GangController::judge(const std::vector<int>& participants, MonoTime now) {
+  if (!automatic() || options_.parallel.mode != ParallelMode::data) return -1;
+  if (round_.settling()) return -1;
+  const auto verdict = timing_.judge(round_.batch_size(), participants);
+  if (!verdict) return -1;
+  const int member = verdict->member;
+  eviction_ = members_.describe(member, now) + " " + verdict->costs;
+  decisions_.event(GangEvent::Kind::evicted, member, eviction_);
+  decisions_.mark(fmt::format("rank {} evicted", member));
+  members_.evict(member);
+  return member;
+}
+
+// In an open round who was ready stays so.
+void GangController::hand_out(const std::vector<int>& to, int leader, bool idle,
+                              MonoTime now) {
+  RoundPlan plan;
+  plan.members = to;
+  plan.leader = leader;
+  plan.idle = idle;
+  plan.open = open_round();
+  plan.work.phase = step_->phase();
+  if (!idle) share_out(plan);
+  const bool again = plan.open && round_.open();
+  round_.hand_out(std::move(plan), now);
+  for (const int m : to) {
+    if (!again || !members_.is(m, State::ready)) members_.work(m);
+  }
+}
+
+// What all members' work has in common, and how much of it each gets.
+void GangController::share_out(RoundPlan& plan) {
+  std::vector<int> computing = plan.members;
+  std::erase_if(computing, [this](int m) { return !members_.computes(m); });
+  switch (step_->phase()) {
+    case Phase::train:
+      plan.batch = step_->plan_training(plan.work);
+      if (plan.open) return;
+      plan.sizes = timing_.split(plan.batch.size, computing, decisions_);
+      return;
+    case Phase::evaluate:
+      plan.batch.spans = step_->evaluation();
+      plan.batch.size = samples_of(plan.batch.spans);
+      plan.sizes = timing_.split_once(plan.batch.size, computing);
+      break;
+    case Phase::commit:  // the leader's work alone
+      plan.batch.spans = {{0, 1}};
+      plan.batch.size = 1;
+      for (const int m : plan.members) {
+        plan.sizes.push_back(m == plan.leader ? 1 : 0);
+      }
+      break;
+  }
+  plan.work.batch_samples = plan.batch.size;
+}
+
+}  // namespace dtune::gang

@@ -1,0 +1,157 @@
+// A controller and its members in virtual time.
+#include <algorithm>
+#include <vector>
+
+#include "gang/simulated_gang.h"
+#include <doctest/doctest.h>
+
+namespace dtune {
+namespace {
+
+using Kind = GangEvent::Kind;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// One long step of many rounds.
+simulated::Setting long_step(int ranks) {
+  simulated::Setting setting;
+  setting.ranks = ranks;
+  setting.samples = 8000;
+  setting.step_samples = 8000;
+  setting.steps = 1;
+  setting.speeds.assign(static_cast<size_t>(ranks), 2'000);
+  return setting;
+}
+
+}  // namespace
+
+TEST_CASE("without faults batches and their numbers are those of one process") {
+  simulated::Setting setting;
+  setting.samples = 97;  // 3 x 32 + 1: the remainder joins
+  setting.step_samples = 250;
+  setting.steps = 2;
+  simulated::Gang gang(setting);
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  const BatchCutter cutter(setting.samples, setting.batch);
+  int rounds = 0;
+  for (const gang::Go& go : gang.gos) {
+    if (go.last || go.next.phase != gang::Phase::train) continue;
+    const BatchRange batch = cutter.at(go.next.position);
+    CHECK(go.next.number == batch.number);
+    CHECK(go.next.epoch == batch.epoch);
+    CHECK(go.next.batch_samples == batch.size);
+    ++rounds;
+  }
+  CHECK(rounds > 10);
+}
+
+TEST_CASE("shares follow the speeds of ranks") {
+  simulated::Setting setting = long_step(4);
+  setting.batch = 130;
+  setting.speeds = {10'000, 10'000, 10'000, 2'500};
+  simulated::Gang gang(setting);
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.count(Kind::balanced) >= 1);
+  const GangStatus status = gang.controller().status({});
+  CHECK(status.members[3].share == doctest::Approx(0.25 / 3.25).epsilon(0.2));
+  CHECK(status.members[0].share == doctest::Approx(1 / 3.25).epsilon(0.2));
+  CHECK(gang.count(Kind::late) == 0);
+}
+
+TEST_CASE("a spike is not waited for and its samples are trained by others") {
+  simulated::Gang gang(long_step(4));
+  gang.at(milliseconds(600), [&] { gang.suspend(2, milliseconds(200)); });
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::late) == 1);
+  CHECK(gang.count(Kind::rejoined) == 1);
+  CHECK(gang.count(Kind::lost) == 0);
+  const bool without = std::any_of(
+      gang.gos.begin(), gang.gos.end(),
+      [](const gang::Go& go) { return go.participants.size() == 3; });
+  CHECK(without);
+}
+
+TEST_CASE("a rank that has become slow gets less and is not left behind") {
+  simulated::Setting setting = long_step(4);
+  setting.samples = setting.step_samples = 20'000;
+  simulated::Gang gang(setting);
+  gang.at(milliseconds(600), [&] { gang.set_speed(1, 500); });
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::late) <= 3);
+  CHECK(gang.controller().status({}).members[1].share < 0.15);
+}
+
+TEST_CASE("without mitigation a gang waits and shares equally") {
+  simulated::Setting setting = long_step(4);
+  setting.stragglers = StragglerPolicy::off;
+  setting.speeds = {10'000, 1'000};
+  simulated::Gang gang(setting);
+  gang.at(milliseconds(600), [&] { gang.suspend(2, seconds(5)); });
+  gang.run(seconds(100));
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::late) == 0);
+  CHECK(gang.count(Kind::balanced) == 0);
+  CHECK(gang.elapsed() > seconds(5));
+}
+
+TEST_CASE("the others train what a dead rank had and go on") {
+  for (const bool known : {true, false}) {
+    simulated::Gang gang(long_step(3));
+    gang.at(milliseconds(700), [&] { gang.kill(0, known); });
+    gang.run(seconds(100));
+    CHECK(gang.problem == "");
+    CHECK(gang.committed == 1);
+    CHECK(gang.count(Kind::closed) == 0);
+  }
+}
+
+TEST_CASE("a process that comes again is taken in while the others train") {
+  simulated::Gang gang(long_step(3));
+  gang.at(milliseconds(500), [&] { gang.kill(1, true); });
+  gang.at(milliseconds(700), [&] { gang.restart(1); });
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::lost) == 1);
+  CHECK(gang.gos.back().participants == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("whoever is silent for a lease is lost and comes back as new") {
+  simulated::Setting setting = long_step(3);
+  setting.samples = setting.step_samples = 60'000;
+  setting.speeds = {500, 500, 500};
+  simulated::Gang gang(setting);
+  gang.at(seconds(2), [&] { gang.suspend(1, seconds(20)); });
+  gang.run(seconds(300));
+  CHECK(gang.problem == "");
+  CHECK(gang.count(Kind::lost) == 1);
+  CHECK(gang.gos.back().participants == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("a rank that costs more than it brings is evicted") {
+  simulated::Setting setting = long_step(4);
+  setting.speeds = {2'000, 2'000, 2'000, 100};
+  simulated::Gang gang(setting);
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  CHECK(gang.count(Kind::evicted) == 1);
+  CHECK(gang.gos.back().participants == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("a rank is not evicted while it is worth its communication") {
+  simulated::Setting setting = long_step(4);
+  setting.speeds = {10'000, 10'000, 10'000, 2'500};
+  setting.batch = 128;
+  simulated::Gang gang(setting);
+  gang.run(seconds(100));
+  CHECK(gang.count(Kind::evicted) == 0);
+}
+
+}  // namespace dtune

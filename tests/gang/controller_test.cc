@@ -1,0 +1,464 @@
+#include "dtune/gang/controller.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "dtune/base/turn_clock.h"
+
+namespace dtune {
+namespace {
+
+using Kind = GangEvent::Kind;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A controller told by hand.
+struct DrivenGang {
+  explicit DrivenGang(const ParallelSpec& parallel)
+      : controller(options_of(parallel), MonoTime{seconds(1)}) {}
+
+  static GangOptions options_of(const ParallelSpec& parallel) {
+    GangOptions options;
+    options.gang = "3.1";
+    options.parallel = parallel;
+    options.nodes = {"head", "gpu1", "gpu2"};
+    return options;
+  }
+
+  void all_begin(const gang::Begin& begin) {
+    for (int m = 0; m < controller.members(); ++m) controller.joined(m, now);
+    for (int m = 0; m < controller.members(); ++m)
+      controller.begin(m, begin, now);
+  }
+
+  void ready(int member, int64_t round, int64_t updates = 0,
+             bool complete = true) {
+    gang::Ready ready;
+    ready.round = round;
+    ready.updates = updates;
+    ready.complete = complete;
+    controller.ready(member, ready, now);
+  }
+
+  // Time goes by; `talking` members are heard.
+  void pass(Duration how_long, const std::vector<int>& talking) {
+    const MonoTime end = now + how_long;
+    while (now < end) {
+      now += milliseconds(100);
+      for (const int m : talking) controller.heard(m, now);
+      controller.tick(now);
+    }
+  }
+
+  // Orders to `member` since the last call.
+  std::vector<gang::Order> orders(int member) {
+    for (auto& out : controller.take_orders()) all.push_back(std::move(out));
+    std::vector<gang::Order> found;
+    for (auto it = all.begin(); it != all.end();) {
+      const bool mine = it->member == member;
+      if (mine) found.push_back(it->order);
+      it = mine ? all.erase(it) : it + 1;
+    }
+    return found;
+  }
+
+  template <class T>
+  T last(int member) {
+    const auto found = orders(member);
+    REQUIRE(!found.empty());
+    REQUIRE(std::holds_alternative<T>(found.back()));
+    return std::get<T>(found.back());
+  }
+
+  std::string event(Kind kind) {
+    for (const GangEvent& e : controller.take_events()) events.push_back(e);
+    for (const GangEvent& e : events) {
+      if (e.kind == kind) return e.text;
+    }
+    return "";
+  }
+
+  MonoTime now{seconds(1)};
+  gang::GangController controller;
+  std::vector<gang::GangController::Outgoing> all;
+  std::vector<GangEvent> events;
+};
+
+ParallelSpec spec(ParallelMode mode, int ranks) {
+  ParallelSpec parallel;
+  parallel.mode = mode;
+  parallel.ranks = ranks;
+  parallel.predictor = PredictorKind::last;
+  return parallel;
+}
+
+gang::Begin own_step() {
+  gang::Begin begin;
+  begin.end = begin.epoch_samples = 100;
+  begin.batch_size = 10;
+  begin.own_training = true;
+  return begin;
+}
+
+// With a validation split.
+gang::Begin judged_step() {
+  gang::Begin begin = own_step();
+  begin.evaluation_batches = 8;
+  return begin;
+}
+
+// Members 0 and 1 compute, the rest are parameter servers.
+ParallelSpec two_workers(int servers) {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  parallel.ps.servers = servers;
+  return parallel;
+}
+
+}  // namespace
+
+TEST_CASE("before its pace is known a gang waits for everybody") {
+  DrivenGang driven(spec(ParallelMode::data, 2));
+  driven.all_begin(
+      gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const int64_t round = driven.last<gang::Regroup>(0).work.round;
+  for (int64_t i = 0; i < 5; ++i) {
+    driven.ready(0, round + i, i);
+    driven.pass(seconds(3), {0, 1});
+    driven.ready(1, round + i, i);
+  }
+  CHECK(driven.event(Kind::late) == "");
+}
+
+// Its source would wait for it, and all the others for the source.
+TEST_CASE("a late member gets state when it has nothing left to compute") {
+  DrivenGang driven(spec(ParallelMode::data, 3));
+  driven.all_begin(
+      gang::Begin{.end = 960, .epoch_samples = 960, .batch_size = 24});
+  int64_t round = driven.last<gang::Regroup>(0).work.round;
+  int64_t updates = 0;
+  for (; updates < 12; ++updates, ++round) {
+    driven.now += milliseconds(10);
+    for (const int m : {0, 1, 2}) driven.ready(m, round, updates);
+  }
+  const auto others_go_on = [&] {
+    for (const int m : {0, 1}) driven.ready(m, round, updates);
+    driven.pass(seconds(1), {0, 1, 2});
+    ++round, ++updates;
+    return driven.last<gang::Go>(0);
+  };
+  const int64_t missed = round;
+  CHECK(others_go_on().participants == std::vector<int>{0, 1});
+  driven.orders(2);
+  driven.ready(2, missed, updates - 1, false);
+  CHECK(others_go_on().targets.empty());
+  CHECK(driven.orders(2).empty());
+  driven.ready(2, missed, updates - 2, true);
+  CHECK(others_go_on().targets == std::vector<int>{2});
+  CHECK(driven.last<gang::CatchUp>(2).source >= 0);
+}
+
+TEST_CASE("a hang names who is missing where and doing what") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.stragglers = StragglerPolicy::off;
+  DrivenGang driven(parallel);
+  driven.all_begin(
+      gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const auto order = driven.last<gang::Regroup>(0);
+  driven.ready(0, order.work.round);
+  driven.controller.phase(1, "backward", milliseconds(0), driven.now);
+  driven.pass(seconds(29), {0, 1});
+  CHECK(driven.event(Kind::hanging) == "");
+  driven.pass(seconds(40), {0, 1});
+  const std::string text = driven.event(Kind::hanging);
+  CHECK(text.find("missing: rank 1 on gpu1 (in 'backward' for 30.") !=
+        std::string::npos);
+  CHECK(std::count_if(driven.events.begin(), driven.events.end(),
+                      [](auto& e) { return e.kind == Kind::hanging; }) == 1);
+}
+
+TEST_CASE("what is said twice or too late changes nothing") {
+  DrivenGang driven(spec(ParallelMode::data, 2));
+  driven.all_begin(
+      gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const int64_t round = driven.last<gang::Regroup>(0).work.round;
+  driven.ready(0, round);
+  driven.ready(0, round);
+  CHECK(driven.orders(0).empty());
+  driven.ready(1, round);
+  CHECK(driven.last<gang::Go>(0).round == round);
+  driven.ready(0, round, 1);
+  driven.ready(1, round - 1, 1);
+  driven.controller.failed(
+      0, {.round = round, .incarnation = 0, .updates = 0, .what = "old"},
+      driven.now);
+  driven.pass(seconds(5), {0, 1});
+  CHECK(driven.orders(0).empty());
+  driven.ready(0, round + 1, 1);
+  driven.ready(1, round + 1, 1);
+  CHECK(driven.last<gang::Go>(1).round == round + 1);
+}
+
+TEST_CASE("after a failure the state with most updates is handed on") {
+  DrivenGang driven(spec(ParallelMode::data, 3));
+  driven.all_begin(
+      gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const int64_t round = driven.last<gang::Regroup>(0).work.round;
+  for (int m = 0; m < 3; ++m) driven.ready(m, round);
+  // Rank 1 has applied the round, rank 0 has not, rank 2 is dead.
+  driven.controller.failed(
+      0, {.round = round, .incarnation = 1, .updates = 0, .what = "peer"},
+      driven.now);
+  driven.orders(0);
+  driven.ready(1, round + 1, 1);
+  CHECK(driven.orders(0).empty());  // rank 2 may have applied it or not
+  driven.controller.lost(2, "killed", driven.now);
+  const auto order = driven.last<gang::Regroup>(0);
+  CHECK(order.incarnation == 2);
+  CHECK(order.members == std::vector<int>{0, 1});
+  CHECK(order.updates == 1);
+  CHECK(order.source == 1);
+  CHECK(order.targets == std::vector<int>{0});
+  CHECK(order.work.position == 8);
+}
+
+TEST_CASE("a round that nobody left has applied is trained again") {
+  DrivenGang driven(spec(ParallelMode::data, 3));
+  driven.all_begin(
+      gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  const int64_t round = driven.last<gang::Regroup>(0).work.round;
+  for (int m = 0; m < 3; ++m) driven.ready(m, round);
+  driven.controller.lost(2, "killed", driven.now);
+  for (const int m : {0, 1}) {
+    driven.controller.failed(
+        m, {.round = round, .incarnation = 1, .updates = 0, .what = "peer"},
+        driven.now);
+  }
+  const auto order = driven.last<gang::Regroup>(1);
+  CHECK(order.updates == 0);
+  CHECK(order.targets.empty());
+  CHECK(order.work.position == 0);
+  CHECK(order.work.number == 0);
+}
+
+TEST_CASE("a parameter server's gang goes on without a worker") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  DrivenGang driven(parallel);
+  REQUIRE(driven.controller.members() == 3);
+  driven.all_begin(own_step());
+  const auto first = driven.last<gang::Regroup>(0);
+  CHECK(first.work.spans.empty());
+  CHECK(first.work.batch_samples == 100);
+  driven.ready(2, first.work.round, 5);
+  driven.controller.lost(1, "killed", driven.now);
+  driven.controller.joined(1, driven.now);
+  driven.orders(0);
+  driven.controller.begin(1, own_step(), driven.now);
+  const auto again = driven.last<gang::Regroup>(0);
+  CHECK(again.members == std::vector<int>{0, 1, 2});
+  CHECK(again.work.round == first.work.round);
+  CHECK(again.incarnation > first.incarnation);
+  driven.ready(0, first.work.round, 10);
+  driven.ready(1, first.work.round, 4);
+  CHECK(driven.last<gang::Go>(2).round == first.work.round);
+}
+
+TEST_CASE("a gang that loses a parameter server is closed") {
+  ParallelSpec parallel = spec(ParallelMode::data, 2);
+  parallel.sync = SyncKind::ps;
+  DrivenGang driven(parallel);
+  driven.all_begin(own_step());
+  driven.orders(0);
+  driven.controller.lost(2, "signal 9 (Killed)", driven.now);
+  const std::string why = driven.last<gang::Closed>(0).why;
+  CHECK(why.find("rank 2 on gpu2") != std::string::npos);
+  CHECK(why.find("signal 9 (Killed)") != std::string::npos);
+  CHECK(driven.event(Kind::closed) == why);
+}
+
+TEST_CASE("a pipeline that loses a stage is closed and says who is gone") {
+  DrivenGang driven(spec(ParallelMode::model, 3));
+  driven.all_begin(own_step());
+  driven.orders(0);
+  driven.controller.phase(1, "forward", milliseconds(0), driven.now);
+  driven.pass(seconds(20), {0, 2});
+  const std::string why = driven.last<gang::Closed>(0).why;
+  CHECK(why.find("rank 1 on gpu1 (in 'forward' for 15.") != std::string::npos);
+  CHECK(why.find("silent for longer than 15.0 s") != std::string::npos);
+}
+
+TEST_CASE("the server's own pauses are not held against members") {
+  DrivenGang driven(spec(ParallelMode::data, 2));
+  driven.all_begin(
+      gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
+  ManualClock machine;
+  machine.advance(driven.now - machine.now());
+  TurnClock turns(milliseconds(500), machine);
+  machine.advance(seconds(60));
+  turns.turn();
+  driven.controller.tick(turns.now());
+  CHECK(driven.event(Kind::lost) == "");
+  CHECK(driven.event(Kind::hanging) == "");
+}
+
+TEST_CASE("a member that leaves a step lets the others finish it") {
+  DrivenGang driven(spec(ParallelMode::data, 2));
+  driven.all_begin(gang::Begin{.end = 8, .epoch_samples = 8, .batch_size = 8});
+  const int64_t round = driven.last<gang::Regroup>(0).work.round;
+  driven.controller.left_step(1, driven.now);
+  driven.ready(0, round);
+  // Nobody else is left: rank 0 trains the whole batch.
+  const auto again = driven.last<gang::Go>(0);
+  CHECK(again.participants == std::vector<int>{0});
+  driven.controller.left_step(0, driven.now);
+  // All begin again, as after a pause.
+  for (const int m : {0, 1}) {
+    driven.controller.begin(
+        m, gang::Begin{.end = 8, .epoch_samples = 8, .batch_size = 8},
+        driven.now);
+  }
+  CHECK(driven.last<gang::Regroup>(1).members == std::vector<int>{0, 1});
+}
+
+TEST_CASE("groups last from step to step until somebody leaves them") {
+  DrivenGang driven(spec(ParallelMode::data, 2));
+  gang::Begin begin{.end = 8, .epoch_samples = 8, .batch_size = 8};
+  driven.all_begin(begin);
+  const auto train = [&] {  // a step of one batch; its incarnation
+    const auto order = driven.last<gang::Regroup>(0);
+    CHECK(driven.last<gang::Regroup>(1).incarnation == order.incarnation);
+    for (int64_t i = 0; i < 2; ++i) {
+      for (const int m : {0, 1}) {
+        driven.ready(m, order.work.round + i, begin.updates + i);
+      }
+    }
+    CHECK(driven.last<gang::Go>(0).last);
+    CHECK(driven.last<gang::Go>(1).last);
+    ++begin.step;
+    ++begin.updates;
+    begin.position = std::exchange(begin.end, begin.end + 8);
+    return order.incarnation;
+  };
+  const auto begin_all = [&] {
+    for (const int m : {1, 0}) driven.controller.begin(m, begin, driven.now);
+  };
+  const int first = train();
+  begin_all();
+  CHECK(train() == first);
+  begin_all();
+  for (const int m : {0, 1}) driven.controller.left_step(m, driven.now);
+  driven.orders(0);
+  driven.orders(1);
+  begin_all();
+  const int second = train();
+  CHECK(second > first);
+  // A process that has none of them.
+  driven.controller.lost(1, "killed", driven.now);
+  driven.controller.joined(1, driven.now);
+  begin_all();
+  CHECK(train() > second);
+}
+
+TEST_CASE("a member left over from an old step cannot begin a new one alone") {
+  DrivenGang driven(spec(ParallelMode::data, 2));
+  gang::Begin begin{.end = 8, .epoch_samples = 8, .batch_size = 8};
+  driven.all_begin(begin);
+  const int64_t round = driven.last<gang::Regroup>(0).work.round;
+  driven.ready(0, round);
+  driven.ready(1, round);
+  driven.controller.lost(1, "silent", driven.now);
+  driven.ready(0, round + 1, 1);
+  REQUIRE(driven.last<gang::Go>(0).last);
+  driven.controller.joined(1, driven.now);
+  driven.controller.lost(0, "killed", driven.now);
+  begin.step = 2;
+  begin.end = 16;
+  driven.controller.begin(1, begin, driven.now);  // with no update
+  const std::string why = driven.last<gang::Closed>(1).why;
+  CHECK(why.find("the members with the newest state are gone") == 0);
+}
+
+// Servers have nothing to judge and are ready at once.
+TEST_CASE("parameter servers alone do not end an evaluation") {
+  DrivenGang driven(two_workers(2));
+  driven.all_begin(judged_step());
+  const int64_t first = driven.last<gang::Regroup>(0).work.round;
+  for (int m = 0; m < 4; ++m) driven.ready(m, first, 10);
+  const int64_t round = driven.last<gang::Go>(0).next.round;
+  for (const int m : {2, 3}) driven.ready(m, round, 10);
+  driven.pass(seconds(20), {0, 1, 2, 3});
+  CHECK(driven.orders(2).size() == 2);  // regroup, go
+  driven.controller.lost(1, "killed", driven.now);
+  driven.pass(seconds(20), {0, 2, 3});
+  CHECK(driven.event(Kind::late) == "");
+  driven.ready(0, round, 10);
+  CHECK(driven.last<gang::Go>(0).participants == std::vector<int>{0, 2, 3});
+}
+
+TEST_CASE("whoever is left when others are lost gets its time") {
+  DrivenGang driven(spec(ParallelMode::data, 4));
+  gang::Begin begin{.end = 64, .epoch_samples = 64, .batch_size = 64};
+  begin.evaluation_batches = 40;
+  driven.all_begin(begin);
+  int64_t round = driven.last<gang::Regroup>(0).work.round;
+  for (int m = 0; m < 4; ++m) driven.ready(m, round, 0);
+  round = driven.last<gang::Go>(0).next.round;
+  driven.pass(milliseconds(100), {0, 1, 2, 3});
+  driven.ready(0, round, 1);
+  for (const int m : {2, 3}) driven.controller.lost(m, "killed", driven.now);
+  driven.pass(milliseconds(500), {0, 1});
+  CHECK(driven.event(Kind::late) == "");
+  driven.pass(seconds(10), {0, 1});
+  CHECK(driven.event(Kind::late) != "");
+}
+
+TEST_CASE("a ps worker that comes back after the training waits for a step") {
+  DrivenGang driven(two_workers(1));
+  driven.all_begin(judged_step());
+  int64_t round = driven.last<gang::Regroup>(1).work.round;
+  for (const int m : {0, 1, 2}) driven.ready(m, round, 10);
+  round = driven.last<gang::Go>(1).next.round;
+  driven.ready(2, round, 10);
+  driven.controller.lost(0, "killed", driven.now);
+  driven.orders(0);
+  // Its successor knows the weights from before the step.
+  driven.controller.joined(0, driven.now);
+  driven.controller.begin(0, judged_step(), driven.now);
+  while (true) {
+    driven.ready(1, round, 10);
+    driven.ready(2, round, 10);
+    const auto go = driven.last<gang::Go>(1);
+    CHECK_FALSE(go.participants.front() == 0);
+    if (go.last) break;
+    round = go.next.round;
+  }
+  CHECK(driven.last<gang::Go>(0).last);
+  SUBCASE("and is in at the next") {
+    gang::Begin next = judged_step();
+    next.step = 2;
+    for (const int m : {0, 1, 2}) driven.controller.begin(m, next, driven.now);
+    CHECK(driven.last<gang::Regroup>(0).members == std::vector<int>{0, 1, 2});
+  }
+}
+
+TEST_CASE("a gang whose trained workers are all gone is closed") {
+  DrivenGang driven(two_workers(1));
+  driven.all_begin(judged_step());
+  const int64_t round = driven.last<gang::Regroup>(1).work.round;
+  for (const int m : {0, 1, 2}) driven.ready(m, round, 10);
+  driven.controller.lost(0, "killed", driven.now);
+  driven.controller.joined(0, driven.now);
+  driven.controller.begin(0, judged_step(), driven.now);
+  CHECK_FALSE(driven.controller.closed());
+  driven.controller.lost(1, "killed", driven.now);
+  CHECK(driven.controller.closed());
+  CHECK(driven.event(Kind::closed) ==
+        "no member is left that has trained step 1");
+}
+
+}  // namespace dtune
