@@ -29,4 +29,12 @@ lines=$(for i in $(seq 1 40); do echo "[$i/40 $i.0] Building"; done | show_progr
 [ "$(echo "$lines" | wc -l)" -eq 9 ] || fail "progress of a build: $lines"
 echo "$lines" | grep -qx 'bootstrap: 50% built, about 1 min left' || fail "progress of a build: $lines"
 
+# A build folder keeps the parts that it has.
+eval "$(sed -n '/^with()/,/^}/p' "$root/third_party/bootstrap.sh")"
+build=$(mktemp -d)
+echo 'DTUNE_BUILD_TESTS:BOOL=ON' > "$build/CMakeCache.txt"
+parts="$(with TESTS "") $(with BENCH "") $(with BENCH "TESTS BENCH")"
+rm -r "$build"
+[ "$parts" = "ON OFF ON" ] || fail "parts of a build: $parts"
+
 echo "bootstrap: ok"

@@ -103,17 +103,21 @@ if [ -z "$prefix" ]; then groups="$groups torch"; fi
 install_missing $(wanted $groups)
 
 # --- build ----------------------------------------------------------------
-# $1: ON to build tests and benchmarks too; $2...: targets
+# Whether to build part $1 (TESTS, BENCH) beside the program: where it is among
+# the words $2, and where the build folder has it, so that nothing is built twice.
+with() {
+  case " $2 " in *" $1 "*) echo ON; return ;; esac
+  if grep -qs "^DTUNE_BUILD_$1:BOOL=ON" "$build/CMakeCache.txt"; then echo ON; else echo OFF; fi
+}
+
+# $1: parts to build beside the program; $2...: targets
 build() (
-  with_tests=$1
+  parts=$1
   shift
   cd "$root"
-  # A build folder that has the tests keeps them: nothing is built twice.
-  if [ "$with_tests" = OFF ] && grep -qs '^DTUNE_BUILD_TESTS:BOOL=ON' "$build/CMakeCache.txt"; then
-    with_tests=ON
-  fi
   if ! cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release \
-      -DDTUNE_BUILD_TESTS="$with_tests" -DDTUNE_BUILD_BENCH="$with_tests" \
+      -DDTUNE_BUILD_TESTS="$(with TESTS "$parts")" \
+      -DDTUNE_BUILD_BENCH="$(with BENCH "$parts")" \
       ${DTUNE_WERROR:+-DCMAKE_COMPILE_WARNING_AS_ERROR=ON} \
       ${prefix:+"-DCMAKE_PREFIX_PATH=$prefix"} >"$log" 2>&1; then
     cat "$log" >&2
@@ -153,23 +157,23 @@ finish() { rm -f "$log"; exec "$@"; }
 
 case $1 in
   setup)
-    build OFF dtune_all
+    build "" dtune_all
     say "ready: $build/bin/dtune" ;;
   test)
     shift
-    build ON all
+    build TESTS all
     finish ctest --test-dir "$root/$build" -j 2 --output-on-failure --no-tests=error "$@" ;;
   bench)
     shift
-    build ON all
+    build "TESTS BENCH" all
     finish "$root/$build/tests/bench_runner" --json "$root/$build/bench.json" "$@" ;;
   lint)
-    build ON all
+    build "TESTS BENCH" all
     finish sh "$root/tests/lint.sh" "$root/$build" ;;
   install)
-    build OFF dtune_all
+    build "" dtune_all
     finish cmake --install "$root/$build" ${2:+--prefix "$2"} ;;
   *)
-    build OFF dtune_all
+    build "" dtune_all
     finish "$root/$build/bin/dtune" "$@" ;;
 esac
