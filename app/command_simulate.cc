@@ -24,7 +24,7 @@ namespace dtune {
 namespace {
 
 struct SimulateOptions {
-  std::string curves;
+  std::vector<std::string> curves;
   std::vector<std::string> samplers;
   std::vector<std::string> schedulers;
   std::vector<std::string> tasks;
@@ -37,6 +37,7 @@ struct SimulateOptions {
   std::string noise;
   std::string spread;
   std::vector<std::string> networks;
+  std::string prior;
   std::string epsilon;
   bool calibration = false;
   std::string json_file;
@@ -149,22 +150,14 @@ std::vector<Contender> contenders_of(const SimulateOptions& options) {
   return contenders;
 }
 
-std::vector<int64_t> common_budgets(const SimulateOptions& options,
-                                    const Worlds& worlds) {
-  std::vector<int64_t> budgets = parse_budgets(options.budgets);
-  if (!budgets.empty()) return budgets;
-  return budgets_of({}, worlds.front()->steps());
-}
-
 BenchmarkOptions benchmark_options(const SimulateOptions& options,
-                                   const Worlds& worlds,
                                    const Console& console) {
   BenchmarkOptions out;
   out.simulation.seed = options.seed.value_or(0);
   out.simulation.slots = count("--slots", options.slots, 1, 1000);
   out.simulation.noise = deviation("--noise", options.noise);
   out.simulation.spread = deviation("--spread", options.spread);
-  out.simulation.budgets = common_budgets(options, worlds);
+  out.simulation.budgets = parse_budgets(options.budgets);
   out.seeds = count("--seeds", options.seeds, 5, 100'000);
   out.calibration = options.calibration;
   std::optional<double> epsilon;
@@ -175,7 +168,8 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
           fmt::format("--epsilon: '{}' is not a number", options.epsilon));
     }
   }
-  out.make_tuner = tuners_with_networks(split_list(options.networks), epsilon);
+  out.make_tuner =
+      tuners_with_weights(options.prior, split_list(options.networks), epsilon);
   const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
   out.threads = count("--threads", options.threads, cores, 1000);
   if (console.err_terminal && !console.quiet) {
@@ -190,22 +184,26 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
 
 int simulate_curves(const Console& console, const SimulateOptions& options) {
   const std::vector<Contender> contenders = contenders_of(options);
-  Worlds worlds = read_worlds(
-      options.curves, parse_context(split_list(options.context)), console);
+  const CubeContext context = parse_context(split_list(options.context));
+  Worlds worlds;
+  for (const std::string& name : options.curves) {
+    Worlds more = read_worlds(name, context, console);
+    std::move(more.begin(), more.end(), std::back_inserter(worlds));
+  }
   choose_tasks(split_list(options.tasks), worlds);
-  const BenchmarkOptions benchmark =
-      benchmark_options(options, worlds, console);
+  const BenchmarkOptions benchmark = benchmark_options(options, console);
   const auto runs = run_benchmark(worlds, contenders, benchmark);
-  const auto rows =
-      summarise(runs, worlds, contenders, benchmark.simulation.budgets);
-  const BenchmarkFacts facts = {.curves = options.curves,
-                                .tasks = tasks_of(worlds),
-                                .seeds = benchmark.seeds,
-                                .slots = benchmark.simulation.slots,
-                                .noise = benchmark.simulation.noise,
-                                .spread = benchmark.simulation.spread,
-                                .seed = benchmark.simulation.seed};
-  console.print(simulation_table(rows, style_of(console)));
+  const BudgetLabels labels = label_budgets(benchmark.simulation, worlds);
+  const auto rows = summarise(runs, worlds, contenders, labels.numbers);
+  const BenchmarkFacts facts = {
+      .curves = fmt::format("{}", fmt::join(options.curves, " ")),
+      .tasks = tasks_of(worlds),
+      .seeds = benchmark.seeds,
+      .slots = benchmark.simulation.slots,
+      .noise = benchmark.simulation.noise,
+      .spread = benchmark.simulation.spread,
+      .seed = benchmark.simulation.seed};
+  console.print(simulation_table(rows, labels.unit, style_of(console)));
   if (!options.json_file.empty()) {
     write_file_atomic(options.json_file, statistics_json(rows, facts), false);
   }
@@ -224,9 +222,9 @@ Action declare_simulate(Arguments& arguments) {
       "virtual time, and compares the regret: (best - found) / (best - median "
       "of all points), over all tasks and seeds, at each budget of training "
       "steps.");
-  arguments.positional("CURVES", options->curves,
-                       "Recorded curves (.npz), or a study's database.",
-                       Complete::file, true);
+  arguments.positionals("CURVES", options->curves,
+                        "Recorded curves (.npz), or studies' databases.",
+                        Complete::file);
   arguments.option("--sampler", options->samplers, "A,B",
                    "Samplers (default: all).");
   arguments.option("--scheduler", options->schedulers, "X,Y",
@@ -242,12 +240,17 @@ Action declare_simulate(Arguments& arguments) {
                    "Spread of step times between trials: deviation of the "
                    "logarithm.");
   arguments.option("--budget", options->budgets, "STEPS,..",
-                   "Budgets (default: 1, 2, 4, 8, 12, 20 trainings).");
+                   "Budgets (default: 1, 2, 4, 8, 12, 20 trainings of each "
+                   "task).");
   arguments.option("--task", options->tasks, "T,U",
                    "Only these tasks of the file.");
   arguments.option("--context", options->context, "K=V,..",
                    "What the curves' file does not say of them: batch_size, "
                    "width, momentum, depth.");
+  arguments.option("--prior", options->prior, "FILE",
+                   "A learnt prior in place of the shipped one; each task is "
+                   "left out of it.",
+                   Complete::file);
   arguments.option("--network", options->networks, "FILE,..",
                    "Weights of the ConvLSTM in place of the shipped ones; each "
                    "task gets the file that was trained without it.");

@@ -68,6 +68,24 @@ CubeSplit split_of(const std::vector<RecordedCurves>& curves,
   return split;
 }
 
+// What the prior is learnt from: all that is not left out.
+std::vector<RecordedCube> learnt_from(
+    const std::vector<RecordedCurves>& curves, const CubeAxes& axes,
+    const std::vector<std::string>& left_out) {
+  std::vector<RecordedCurves> kept;
+  for (const RecordedCurves& one : curves) {
+    const bool out =
+        std::find(left_out.begin(), left_out.end(), one.task) != left_out.end();
+    if (!out) kept.push_back(one);
+  }
+  if (kept.size() < kFewCurves) return shifted_cubes(kept, axes);
+  std::vector<RecordedCube> cubes;
+  for (const RecordedCurves& one : kept) {
+    cubes.push_back(recorded_cube(one, axes));
+  }
+  return cubes;
+}
+
 std::string provenance(const SurrogateOptions& options, uint64_t samples) {
   std::string text = "dtune surrogate train";
   for (const std::string& path : options.curves) {
@@ -149,12 +167,8 @@ int train_surrogate(const Console& console, const SurrogateOptions& options) {
   const std::vector<RecordedCurves> curves = read_all_curves(options);
   const CubeAxes axes = prior_axes(curves);
   CubeSplit split = split_of(curves, axes, left_out);
-  std::vector<RecordedCube> learnt = split.training;
-  if (left_out.empty()) {
-    learnt.insert(learnt.end(), split.validation.begin(),
-                  split.validation.end());
-  }
-  const auto prior = train_prior(console, options, axes, learnt);
+  const auto prior =
+      train_prior(console, options, axes, learnt_from(curves, axes, left_out));
   if (!options.prior_only) {
     train_weights(console, options, prior, std::move(split));
   }

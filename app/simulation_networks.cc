@@ -1,6 +1,7 @@
 #include "app/simulation_networks.h"
 
 #include "dtune/surrogate/conv_lstm.h"
+#include "dtune/surrogate/learnt_prior.h"
 #include "dtune/tuner/factory.h"
 
 namespace dtune {
@@ -24,15 +25,22 @@ const ConvLstm* network_for(const Networks& networks, const std::string& task) {
 
 }  // namespace
 
-MakeTuner tuners_with_networks(const std::vector<std::string>& files,
-                               std::optional<double> epsilon) {
+MakeTuner tuners_with_weights(const std::string& prior_file,
+                              const std::vector<std::string>& files,
+                              std::optional<double> epsilon) {
+  std::shared_ptr<const LearntPrior> prior;
+  if (!prior_file.empty()) {
+    prior = std::make_shared<const LearntPrior>(LearntPrior::load(prior_file));
+  }
   auto networks = std::make_shared<Networks>();
   for (const std::string& file : files) {
     networks->push_back(ConvLstm::load(file));
   }
-  return [networks, epsilon](const Recipe& recipe, const TrialWorld& world) {
+  return [prior, networks, epsilon](const Recipe& recipe,
+                                    const TrialWorld& world) {
     TunerOptions options;
     options.leave_out = {world.task()};
+    options.prior = prior.get();
     options.network = network_for(*networks, world.task());
     Recipe named = recipe;
     if (epsilon && recipe.scheduler.kind == "freeze-thaw") {

@@ -1,5 +1,7 @@
 #include "app/simulation_table.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "dtune/report/table.h"
@@ -40,6 +42,24 @@ std::string by_budget(const std::vector<ContenderStatistics>& rows,
   return text + "\n";
 }
 
+// "+.031", "-.004".
+std::string format_difference(double difference) {
+  return (difference < 0 ? "-" : "+") + format_regret(std::abs(difference));
+}
+
+// What the others' regret is beside the first one's.
+std::string differences(const std::vector<ContenderStatistics>& rows,
+                        const TextStyle& style) {
+  if (rows.size() < 2) return "";
+  const std::vector<ContenderStatistics> others(rows.begin() + 1, rows.end());
+  return by_budget(others, "less " + name_of(rows.front().contender), style,
+                   [](const BudgetStatistics& at) {
+                     return format_difference(at.difference) + " (" +
+                            format_difference(at.difference_low) + " " +
+                            format_difference(at.difference_high) + ")";
+                   });
+}
+
 std::string percent(int64_t part, int64_t whole) {
   if (whole == 0) return "";
   return fmt::format("{:.1f}%", 100.0 * double(part) / double(whole));
@@ -75,8 +95,8 @@ std::string totals(const std::vector<ContenderStatistics>& rows,
 }  // namespace
 
 std::string simulation_table(const std::vector<ContenderStatistics>& rows,
-                             const TextStyle& style) {
-  return by_budget(rows, "mean regret", style,
+                             const std::string& unit, const TextStyle& style) {
+  return by_budget(rows, "mean regret, " + unit, style,
                    [](const BudgetStatistics& at) {
                      return format_regret(at.mean);
                    }) +
@@ -89,6 +109,7 @@ std::string simulation_table(const std::vector<ContenderStatistics>& rows,
                    [](const BudgetStatistics& at) {
                      return format_regret(at.median);
                    }) +
+         differences(rows, style) +
          by_budget(rows, "mean rank", style,
                    [](const BudgetStatistics& at) {
                      return fmt::format("{:.2f}", at.rank);

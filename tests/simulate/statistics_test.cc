@@ -82,6 +82,33 @@ TEST_CASE("the bootstrap's interval holds the mean and grows with the spread") {
   CHECK(flat[0].budgets[0].high == 2);
 }
 
+TEST_CASE("differences are those of studies of the same world and seed") {
+  const auto rows = statistics_of_sample();
+  REQUIRE(rows.size() > 1);
+  CHECK(rows[0].budgets[0].difference == 0);
+  CHECK(rows[0].budgets[0].difference_high == 0);
+  for (const ContenderStatistics& row : rows) {
+    const BudgetStatistics& at = row.budgets[0];
+    CHECK(at.difference == doctest::Approx(at.mean - rows[0].budgets[0].mean));
+    CHECK(at.difference_low <= at.difference);
+    CHECK(at.difference_high >= at.difference);
+  }
+}
+
+TEST_CASE("worlds of different lengths share budgets in trainings") {
+  Worlds worlds;
+  worlds.push_back(make_cube_world(three_rates()));
+  RecordedCurves longer = three_rates();
+  longer.epochs = {1, 5};
+  worlds.push_back(make_cube_world(longer));
+  CHECK(label_budgets({}, worlds).unit == "trainings");
+  CHECK(label_budgets({}, worlds).numbers ==
+        std::vector<int64_t>{1, 2, 4, 8, 12, 20});
+  worlds.pop_back();
+  CHECK(label_budgets({}, worlds).unit == "steps");
+  CHECK(label_budgets({}, worlds).numbers.front() == 2);
+}
+
 TEST_CASE("the JSON has a row for each contender, numbers by budget") {
   const auto json = nlohmann::json::parse(statistics_json(
       statistics_of_sample(),

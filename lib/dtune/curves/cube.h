@@ -29,6 +29,15 @@ struct CubeContext {
   std::optional<double> images;  // of the training split
 };
 
+// The cube has the coordinates of SGD with momentum. What Adam and AdamW train
+// at `point` is found there at the rate, and the strength of L2, with which SGD
+// does about as much: their rates are some thirty times as small, and AdamW's
+// decoupled decay some three hundred times as strong. Other optimizers (and
+// none): the point as it is.
+CubePoint as_sgd(CubePoint point, const std::string& optimizer);
+// The inverse.
+CubePoint from_sgd(CubePoint point, const std::string& optimizer);
+
 // Where a value lies on an ascending axis: between `index` and `index + 1`,
 // clamped to its ends. An axis of one value has weight 0.
 struct AxisPlace {

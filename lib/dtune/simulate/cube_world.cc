@@ -43,6 +43,8 @@ SearchSpace space_of(const RecordedCurves& curves) {
 
 ModelSpec model_of(const CubeContext& context) {
   ModelSpec model;
+  // dtune records networks for images; tables of others say their layers.
+  if (!context.optimizer.empty()) return model;
   if (!context.width || !context.depth) return model;
   LayerSpec linear;
   linear.kind = LayerKind::linear;
@@ -69,6 +71,12 @@ Recipe recipe_of(const RecordedCurves& curves) {
     recipe.train.batch_size = static_cast<int>(std::lround(*size));
   }
   recipe.train.momentum = curves.context.momentum.value_or(0.9);
+  for (const OptimizerKind kind :
+       {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::adamw}) {
+    if (to_string(kind) == curves.context.optimizer) {
+      recipe.train.optimizer = kind;
+    }
+  }
   return recipe;
 }
 

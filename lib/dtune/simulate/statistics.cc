@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <tuple>
+#include <utility>
 
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
@@ -44,15 +46,15 @@ double resampled_mean(const ByTask& tasks, Rng& rng) {
   return sum / static_cast<double>(count);
 }
 
-void bootstrap(const ByTask& tasks, BudgetStatistics& out) {
-  Rng rng(mix_seed({hash_text("bootstrap"), uint64_t(out.budget)}));
+// The middle 90% of the mean.
+std::pair<double, double> bootstrap(const ByTask& tasks, size_t budget) {
+  Rng rng(mix_seed({hash_text("bootstrap"), uint64_t(budget)}));
   std::vector<double> means;
   means.reserve(kResamples);
   for (int i = 0; i < kResamples; ++i) {
     means.push_back(resampled_mean(tasks, rng));
   }
-  out.low = quantile_of(means, 0.05);
-  out.high = quantile_of(means, 0.95);
+  return {quantile_of(means, 0.05), quantile_of(means, 0.95)};
 }
 
 // Place of `mine` among `all` (itself included).
@@ -84,10 +86,15 @@ class Summary {
     std::vector<double> regrets;
     std::vector<double> ranks;
     ByTask by_task(tasks_);
+    ByTask differences(tasks_);
+    double difference = 0;
     for (size_t i = 0; i < each_; ++i) {
       const double regret = regret_of(contender, i, b);
       regrets.push_back(regret);
-      by_task[task_of_world_[run_of(contender, i).world]].push_back(regret);
+      const size_t task = task_of_world_[run_of(contender, i).world];
+      by_task[task].push_back(regret);
+      differences[task].push_back(regret - regret_of(0, i, b));
+      difference += differences[task].back();
       std::vector<double> all;
       for (size_t c = 0; c < contenders_; ++c) {
         all.push_back(regret_of(c, i, b));
@@ -97,7 +104,10 @@ class Summary {
     out.mean = mean_of(regrets);
     out.median = quantile_of(regrets, 0.5);
     out.rank = mean_of(ranks);
-    bootstrap(by_task, out);
+    out.difference = difference / static_cast<double>(each_);
+    std::tie(out.low, out.high) = bootstrap(by_task, b);
+    std::tie(out.difference_low, out.difference_high) =
+        bootstrap(differences, b);
     return out;
   }
 
@@ -132,6 +142,18 @@ class Summary {
 };
 
 }  // namespace
+
+BudgetLabels label_budgets(const SimulationOptions& options,
+                           const Worlds& worlds) {
+  const int steps = worlds.front()->steps();
+  const bool alike =
+      std::all_of(worlds.begin(), worlds.end(),
+                  [&](const auto& world) { return world->steps() == steps; });
+  if (alike || !options.budgets.empty()) {
+    return {budgets_of(options, steps), "steps"};
+  }
+  return {budgets_of(options, 1), "trainings"};
+}
 
 std::vector<ContenderStatistics> summarise(
     const std::vector<BenchmarkRun>& runs, const Worlds& worlds,

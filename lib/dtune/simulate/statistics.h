@@ -11,7 +11,7 @@ namespace dtune {
 
 // Of one contender at one budget.
 struct BudgetStatistics {
-  int64_t budget = 0;  // steps
+  int64_t budget = 0;  // in the unit of the labels
   double mean = 0;     // regret, over all worlds and seeds
   double median = 0;
   // The middle 90% of the mean in a bootstrap that draws tasks, then runs
@@ -21,6 +21,11 @@ struct BudgetStatistics {
   // Mean place among the contenders in the same world with the same seed, 1 is
   // best; equal regrets share the mean of their places.
   double rank = 0;
+  // Regret less that of the first contender in the same study (world and seed):
+  // the mean, and the middle 90% of it in a bootstrap as above. Below 0: better.
+  double difference = 0;
+  double difference_low = 0;
+  double difference_high = 0;
 };
 
 struct ContenderStatistics {
@@ -34,7 +39,15 @@ struct ContenderStatistics {
   Coverage coverage;  // of all runs
 };
 
-// REQUIRES: `runs` as run_benchmark made them. In the order of `contenders`.
+// What the columns of a table are called.
+struct BudgetLabels {
+  std::vector<int64_t> numbers;
+  std::string unit;  // "steps", or "trainings" where those of worlds differ
+};
+BudgetLabels label_budgets(const SimulationOptions& options,
+                           const Worlds& worlds);
+
+// `budgets`: what each is called. REQUIRES: `runs` as run_benchmark made them. In the order of `contenders`.
 std::vector<ContenderStatistics> summarise(
     const std::vector<BenchmarkRun>& runs, const Worlds& worlds,
     const std::vector<Contender>& contenders,

@@ -22,18 +22,22 @@ Json share(int64_t part, int64_t whole) {
 }
 
 Json row_json(const ContenderStatistics& row, const BenchmarkFacts& facts) {
-  Json json = {{"sampler", row.contender.sampler},
-               {"scheduler", row.contender.scheduler},
-               {"regret", by_budget(row, &BudgetStatistics::mean)},
-               {"rank", by_budget(row, &BudgetStatistics::rank)},
-               {"seeds", facts.seeds},
-               {"median", by_budget(row, &BudgetStatistics::median)},
-               {"low", by_budget(row, &BudgetStatistics::low)},
-               {"high", by_budget(row, &BudgetStatistics::high)},
-               {"runs", row.runs},
-               {"trials", row.trials},
-               {"cuts", row.cuts},
-               {"cuts_wrong", row.cuts_wrong}};
+  Json json = {
+      {"sampler", row.contender.sampler},
+      {"scheduler", row.contender.scheduler},
+      {"regret", by_budget(row, &BudgetStatistics::mean)},
+      {"rank", by_budget(row, &BudgetStatistics::rank)},
+      {"seeds", facts.seeds},
+      {"median", by_budget(row, &BudgetStatistics::median)},
+      {"low", by_budget(row, &BudgetStatistics::low)},
+      {"high", by_budget(row, &BudgetStatistics::high)},
+      {"difference", by_budget(row, &BudgetStatistics::difference)},
+      {"difference_low", by_budget(row, &BudgetStatistics::difference_low)},
+      {"difference_high", by_budget(row, &BudgetStatistics::difference_high)},
+      {"runs", row.runs},
+      {"trials", row.trials},
+      {"cuts", row.cuts},
+      {"cuts_wrong", row.cuts_wrong}};
   json["cuts_wrong_share"] = share(row.cuts_wrong, row.cuts);
   json["predictions"] = row.coverage.predictions;
   json["in_band_share"] = share(row.coverage.inside, row.coverage.predictions);

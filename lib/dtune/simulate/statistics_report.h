@@ -20,7 +20,8 @@ struct BenchmarkFacts {
 };
 
 // {"rows": [{"sampler", "scheduler", "regret": {"51": 0.1, ...}, "rank": {...},
-//   "median": {...}, "low": {...}, "high": {...}, "seeds", "runs",
+//   "median": {...}, "low": {...}, "high": {...}, "difference": {...} (to the
+//   first row's regret), "difference_low", "difference_high", "seeds", "runs",
 //   "trials" (mean of a study), "cuts", "cuts_wrong", "cuts_wrong_share" (null
 //   without cuts), "predictions", "in_band_share" (of the predictions; null
 //   without any), "seconds" (wall clock of a study)}],

@@ -11,13 +11,26 @@ namespace dtune {
 // Components that a prior keeps, of a training on some hundred cubes.
 inline constexpr size_t kPriorComponents = 96;
 
-// The points of the first curves, and as times epochs 1 2 4 7 13 22 34 51 of
+// The axes of the curves, in the coordinates of SGD (curves/cube.h); where they
+// differ, half decades of learning rate, decades of L2 and steps of .3 of
+// dropout over all that they span. As times, epochs 1 2 4 7 13 22 34 51 of
 // 51. Throws Error(data): no curves, fewer than two values on an axis.
 CubeAxes prior_axes(const std::vector<RecordedCurves>& curves);
 
 // The curves read at these axes: interpolated, clamped at the ends of what was
 // recorded. Numbers of the context that are not known become those of
 // LCBench's middle: batch size 64, width 256, momentum .9, depth 3.
-RecordedCube recorded_cube(const RecordedCurves& curves, const CubeAxes& axes);
+// The curves at u are those that were recorded at u - shift.
+RecordedCube recorded_cube(const RecordedCurves& curves, const CubeAxes& axes,
+                           const CubePoint& shift = {0, 0, 0});
+
+// From fewer curves than this, shifted_cubes() are learnt from.
+inline constexpr size_t kFewCurves = 100;
+
+// Each of the curves as they are and with their rates half a decade, their L2 a
+// decade lower and higher: data sets differ in where their best points lie, and
+// a few recorded ones do not show by how much.
+std::vector<RecordedCube> shifted_cubes(
+    const std::vector<RecordedCurves>& curves, const CubeAxes& axes);
 
 }  // namespace dtune

@@ -10,6 +10,12 @@ const LearntPrior& shipped_prior() {
   return prior;
 }
 
+const LearntPrior& shipped_cnn_prior() {
+  static const LearntPrior prior =
+      LearntPrior::load(embedded_cnn_prior(), "the shipped prior of CNNs");
+  return prior;
+}
+
 const ConvLstm& shipped_network() {
   static const ConvLstm network =
       ConvLstm::from_bytes(embedded_network(), "the shipped network");

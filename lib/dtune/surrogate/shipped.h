@@ -8,7 +8,10 @@
 namespace dtune {
 
 // Read at the first call; thread-safe; live as long as the program.
+// Learnt from tables of fully connected networks on tabular data.
 const LearntPrior& shipped_prior();
+// Learnt from CNNs on images.
+const LearntPrior& shipped_cnn_prior();
 const ConvLstm& shipped_network();
 
 }  // namespace dtune

@@ -3,12 +3,18 @@
 #include "dtune/base/embed.h"
 
 DTUNE_EMBED(dtune_weights_prior, DTUNE_WEIGHTS_DIR "/prior.safetensors");
+DTUNE_EMBED(dtune_weights_cnn_prior,
+            DTUNE_WEIGHTS_DIR "/cnn-prior.safetensors");
 DTUNE_EMBED(dtune_weights_network, DTUNE_WEIGHTS_DIR "/network.safetensors");
 
 namespace dtune {
 
 std::span<const std::byte> embedded_prior() {
   return DTUNE_EMBEDDED(dtune_weights_prior);
+}
+
+std::span<const std::byte> embedded_cnn_prior() {
+  return DTUNE_EMBEDDED(dtune_weights_cnn_prior);
 }
 
 std::span<const std::byte> embedded_network() {

@@ -7,6 +7,7 @@
 namespace dtune {
 
 std::span<const std::byte> embedded_prior();
+std::span<const std::byte> embedded_cnn_prior();
 std::span<const std::byte> embedded_network();
 
 }  // namespace dtune

@@ -1,0 +1,28 @@
+#include "dtune/curves/cube.h"
+
+namespace dtune {
+namespace {
+
+// Of log10: Adam's rates, and AdamW's decay, which acts as rate times decay
+// (SGD: rate times L2 / (1 - momentum), momentum .9).
+constexpr double kAdamRate = 1.5;
+constexpr double kAdamWDecay = -2.5;
+
+CubePoint shifted(CubePoint point, const std::string& optimizer, double sign) {
+  if (optimizer != "adam" && optimizer != "adamw") return point;
+  point.log10_lr += sign * kAdamRate;
+  if (optimizer == "adamw") point.log10_l2 += sign * kAdamWDecay;
+  return point;
+}
+
+}  // namespace
+
+CubePoint as_sgd(CubePoint point, const std::string& optimizer) {
+  return shifted(point, optimizer, 1);
+}
+
+CubePoint from_sgd(CubePoint point, const std::string& optimizer) {
+  return shifted(point, optimizer, -1);
+}
+
+}  // namespace dtune
