@@ -83,8 +83,8 @@ TEST_CASE_TEMPLATE("a broadcast gives all ranks what the root has", Maker,
   });
 }
 
-TEST_CASE_TEMPLATE("a group of one has nobody to wait for", Maker, LocalGroups,
-                   GlooGroups) {
+TEST_CASE_TEMPLATE("a group of one does not wait", Maker, SoloGroup,
+                   LocalGroups, GlooGroups) {
   const Maker maker(1);
   Collective& group = maker.group(0);
   std::vector<float> data = {1, 2, 3};

@@ -8,11 +8,22 @@
 #include <string>
 #include <vector>
 
+#include "comm/local_collective.h"
 #include "comm/threads.h"
 
 #include "dtune/comm/collective.h"
 
 namespace dtune {
+
+// One rank alone.
+class SoloGroup {
+ public:
+  explicit SoloGroup(int size) { REQUIRE(size == 1); }
+  Collective& group(int /*rank*/) const { return *group_; }
+
+ private:
+  std::unique_ptr<Collective> group_ = make_solo_group();
+};
 
 class LocalGroups {
  public:

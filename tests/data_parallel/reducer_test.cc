@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "comm/local_collective.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/local_collective.h"
 #include <ATen/Parallel.h>
 
 #include "dtune/base/file.h"

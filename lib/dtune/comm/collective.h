@@ -1,5 +1,5 @@
 // The data plane of a gang: what its ranks do together with arrays. Engines:
-// Gloo (CPU, TCP), NCCL (CUDA), threads of one process (tests).
+// Gloo (CPU, TCP) and NCCL (CUDA).
 #pragma once
 
 #include <cstddef>
@@ -102,8 +102,8 @@ struct GroupOptions {
 std::unique_ptr<Collective> make_gloo_group(const GroupOptions& options,
                                             RendezvousStore& store);
 
-// All ranks of a group whose members are threads of this process.
-std::vector<std::unique_ptr<Collective>> make_local_groups(int size);
+// A group of this process alone.
+std::unique_ptr<Collective> make_solo_group();
 
 // Spans are device memory of CUDA device `device`. Throws Error(config) where
 // this build has no NCCL. NCCL has no tags: transfers between two ranks must be

@@ -146,7 +146,7 @@ std::unique_ptr<Collective> GangLink::make_group(
     const std::vector<int>& who, Duration patience, int device,
     const std::atomic<bool>* stop) {
   const int rank = place_of(member_, who);
-  if (who.size() == 1) return std::move(make_local_groups(1).front());
+  if (who.size() == 1) return make_solo_group();
   const GroupOptions options{.rank = rank,
                              .size = static_cast<int>(who.size()),
                              .name = group_name(incarnation_, who, device),

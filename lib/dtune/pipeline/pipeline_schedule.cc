@@ -8,8 +8,6 @@
 namespace dtune {
 namespace {
 
-constexpr double kNotYet = -1;
-
 std::vector<PipelineTask> gpipe(int micro_batches) {
   std::vector<PipelineTask> tasks;
   for (int i = 0; i < micro_batches; ++i) {
@@ -34,87 +32,6 @@ std::vector<PipelineTask> one_f_one_b(const StagePlace& place,
   }
   return tasks;
 }
-
-// All stages of a pipeline played through.
-class Simulation {
- public:
-  Simulation(PipelineSchedule kind, std::span<const StageSeconds> stages,
-             int micro_batches)
-      : seconds_(stages), stages_(stages.size()) {
-    const auto micros = static_cast<size_t>(micro_batches);
-    for (size_t j = 0; j < stages.size(); ++j) {
-      const StagePlace place{static_cast<int>(j),
-                             static_cast<int>(stages.size())};
-      stages_[j].tasks = pipeline_schedule(kind, place, micro_batches);
-      stages_[j].forward_done.assign(micros, kNotYet);
-      stages_[j].backward_done.assign(micros, kNotYet);
-    }
-  }
-
-  PipelineTiming run() {
-    bool moved = true;
-    while (moved) {
-      moved = false;
-      for (size_t j = 0; j < stages_.size(); ++j) {
-        while (advance(j)) moved = true;
-      }
-    }
-    return timing();
-  }
-
- private:
-  struct Stage {
-    std::vector<PipelineTask> tasks;
-    size_t next = 0;
-    double now = 0;
-    double busy = 0;
-    std::vector<double> forward_done;  // by micro-batch
-    std::vector<double> backward_done;
-  };
-
-  // When what the task needs is there; kNotYet where it is not known.
-  double input_time(size_t stage, const PipelineTask& task) const {
-    const auto micro = static_cast<size_t>(task.micro);
-    if (task.direction == PassDirection::forward) {
-      return stage == 0 ? 0 : stages_[stage - 1].forward_done[micro];
-    }
-    return stage + 1 == stages_.size()
-               ? stages_[stage].forward_done[micro]
-               : stages_[stage + 1].backward_done[micro];
-  }
-
-  bool advance(size_t j) {
-    Stage& stage = stages_[j];
-    if (stage.next == stage.tasks.size()) return false;
-    const PipelineTask task = stage.tasks[stage.next];
-    const double input = input_time(j, task);
-    if (input == kNotYet) return false;
-    const bool forward = task.direction == PassDirection::forward;
-    const double took = forward ? seconds_[j].forward : seconds_[j].backward;
-    stage.now = std::max(stage.now, input) + took;
-    stage.busy += took;
-    auto& done = forward ? stage.forward_done : stage.backward_done;
-    done[static_cast<size_t>(task.micro)] = stage.now;
-    ++stage.next;
-    return true;
-  }
-
-  PipelineTiming timing() const {
-    PipelineTiming timing;
-    double busy = 0;
-    for (const Stage& stage : stages_) {
-      DTUNE_CHECK(stage.next == stage.tasks.size());  // else: a deadlock
-      timing.total = std::max(timing.total, stage.now);
-      busy += stage.busy;
-    }
-    const double all = timing.total * static_cast<double>(stages_.size());
-    timing.bubble = all > 0 ? 1 - busy / all : 0;
-    return timing;
-  }
-
-  std::span<const StageSeconds> seconds_;
-  std::vector<Stage> stages_;
-};
 
 }  // namespace
 
@@ -148,13 +65,6 @@ std::vector<MicroBatch> cut_into_micro_batches(int64_t samples, int wanted,
     parts.push_back({first, samples * (i + 1) / count - first});
   }
   return parts;
-}
-
-PipelineTiming simulate_pipeline(PipelineSchedule kind,
-                                 std::span<const StageSeconds> stages,
-                                 int micro_batches) {
-  DTUNE_CHECK(!stages.empty());
-  return Simulation(kind, stages, micro_batches).run();
 }
 
 }  // namespace dtune

@@ -56,19 +56,4 @@ struct MicroBatch {
 std::vector<MicroBatch> cut_into_micro_batches(int64_t samples, int wanted,
                                                int64_t least);
 
-// How long stages take for one micro-batch.
-struct StageSeconds {
-  double forward = 0;
-  double backward = 0;
-};
-
-// What a schedule does with these times, played through: messages take no time.
-struct PipelineTiming {
-  double total = 0;   // seconds of one batch
-  double bubble = 0;  // idle share of all stages' time
-};
-PipelineTiming simulate_pipeline(PipelineSchedule kind,
-                                 std::span<const StageSeconds> stages,
-                                 int micro_batches);
-
 }  // namespace dtune

@@ -1,7 +1,9 @@
-// A group whose ranks are threads of one process. The last to come does the
-// operation for all, under the group's lock: slow for large arrays and many
-// ranks, but with the semantics of the others: transfers meet (a send is done
-// when it has been received), time-outs and leavers break the group for all.
+// The last to come does the operation for all, under the group's lock: slow for
+// large arrays and many ranks, but with the semantics of the engines: transfers
+// meet (a send is done when it has been received), time-outs and leavers break
+// the group for all.
+#include "comm/local_collective.h"
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
@@ -10,8 +12,6 @@
 #include <mutex>
 #include <optional>
 #include <tuple>
-
-#include "dtune/comm/collective.h"
 
 namespace dtune {
 namespace {
