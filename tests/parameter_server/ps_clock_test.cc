@@ -383,9 +383,9 @@ TEST_CASE("what comes twice or under no ticket changes nothing") {
   servers.join_all();
   const ps::Grant grant = servers.push(0, {1});
   const Floats weights = servers.weights();
-  servers.clock.pushed(0, {.ticket = grant.ticket, .samples = 4});
-  servers.clock.pushed(0, {.ticket = 999, .samples = 4});
-  servers.clock.pushed(7, {.ticket = 1, .samples = 4});
+  servers.clock.pushed(0, {.ticket = grant.ticket, .totals = {.samples = 4}});
+  servers.clock.pushed(0, {.ticket = 999, .totals = {.samples = 4}});
+  servers.clock.pushed(7, {.ticket = 1, .totals = {.samples = 4}});
   servers.clock.present(0, 1);
   servers.clock.gone(9);
   servers.clock.collected(0);

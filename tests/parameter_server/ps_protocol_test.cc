@@ -108,7 +108,7 @@ TEST_CASE("messages of a parameter server that lie are refused") {
         std::string::npos);
   CHECK(error_of(ps::encode(ps::Arrived{9, -1, 5})) != "");
   CHECK(error_of(ps::encode(ps::Arrived{9, ps::kMaxMembers, 5})) != "");
-  CHECK(error_of(ps::encode(ps::Push{.samples = -1})) != "");
+  CHECK(error_of(ps::encode(ps::Push{.totals = {.samples = -1}})) != "");
   CHECK(error_of(ps::encode(ps::Grant{.size = 0})) != "");
   Frames piece = ps::encode(
       ps::Piece{9, ps::Content::gradient, 5, 4, ps::bytes_of(kFloats)});

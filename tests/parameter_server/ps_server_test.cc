@@ -64,7 +64,7 @@ TEST_CASE("sync over sockets is what one process trains") {
     CHECK(distance(w, train_alone(task, plan)) < 1e-4);
     CHECK(cluster.final->updates == 32);
     CHECK(cluster.final->position == 1000);
-    CHECK(cluster.final->samples == 1000);
+    CHECK(cluster.final->totals.samples == 1000);
     // The server's momentum came along, the buffers are the workers' mean.
     CHECK(sum_of_squares(cluster.first_moment) > 0);
     CHECK(cluster.buffers[0] == doctest::Approx(1).epsilon(0.35));
@@ -103,7 +103,7 @@ TEST_CASE("ssp and async come close to sync in accuracy") {
       check_no_errors(cluster);
       REQUIRE(!w.empty());
       CHECK(accuracy(w) > sync - 0.02);
-      CHECK(cluster.final->samples == 6000);
+      CHECK(cluster.final->totals.samples == 6000);
     }
   }
 }
@@ -123,7 +123,7 @@ TEST_CASE("a worker that dies over sockets is missed by nobody") {
     cluster.run();
     CHECK(cluster.errors == std::vector<std::string>{"dies"});
     REQUIRE(cluster.final.has_value());
-    CHECK(cluster.final->samples == 2000);
+    CHECK(cluster.final->totals.samples == 2000);
   }
 }
 

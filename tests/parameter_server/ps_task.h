@@ -41,10 +41,10 @@ class PsTask {
   int64_t parameters() const { return dimensions_ + 1; }
 
   // Sums over the samples [first, first + size); their mean gradient.
-  gang::Totals gradient(std::span<const float> w, int64_t first, int64_t size,
-                        std::vector<float>& g) const {
+  LossTotals gradient(std::span<const float> w, int64_t first, int64_t size,
+                      std::vector<float>& g) const {
     std::fill(g.begin(), g.end(), 0.0F);
-    gang::Totals totals;
+    LossTotals totals;
     for (int64_t i = first; i < first + size; ++i) {
       const double p = probability(w, i);
       const double y = labels_[static_cast<size_t>(i)];
@@ -62,7 +62,7 @@ class PsTask {
     return totals;
   }
 
-  gang::Totals judge(std::span<const float> w) const {
+  LossTotals judge(std::span<const float> w) const {
     std::vector<float> ignored(w.size());
     return gradient(w, 0, samples(), ignored);
   }
@@ -109,7 +109,7 @@ class PsCluster {
   // to die.
   std::function<void(int member, const ps::Grant&)> before_gradient;
   // And after it, with the sums of its samples.
-  std::function<void(int member, const gang::Totals&)> after_gradient;
+  std::function<void(int member, const LossTotals&)> after_gradient;
   Duration patience = std::chrono::seconds(30);
 
   // Returns the final weights of worker 0 (of the first that is left).
@@ -201,7 +201,7 @@ class PsCluster {
     while (const auto grant = worker.next(weights)) {
       const MonoTime begin = system_clock().now();
       if (before_gradient) before_gradient(member, *grant);
-      const gang::Totals totals =
+      const LossTotals totals =
           task_.gradient(weights, grant->first, grant->size, gradient);
       if (after_gradient) after_gradient(member, totals);
       worker.push(gradient, totals, to_seconds(system_clock().now() - begin));

@@ -76,9 +76,10 @@ class VirtualServers {
         .session = plan_.session,
         .ticket = grant.ticket,
         .version = version.value_or(worker.version),
-        .loss = loss,
-        .weight = weight > 0 ? weight : static_cast<double>(grant.size),
-        .samples = grant.size,
+        .totals = {.loss = loss,
+                   .weight =
+                       weight > 0 ? weight : static_cast<double>(grant.size),
+                   .samples = grant.size},
         .seconds = seconds[member]};
     for (const float g : gradient) push.squares += double{g} * g;
     clock.pushed(member, push);

@@ -89,13 +89,13 @@ class DataParallelSession final : public GangSession {
   void settle(const std::vector<int>& who) override;
 
  private:
-  gang::Totals forward(const Work& work);
-  Order reduce(const Work& work, const gang::Totals& totals,
+  LossTotals forward(const Work& work);
+  Order reduce(const Work& work, const LossTotals& totals,
                const std::atomic<bool>& stop);
-  void backward(const Work& work, const gang::Totals& totals);
+  void backward(const Work& work, const LossTotals& totals);
   void give_up();
-  void say_ready(const Work& work, const gang::Totals& totals, bool complete);
-  Reduction decide(const Work& work, const gang::Totals& totals,
+  void say_ready(const Work& work, const LossTotals& totals, bool complete);
+  Reduction decide(const Work& work, const LossTotals& totals,
                    const std::atomic<bool>& stop);
   void update(const Work& work, const Go& go);
   void record(const char* lane, std::string name, MonoTime begin);
@@ -123,7 +123,7 @@ Order DataParallelSession::train(const Work& work,
   answered_ = given_up_ = false;
   if (std::exchange(settled_, false)) own_samples_ = 0;
   marks_.begin = system_clock().now();
-  const gang::Totals totals = forward(work);
+  const LossTotals totals = forward(work);
   Order order = reduce(work, totals, stop);
   if (const auto* go = std::get_if<Go>(&order); go && !go->last) {
     update(work, *go);
@@ -134,7 +134,7 @@ Order DataParallelSession::train(const Work& work,
   return order;
 }
 
-gang::Totals DataParallelSession::forward(const Work& work) {
+LossTotals DataParallelSession::forward(const Work& work) {
   client().set_phase("gathering batch", work.number);
   trainer_.set_position(work.position);
   trainer_.gather({.epoch = work.epoch,
@@ -147,12 +147,12 @@ gang::Totals DataParallelSession::forward(const Work& work) {
   const LossTotals sums = trainer_.forward();
   marks_.forward = system_clock().now();
   record("compute", "forward", marks_.gathered);
-  return {sums.loss, sums.weight, sums.correct, sums.samples};
+  return sums;
 }
 
 // Backward and reduction, side by side or one after the other. A loss that is
 // no number is told at once: no member will go on from it.
-Order DataParallelSession::reduce(const Work& work, const gang::Totals& totals,
+Order DataParallelSession::reduce(const Work& work, const LossTotals& totals,
                                   const std::atomic<bool>& stop) {
   const auto decide_go = [&] { return decide(work, totals, stop); };
   const bool computes = totals.samples > 0 && std::isfinite(totals.loss);
@@ -175,8 +175,7 @@ Order DataParallelSession::reduce(const Work& work, const gang::Totals& totals,
   return std::move(order_);
 }
 
-void DataParallelSession::backward(const Work& work,
-                                   const gang::Totals& totals) {
+void DataParallelSession::backward(const Work& work, const LossTotals& totals) {
   client().set_phase("backward of batch", work.number);
   try {
     trainer_.backward([&](int layer) {
@@ -200,8 +199,8 @@ void DataParallelSession::give_up() {
   }
 }
 
-void DataParallelSession::say_ready(const Work& work,
-                                    const gang::Totals& totals, bool complete) {
+void DataParallelSession::say_ready(const Work& work, const LossTotals& totals,
+                                    bool complete) {
   if (marks_.ready == MonoTime{}) marks_.ready = system_clock().now();
   client().ready({.round = work.round,
                   .totals = totals,
@@ -213,7 +212,7 @@ void DataParallelSession::say_ready(const Work& work,
 
 // On the reducer's thread.
 Reduction DataParallelSession::decide(const Work& work,
-                                      const gang::Totals& totals,
+                                      const LossTotals& totals,
                                       const std::atomic<bool>& stop) {
   order_ = link().wait_for(work.round, stop, &given_up_);
   answered_ = true;

@@ -89,10 +89,10 @@ class GangSession : public StepSession {
   GangPredictions* predictions() {
     return predictions_ ? &*predictions_ : nullptr;
   }
-  const gang::Totals& totals() const { return totals_; }
+  const LossTotals& totals() const { return totals_; }
   // For modes that train without the server's go: sums of this member, or of
   // all, at the step's end.
-  void set_totals(const gang::Totals& totals) { totals_ = totals; }
+  void set_totals(const LossTotals& totals) { totals_ = totals; }
   // The state is that of the end of the last step: what a step that is broken
   // off comes back to. For modes whose state() grows when the data plane is
   // there; steps keep theirs by themselves.
@@ -133,7 +133,7 @@ class GangSession : public StepSession {
   bool current_ = true;  // its state is that of the last commit
   int64_t round_ = 0;    // of the work that was taken last
   int leader_ = 0;       // member; all agree at the end of a round
-  gang::Totals totals_;  // of the step so far
+  LossTotals totals_;    // of the step so far
 };
 
 }  // namespace dtune

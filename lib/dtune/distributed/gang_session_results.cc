@@ -64,7 +64,7 @@ gang::Order GangSession::commit(const gang::Work& work,
 }
 
 std::map<std::string, double> GangSession::leader_metrics() {
-  std::map<std::string, double> metrics = train_metrics(totals_);
+  std::map<std::string, double> metrics = training_metrics(totals_);
   metrics.merge(judge_step());
   return metrics;
 }

@@ -16,7 +16,7 @@ struct MemberProgress {
   int step = 1;          // that is being trained
   int64_t position = 0;  // samples seen
   int64_t updates = 0;
-  gang::Totals totals;  // of the step so far
+  LossTotals totals;  // of the step so far
 };
 
 // Of one's own, to come back to when a step is broken off. On the CPU.

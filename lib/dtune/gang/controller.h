@@ -101,7 +101,7 @@ class GangController {
   bool half_are_ready() const;
   bool overdue(MonoTime now) const;
   void finish_round(MonoTime now);
-  Totals accept_round(const std::vector<int>& participants, MonoTime now);
+  LossTotals accept_round(const std::vector<int>& participants, MonoTime now);
   void finish_commit(Go go);
   void go_on(Go go, int evicted, MonoTime now);
   void take_back(int member, const Go& go);

@@ -113,10 +113,10 @@ void GangController::finish_round(MonoTime now) {
   go_on(std::move(go), more ? judge(participants, now) : -1, now);
 }
 
-Totals GangController::accept_round(const std::vector<int>& participants,
-                                    MonoTime now) {
+LossTotals GangController::accept_round(const std::vector<int>& participants,
+                                        MonoTime now) {
   std::vector<Span> done = round_.spans_of(participants);
-  const Totals totals = round_.totals_of(participants);
+  const LossTotals totals = round_.totals_of(participants);
   for (const int p : participants) {
     step_->note_updates(members_.at(p).updates);
   }

@@ -46,6 +46,7 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/data/spans.h"
+#include "dtune/study/metrics.h"
 
 namespace dtune::gang {
 
@@ -64,21 +65,6 @@ struct Work {
   // This member's, of the epoch's order (train) or of evaluation batches; may
   // be empty. Commit: the leader's alone has one.
   std::vector<Span> spans;
-};
-
-// Sums over samples; doubles, so that they do not depend on who adds.
-struct Totals {
-  double loss = 0;
-  double weight = 0;
-  int64_t correct = 0;
-  int64_t samples = 0;
-  Totals& operator+=(const Totals& more) {
-    loss += more.loss;
-    weight += more.weight;
-    correct += more.correct;
-    samples += more.samples;
-    return *this;
-  }
 };
 
 // Seconds of one round as a member measured it; sent with the next round's ready.
@@ -119,7 +105,7 @@ struct Regroup {
 struct Go {
   int64_t round = 0;
   std::vector<int> participants;  // ascending; the first is the leader
-  Totals totals;                  // of the participants; evaluate: of all its
+  LossTotals totals;              // of the participants; evaluate: of all its
                                   // rounds so far
   // After this round's update the source serves the targets.
   int source = -1;
@@ -169,7 +155,7 @@ struct Begin {
 
 struct Ready {
   int64_t round = 0;
-  Totals totals;
+  LossTotals totals;
   RoundTimes times;  // of the round before
   // Applied: one for every go of a round of training in which a sample was
   // trained. A member with another number than the gang's is behind and gets state.

@@ -6,11 +6,18 @@
 
 namespace dtune {
 
-// Where Span is, so that it is found by its argument.
+// Where Span and LossTotals are, so that they are found by their argument.
 template <class V>
 void fields(V& visit, Span& m) {
   visit("first", m.first, wire::kCount);
   visit("size", m.size, wire::kCount);
+}
+template <class V>
+void fields(V& visit, LossTotals& m) {
+  visit("loss", m.loss, wire::AnyReal{});
+  visit("weight", m.weight);
+  visit("right", m.correct, wire::kCount);
+  visit("samples", m.samples, wire::kCount);
 }
 
 namespace gang {
@@ -29,14 +36,6 @@ constexpr Between kSource{-1, kMember.most};
 constexpr Between kSizes{1, kCount.most};
 
 }  // namespace
-
-template <class V>
-void fields(V& visit, Totals& m) {
-  visit("loss", m.loss, AnyReal{});
-  visit("weight", m.weight);
-  visit("right", m.correct, kCount);
-  visit("samples", m.samples, kCount);
-}
 
 template <class V>
 void fields(V& visit, RoundTimes& m) {

@@ -13,8 +13,8 @@ std::vector<Span> Round::spans_of(const std::vector<int>& members) const {
   return spans;
 }
 
-Totals Round::totals_of(const std::vector<int>& members) const {
-  Totals totals;
+LossTotals Round::totals_of(const std::vector<int>& members) const {
+  LossTotals totals;
   for (const int m : members) totals += part(m).totals;
   return totals;
 }

@@ -36,7 +36,7 @@ class Round {
     Phase phase_before = Phase::train;  // of the work before
     bool unpaced = false;               // it has more to do than others
     int64_t ready_for = 0;              // its last round
-    Totals totals;
+    LossTotals totals;
     std::map<std::string, double> metrics;
   };
   const Part& part(int member) const {
@@ -62,7 +62,7 @@ class Round {
   bool hanging_reported() const { return hanging_reported_; }
   // Of the members' parts.
   std::vector<Span> spans_of(const std::vector<int>& members) const;
-  Totals totals_of(const std::vector<int>& members) const;
+  LossTotals totals_of(const std::vector<int>& members) const;
 
   // The next round: hands out its work. After an open round, another open one
   // is the same, with other members.

@@ -120,15 +120,15 @@ void Step::restart_evaluation() {
 
 void Step::forget_predictions() {
   evaluation_leader_ = -1;
-  evaluated_ = Totals();
+  evaluated_ = LossTotals();
   evaluation_.clear();
   if (begin_.evaluation_batches > 0) {
     evaluation_ = {{0, begin_.evaluation_batches}};
   }
 }
 
-Totals Step::accept_evaluation(std::vector<Span> spans, const Totals& totals,
-                               int leader) {
+LossTotals Step::accept_evaluation(std::vector<Span> spans,
+                                   const LossTotals& totals, int leader) {
   if (evaluation_leader_ >= 0 && evaluation_leader_ != leader)
     forget_predictions();
   evaluation_leader_ = leader;

@@ -58,8 +58,8 @@ class Step {
   void restart_evaluation();
   // The answers of a round are gathered by its leader: with another leader,
   // those of the rounds before are gone. Returns the totals of all that count.
-  Totals accept_evaluation(std::vector<Span> spans, const Totals& totals,
-                           int leader);
+  LossTotals accept_evaluation(std::vector<Span> spans,
+                               const LossTotals& totals, int leader);
 
  protected:
   Step(const Begin& begin, int64_t updates);
@@ -75,7 +75,7 @@ class Step {
   int64_t updates_;
   std::vector<Span> evaluation_;  // batches not done yet
   int evaluation_leader_ = -1;    // has the answers of the others
-  Totals evaluated_;
+  LossTotals evaluated_;
 };
 
 // Of the kind that `begin` asks for, at `updates` applied.

@@ -97,13 +97,13 @@ void PsClock::collected(int member) {
 }
 
 void PsClock::check_finite(const Ticket& ticket, const ps::Push& push) {
-  const bool loss = !std::isfinite(push.loss);
+  const bool loss = !std::isfinite(push.totals.loss);
   if (!loss && std::isfinite(push.squares)) return;
   diverged_ = fmt::format(
       "diverged: the {} became {} in epoch {:.2f} (batch {}) at a learning "
       "rate of {:.3g} (use a smaller lr, a warm-up or clip_norm)",
       loss ? "training loss" : "gradient's norm",
-      loss ? push.loss : std::sqrt(push.squares),
+      loss ? push.totals.loss : std::sqrt(push.squares),
       static_cast<double>(position_) / static_cast<double>(plan_.epoch_samples),
       ticket.part.number + 1, rate(ticket.part.size));
 }

@@ -130,7 +130,7 @@ class PsClock {
   int64_t version() const { return version_; }
   int64_t updates() const { return updates_; }
   int64_t position() const { return position_; }
-  const gang::Totals& totals() const { return totals_; }
+  const LossTotals& totals() const { return totals_; }
   int64_t accepted_of(int member) const;  // samples
   std::vector<int> present_members() const;
   // Workers that have nothing to do, and the ones that they wait for.
@@ -168,7 +168,7 @@ class PsClock {
     std::optional<int64_t> batch;
     bool combining = false;
     int64_t samples = 0;
-    gang::Totals totals{};
+    LossTotals totals{};
     // Factor: the weight, before it is divided.
     std::vector<ps::Term> terms{};
     std::vector<std::pair<int, int64_t>> samples_of{};
@@ -213,7 +213,7 @@ class PsClock {
   int64_t version_ = 0;
   int64_t updates_;
   int64_t position_;
-  gang::Totals totals_;
+  LossTotals totals_;
   PsFigures figures_;
   std::string diverged_;
   PsActions actions_;

@@ -13,17 +13,6 @@ namespace {
 // Batch norm needs two samples.
 constexpr int64_t kLeastSamples = 2;
 
-gang::Totals totals_of(const ps::Push& push) {
-  return {push.loss, push.weight, push.correct, push.samples};
-}
-
-void add(gang::Totals& sum, const gang::Totals& more) {
-  sum.loss += more.loss;
-  sum.weight += more.weight;
-  sum.correct += more.correct;
-  sum.samples += more.samples;
-}
-
 }  // namespace
 
 // ---- Decisions
@@ -31,10 +20,10 @@ void add(gang::Totals& sum, const gang::Totals& more) {
 void PsClock::decide(int id, Member& member, const Ticket& ticket,
                      const ps::Push& push) {
   if (is_sync()) {
-    round_.terms.push_back({id, ticket.id, push.weight});
+    round_.terms.push_back({id, ticket.id, push.totals.weight});
     round_.samples += ticket.part.size;
     round_.samples_of.emplace_back(id, ticket.part.size);
-    add(round_.totals, totals_of(push));
+    round_.totals += push.totals;
     return;
   }
   const int64_t tau = staleness(member, push.version);
@@ -66,7 +55,7 @@ void PsClock::accept(int id, Member& member, const Ticket& ticket,
   }
   position_ += ticket.part.size;
   member.accepted += ticket.part.size;
-  add(totals_, totals_of(push));
+  totals_ += push.totals;
   const auto n = static_cast<double>(++figures_.applied);
   figures_.mean_staleness +=
       (static_cast<double>(tau) - figures_.mean_staleness) / n;
@@ -140,7 +129,7 @@ void PsClock::apply_round(double squares) {
   apply(rate(round_.samples), clip_scale(plan_.train.clip_norm, squares), -1,
         version_);
   position_ += round_.samples;
-  add(totals_, round_.totals);
+  totals_ += round_.totals;
   for (const auto& [id, samples] : round_.samples_of) {
     members_[id].accepted += samples;
   }

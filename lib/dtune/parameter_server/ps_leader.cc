@@ -352,15 +352,11 @@ void PsLeader::mean_buffers() {
 void PsLeader::check_finished() {
   if (result_ || !clock_->done()) return;
   mean_buffers();
-  const gang::Totals& totals = clock_->totals();
   result_ = ps::Final{.session = plan_.session,
                       .version = clock_->version(),
                       .updates = clock_->updates(),
                       .position = clock_->position(),
-                      .loss = totals.loss,
-                      .weight = totals.weight,
-                      .correct = totals.correct,
-                      .samples = totals.samples};
+                      .totals = clock_->totals()};
   for (const int id : clock_->present_members()) send_final(id);
   send_followers(*result_);
 }

@@ -28,6 +28,14 @@ constexpr wire::Bytes kFloats{.least = sizeof(float),
                               .most = kPieceFloats * sizeof(float),
                               .unit = sizeof(float)};
 
+template <class V>
+void visit_totals(V& visit, LossTotals& m) {
+  visit("loss", m.loss, AnyReal{});
+  visit("weight", m.weight);
+  visit("right", m.correct, kCount);
+  visit("samples", m.samples, kCount);
+}
+
 }  // namespace
 
 template <class V>
@@ -86,10 +94,7 @@ void fields(V& visit, Push& m) {
   visit("session", m.session);
   visit("ticket", m.ticket, kCount);
   visit("version", m.version, kVersion);
-  visit("loss", m.loss, AnyReal{});
-  visit("weight", m.weight);
-  visit("right", m.correct, kCount);
-  visit("samples", m.samples, kCount);
+  visit_totals(visit, m.totals);
   visit("squares", m.squares, AnyReal{});
   visit("seconds", m.seconds);
 }
@@ -131,10 +136,7 @@ void fields(V& visit, Final& m) {
   visit("version", m.version, kVersion);
   visit("updates", m.updates, kCount);
   visit("position", m.position, kCount);
-  visit("loss", m.loss, AnyReal{});
-  visit("weight", m.weight);
-  visit("right", m.correct, kCount);
-  visit("samples", m.samples, kCount);
+  visit_totals(visit, m.totals);
 }
 
 template <class V>

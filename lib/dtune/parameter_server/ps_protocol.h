@@ -39,6 +39,7 @@
 #include <variant>
 #include <vector>
 
+#include "dtune/study/metrics.h"
 #include "dtune/wire/frames.h"
 
 namespace dtune::ps {
@@ -128,12 +129,9 @@ struct Push {
   uint64_t session = 0;
   int64_t ticket = 0;
   int64_t version = 0;  // of the weights that it was computed with
-  double loss = 0;      // sums, as gang::Totals
-  double weight = 0;
-  int64_t correct = 0;
-  int64_t samples = 0;
-  double squares = 0;  // sum of the gradient's squares
-  double seconds = 0;  // of computing it and sending the one before
+  LossTotals totals;    // of its samples
+  double squares = 0;   // sum of the gradient's squares
+  double seconds = 0;   // of computing it and sending the one before
 };
 
 struct Arrived {
@@ -172,10 +170,7 @@ struct Final {
   int64_t version = 0;
   int64_t updates = 0;
   int64_t position = 0;
-  double loss = 0;  // sums over the step's accepted samples
-  double weight = 0;
-  int64_t correct = 0;
-  int64_t samples = 0;
+  LossTotals totals;  // of the step's accepted samples
 };
 
 struct WantState {

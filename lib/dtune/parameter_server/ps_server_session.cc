@@ -172,9 +172,7 @@ void PsServerSession::keep_result() {
 
 gang::Ready PsServerSession::report() {
   gang::Ready ready;
-  if (number_ > 0) return ready;
-  const ps::Final& all = server_->result();
-  ready.totals = {all.loss, all.weight, all.correct, all.samples};
+  if (number_ == 0) ready.totals = server_->result().totals;
   return ready;
 }
 

@@ -209,17 +209,14 @@ std::optional<ps::Grant> PsWorker::next(std::span<float> weights) {
   return working_;
 }
 
-void PsWorker::push(std::span<const float> gradient, const gang::Totals& totals,
+void PsWorker::push(std::span<const float> gradient, const LossTotals& totals,
                     double seconds) {
   DTUNE_CHECK(working_.has_value());
   const ps::Grant work = *std::exchange(working_, std::nullopt);
   const ps::Push push{.session = session_,
                       .ticket = work.ticket,
                       .version = used_version_,
-                      .loss = totals.loss,
-                      .weight = totals.weight,
-                      .correct = totals.correct,
-                      .samples = totals.samples,
+                      .totals = totals,
                       .squares = sum_of_squares(gradient),
                       .seconds = seconds};
   for (int server = 0; server < layout_.servers(); ++server) {

@@ -50,7 +50,7 @@ class PsWorker {
   std::optional<ps::Grant> next(std::span<float> weights);
   // The gradient for what next() gave last: the mean by the samples' weight.
   // `seconds`: that it took, by which shares go.
-  void push(std::span<const float> gradient, const gang::Totals& totals,
+  void push(std::span<const float> gradient, const LossTotals& totals,
             double seconds);
   // `buffers`: in: own; out: the workers' mean. Weights: the final ones.
   ps::Final finish(std::span<float> weights, std::span<float> buffers);

@@ -111,9 +111,7 @@ void PsWorkerSession::train_part(const ps::Grant& grant) {
   const MonoTime end = system_clock().now();
   client().trace().span("compute", "gradient", begin, end);
   client().set_phase("sending the gradient of batch", grant.number);
-  worker_->push(gradient.values(),
-                {sums.loss, sums.weight, sums.correct, sums.samples},
-                to_seconds(end - begin) + sending_);
+  worker_->push(gradient.values(), sums, to_seconds(end - begin) + sending_);
   sending_ = to_seconds(system_clock().now() - end);
   trainer().network().gradients().zero_();
   client().trace().span("comm", "push", end, system_clock().now());

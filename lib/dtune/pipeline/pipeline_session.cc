@@ -317,9 +317,7 @@ void PipelineSession::report(const gang::Work& work, const LossTotals& sums) {
   gang::Ready ready;
   ready.round = work.round;
   ready.updates = trainer_->updates();
-  if (place_.leader()) {
-    ready.totals = {sums.loss, sums.weight, sums.correct, sums.samples};
-  }
+  if (place_.leader()) ready.totals = sums;
   ready.times = times = trainer_->take_times();
   const auto at = static_cast<size_t>(place_.stage.stage);
   client().gauge("stage", place_.stage.stage + 1);

@@ -38,12 +38,12 @@ constexpr PredictionsMetric kOfPredictions[] = {
 // Of a step's training:
 struct TrainingMetric {
   const char* name;
-  double (*of)(const TrainingSums& sums);
+  double (*of)(const LossTotals& sums);
 };
 constexpr TrainingMetric kOfTraining[] = {
-    {"train_loss", [](const TrainingSums& s) { return s.loss / s.weight; }},
+    {"train_loss", [](const LossTotals& s) { return s.loss / s.weight; }},
     {"train_accuracy",
-     [](const TrainingSums& s) {
+     [](const LossTotals& s) {
        return static_cast<double>(s.correct) / static_cast<double>(s.samples);
      }},
 };
@@ -156,7 +156,7 @@ const std::vector<std::string>& metric_names() {
   return names;
 }
 
-std::map<std::string, double> training_metrics(const TrainingSums& sums) {
+std::map<std::string, double> training_metrics(const LossTotals& sums) {
   std::map<std::string, double> result;
   if (sums.samples == 0) return result;
   for (const TrainingMetric& metric : kOfTraining) {

@@ -66,16 +66,25 @@ class Predictions {
 // table.
 const std::vector<std::string>& metric_names();
 
-// What the samples of a step's training come to.
-struct TrainingSums {
-  double loss = 0;    // weighted
-  double weight = 0;  // of the samples
-  int64_t correct = 0;
+// What samples add to the meters of a step's training. Sums in double, so that
+// they do not depend on who adds.
+struct LossTotals {
+  double loss = 0;      // sum of the samples' weighted losses
+  double weight = 0;    // sum of their weights: the mean loss is loss / weight
+  int64_t correct = 0;  // samples whose largest logit is their label's
   int64_t samples = 0;
+
+  LossTotals& operator+=(const LossTotals& more) {
+    loss += more.loss;
+    weight += more.weight;
+    correct += more.correct;
+    samples += more.samples;
+    return *this;
+  }
 };
 
 // "train_loss", ...; nothing where there is no sample.
-std::map<std::string, double> training_metrics(const TrainingSums& sums);
+std::map<std::string, double> training_metrics(const LossTotals& sums);
 
 // What a network costs, measured where a recipe names it: "parameters", how
 // many numbers are trained, and "latency_ms", the median time of an answer to

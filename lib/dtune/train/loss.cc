@@ -9,14 +9,6 @@
 
 namespace dtune {
 
-LossTotals& LossTotals::operator+=(const LossTotals& other) {
-  loss += other.loss;
-  weight += other.weight;
-  correct += other.correct;
-  samples += other.samples;
-  return *this;
-}
-
 // Probabilities of one sample and their logarithms; scratch of a batch.
 struct Loss::Softmax {
   explicit Softmax(int classes)

@@ -6,19 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "dtune/study/metrics.h"
 #include "dtune/study/recipe.h"
 
 namespace dtune {
-
-// What a batch adds to the meters of a step.
-struct LossTotals {
-  double loss = 0;      // sum of the samples' weighted losses
-  double weight = 0;    // sum of w[y]: the mean loss is loss / weight
-  int64_t correct = 0;  // samples whose largest logit is their label's
-  int64_t samples = 0;
-
-  LossTotals& operator+=(const LossTotals& other);
-};
 
 // A loss over K classes. With p = softmax(z), label y and class weights w (all
 // 1 unless balanced), a sample's loss is
@@ -41,7 +32,7 @@ class Loss {
   double weight(std::span<const int32_t> labels) const;
 
   // logits: [labels.size(), classes]; gradient: the same shape, receives
-  // d(batch loss)/d(logits). A logit that is not finite makes `loss` so too.
+  // d(batch loss)/d(logits). The total weight is the sum of w[y]. A logit that is not finite makes `loss` so too.
   LossTotals operator()(std::span<const float> logits,
                         std::span<const int32_t> labels,
                         std::span<float> gradient) const;

@@ -5,6 +5,7 @@
 
 #include "dtune/train/checkpoint.h"
 #include "dtune/train/failure.h"
+#include "dtune/train/network_costs.h"
 #include "dtune/train/step_session.h"
 #include "dtune/train/torch_settings.h"
 #include "dtune/train/trainer.h"
@@ -62,13 +63,24 @@ class CnnSession final : public StepSession {
     const LossTotals totals = trainer_->train_to(
         plan().end_of(step()), stop,
         [this](int64_t position) { note_position(position); });
-    report.metrics = train_metrics(totals);
+    report.metrics = training_metrics(totals);
     if (!trains_on_validation(assignment())) {
       report.metrics.merge(
           judge(trainer_->network(), Split::validation, "val_", stop));
     }
+    report.metrics.merge(costs());
     report.seconds = step_seconds();
     return report;
+  }
+
+  // They do not change while it trains.
+  std::map<std::string, double> costs() {
+    if (!asks_for_costs(assignment().recipe.objective)) return {};
+    if (costs_.empty()) {
+      costs_ =
+          measure_costs(trainer_->network(), data()->image_shape(), device());
+    }
+    return costs_;
   }
 
   // The step counts once its checkpoint is written; while the disk is full the
@@ -90,7 +102,8 @@ class CnnSession final : public StepSession {
   }
 
   std::unique_ptr<Trainer> trainer_;
-  std::optional<StepReport> unsaved_;  // of a step without a checkpoint
+  std::map<std::string, double> costs_;  // once measured
+  std::optional<StepReport> unsaved_;    // of a step without a checkpoint
 };
 
 }  // namespace

@@ -54,9 +54,10 @@ class StepSession : public TrialSession {
   int64_t epoch_samples() const { return epoch_samples_; }
   int step() const { return steps_ + 1; }  // that is being trained
 
-  // Goes on from a checkpoint's report, of the step that the assignment names
-  // or the next one, or with `later` of any after it: the report of the next
-  // is what the first run_step returns. Throws Error(data) otherwise.
+  // Goes on from a checkpoint's report, of the step that the assignment names,
+  // one before it, or the next one; with `later` of that step or any after it.
+  // The report of the next is what the first run_step returns. Throws
+  // Error(data) otherwise.
   void resume(StepReport report, bool later);
   // Another step has been reached without this member.
   void set_steps(int steps) { steps_ = steps; }
@@ -68,11 +69,6 @@ class StepSession : public TrialSession {
   double step_seconds() const;
   StepReport finish_step(StepReport report);
 
-  template <class Sums>
-  static std::map<std::string, double> train_metrics(const Sums& sums) {
-    return training_metrics(
-        {sums.loss, sums.weight, sums.correct, sums.samples});
-  }
   // Throws TrialFailure(diverged) where an answer is no finite number.
   std::map<std::string, double> judge(Network& network, Split split,
                                       const std::string& prefix,
