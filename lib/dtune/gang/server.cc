@@ -48,16 +48,16 @@ struct GangServer::Impl {
       // First the messages of members: where this thread was held up, they may
       // have been in time.
       listener.receive_all([this](const Frames& frames) { receive(frames); });
-      bool told = false;
+      bool news = false;
       {
         const std::lock_guard lock(mutex);
         registry.tick();
         send_all();
         idle = registry.idle();
-        told = std::exchange(woken, registry.has_events()) !=
+        news = std::exchange(woken, registry.has_events()) !=
                registry.has_events();
       }
-      if (told && wake) wake();
+      if (news && wake) wake();
     }
     const std::lock_guard lock(mutex);
     send_all();  // that all is closed
