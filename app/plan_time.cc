@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/clock.h"
+#include "dtune/base/order_statistic.h"
 #include "dtune/report/text.h"
 #include "dtune/train/plugin.h"
 
@@ -84,11 +85,10 @@ std::optional<StepTime> step_time_of(const Study& study) {
     }
   }
   if (seconds.empty()) return std::nullopt;
-  const auto middle = seconds.begin() + std::ptrdiff_t(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
   std::string source = fmt::format("{} step{} of this study", seconds.size(),
                                    seconds.size() == 1 ? "" : "s");
-  return StepTime{*middle, std::move(source), most_steps};
+  return StepTime{upper_median(std::move(seconds)), std::move(source),
+                  most_steps};
 }
 
 StepTime measure_step(const RecipeFile& file, const StudyCheck& check) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtune/base/order_statistic.h"
+
 namespace dtune {
 namespace {
 
@@ -14,19 +16,12 @@ constexpr double kLeastSeconds = 1;
 // Less of a step says nothing about its rest.
 constexpr double kLeastFraction = 0.02;
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 double usual_step(const Trial& trial) {
   std::vector<double> step_times;
   for (const StepReport& report : trial.curve) {
     if (report.seconds > 0) step_times.push_back(report.seconds);
   }
-  return median(std::move(step_times));
+  return step_times.empty() ? 0 : upper_median(std::move(step_times));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "dtune/base/order_statistic.h"
+
 namespace dtune {
 namespace {
 
@@ -25,10 +27,7 @@ void StepLimit::add(double seconds) {
     seen_[next_++ % kMostSeen] = seconds;
   }
   longest_ = std::max(longest_, seconds);
-  std::vector<double> sorted = seen_;
-  const auto middle = sorted.begin() + std::ptrdiff_t(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  measured_ = longest_ * std::max(kLeastFactor, longest_ / *middle);
+  measured_ = longest_ * std::max(kLeastFactor, longest_ / upper_median(seen_));
 }
 
 Duration StepLimit::limit(TrialId trial, Duration least) const {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "dtune/base/error.h"
+#include "dtune/base/order_statistic.h"
 #include "dtune/curves/interpolation.h"
 
 namespace dtune {
@@ -59,10 +61,7 @@ double RecordedCurves::median_final() const {
   for (size_t i = epochs.size() - 1; i < values.size(); i += epochs.size()) {
     final_values.push_back(values[i]);
   }
-  const auto middle = final_values.begin() +
-                      static_cast<std::ptrdiff_t>(final_values.size() / 2);
-  std::nth_element(final_values.begin(), middle, final_values.end());
-  return double{*middle};
+  return double{upper_median(std::move(final_values))};
 }
 
 }  // namespace dtune

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dtune/base/order_statistic.h"
+
 namespace dtune::gang {
 
 void Pace::add(Duration handed_to_ready) {
@@ -15,12 +17,8 @@ void Pace::add(Duration handed_to_ready) {
 
 Duration Pace::quantile(double q) const {
   if (recent_.empty()) return Duration{0};
-  std::vector<Duration> sorted = recent_;
-  const auto index =
-      static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5);
-  const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(index);
-  std::nth_element(sorted.begin(), at, sorted.end());
-  return *at;
+  const auto last = static_cast<double>(recent_.size() - 1);
+  return order_statistic(recent_, static_cast<size_t>(q * last + 0.5));
 }
 
 std::optional<Duration> Pace::deadline(Duration expected) const {
