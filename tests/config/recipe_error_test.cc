@@ -51,7 +51,7 @@ TEST_CASE("a key of another section or program is led home") {
         "r.yaml:1:1: unknown key 'n_trials', did you mean 'budget.trials'?");
   CHECK(problem("final: { xyzzy: 1 }") ==
         "r.yaml:1:10: unknown key 'xyzzy' in final (known here: enabled, data, "
-        "epochs, seeds, keep)");
+        "epochs, seeds, candidates, keep)");
 }
 
 TEST_CASE("ranks that cannot work are refused in words") {

@@ -51,6 +51,39 @@ TEST_CASE("space: none tunes nothing") {
   CHECK(parse("space: false").recipe().space.dimensions() == 0);
 }
 
+TEST_CASE("a role says what a parameter is for a training") {
+  CHECK(only("x: { log: [1e-3, 0.9], key: train.momentum, role: l2 }").role ==
+        ParameterRole::l2);
+  const std::string command = "command: { run: [a, \"{x}\"], steps: 3 }\n";
+  const RecipeFile file =
+      parse(command + "space: { x: { log: [1e-3, 1], role: learning-rate } }");
+  CHECK(file.recipe().space.parameters()[0].role ==
+        ParameterRole::learning_rate);
+  CHECK(parse(file.resolved_yaml()).recipe().space.parameters()[0].role ==
+        ParameterRole::learning_rate);
+  CHECK(problem(command + "space: { x: { log: [1e-3, 1], role: lr } }")
+            .starts_with("r.yaml:2:37: 'space.x.role' must be one of none, "
+                         "learning_rate, l2, dropout"));
+  CHECK(problem(command + "space: { x: { choice: [a, b], role: l2 } }") ==
+        "r.yaml:2:37: 'x' is not a number, so it cannot be l2");
+  CHECK(problem(command +
+                "space: { x: { log: [1e-3, 1], role: l2 }, y: { log: [1e-3, "
+                "1], role: l2 } }") ==
+        "r.yaml:2:70: two parameters are the l2 (keep one role)");
+  CHECK(problem("space: { lr: { log: [1e-3, 1], role: l2 } }") ==
+        "r.yaml:1:38: 'space.lr.role' has no effect: train.lr says what the "
+        "parameter is (remove it)");
+}
+
+TEST_CASE("a choice may be ordered") {
+  const Parameter size =
+      only("x: { choice: [sgd, adam], ordered: true, key: train.optimizer }");
+  CHECK(size.ordered);
+  CHECK(problem("space: { lr: { log: [1e-3, 1], ordered: true } }") ==
+        "r.yaml:1:32: 'ordered' is for a choice (other parameters have an "
+        "order)");
+}
+
 TEST_CASE("a line of the cube gives way to another name for its key") {
   const Recipe recipe =
       parse("space: { rate: { log: [1e-3, 1], key: train.lr } }").recipe();

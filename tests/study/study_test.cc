@@ -151,5 +151,13 @@ TEST_CASE("a command's horizon is what it says, or open") {
   CHECK(horizon_steps(*recipe, 0) == 20);
 }
 
+TEST_CASE("kinds of trials have words") {
+  for (const TrialKind kind :
+       {TrialKind::search, TrialKind::final, TrialKind::repeat}) {
+    CHECK(parse_trial_kind(to_string(kind)) == kind);
+  }
+  CHECK(parse_trial_kind("of a later dtune") == TrialKind::search);
+}
+
 }  // namespace
 }  // namespace dtune

@@ -10,6 +10,7 @@
 #include "dtune/config/expect_section.h"
 #include "dtune/config/extremes.h"
 #include "dtune/config/path.h"
+#include "dtune/config/points_section.h"
 #include "dtune/config/reader.h"
 #include "dtune/config/schema.h"
 #include "dtune/config/space_section.h"
@@ -102,9 +103,14 @@ Recipe read_sections(const YamlNode& tree, const Document& document,
   for (const char* key : {"data", "model", "train"}) {
     if (recipe.command) reader.take(key);  // check_recipe says why not
   }
-  recipe.expect = read_expectations(
-      reader.take("expect"),
-      recipe.command ? std::vector<std::string>() : all_metrics(), diagnostics);
+  reader.take("points");
+  const bool any = recipe.command.has_value();  // metrics of any name
+  const std::vector<std::string> none;
+  recipe.expect = read_expectations(reader.take("expect"), "expect",
+                                    any ? none : all_metrics(), diagnostics);
+  recipe.objective.require =
+      read_expectations(reader.take("require"), "require",
+                        any ? none : measured_metrics(), diagnostics);
   reader.finish();
   // Else a gang's shares and deadlines follow the clock.
   if (recipe.deterministic) {
@@ -113,6 +119,10 @@ Recipe read_sections(const YamlNode& tree, const Document& document,
   recipe.data.path = absolute_path(recipe.data.path, document.directory);
   for (std::string& path : recipe.warm_start) {
     path = absolute_path(path, document.directory);
+  }
+  for (std::string* path :
+       {&recipe.surrogate.prior, &recipe.surrogate.network}) {
+    *path = absolute_path(*path, document.directory);
   }
   if (recipe.command) {
     CommandSpec& command = *recipe.command;
@@ -180,6 +190,8 @@ Recipe read_recipe(const Document& document) {
   diagnostics.throw_if_any();
   check_extremes(document, recipe.space, diagnostics);
   diagnostics.throw_if_any();
+  recipe.points = read_points(document, recipe, diagnostics);
+  diagnostics.throw_if_any();
   return recipe;
 }
 
@@ -201,9 +213,9 @@ Recipe read_point(const Document& document, const SearchSpace& space,
         set_path(tree, parameter.key, scalar_of(value->second, mark));
     if (!problem.empty()) diagnostics.add(mark, problem);
   }
-  tree.erase("space");
-  tree.erase("constraints");
-  tree.erase("warm_start");
+  for (const char* key : {"space", "constraints", "warm_start", "points"}) {
+    tree.erase(key);
+  }
   Recipe recipe = read_sections(tree, document, diagnostics);
   if (recipe.command) recipe.space = space;
   check_recipe(tree, recipe, diagnostics);
@@ -226,7 +238,9 @@ YamlNode resolve(const Recipe& recipe) {
   Writer writer(tree, "", left_out);
   describe_recipe(writer, copy);
   write_space(tree, recipe.space);
-  write_expectations(tree, recipe.expect);
+  write_points(tree, recipe.points);
+  write_expectations(tree, "require", recipe.objective.require);
+  write_expectations(tree, "expect", recipe.expect);
   return tree;
 }
 

@@ -45,24 +45,24 @@ std::optional<Bound> parse_bound(const std::string& text) {
 }  // namespace
 
 std::vector<Expectation> read_expectations(
-    const YamlNode* node, const std::vector<std::string>& metrics,
-    Diagnostics& diagnostics) {
+    const YamlNode* node, const std::string& section,
+    const std::vector<std::string>& metrics, Diagnostics& diagnostics) {
   std::vector<Expectation> expectations;
   if (node == nullptr || node->is_null()) return expectations;
   if (!node->is_map()) {
-    diagnostics.add(node->mark, fmt::format("'expect' must be a section such "
-                                            "as val_accuracy: \">= 0.90\", but "
-                                            "is {}",
-                                            describe_node(*node)));
+    diagnostics.add(node->mark, fmt::format("'{}' must be a section such as "
+                                            "val_accuracy: \">= 0.90\", but is "
+                                            "{}",
+                                            section, describe_node(*node)));
     return expectations;
   }
   const auto read = [&](const YamlNode& entry, const YamlNode& item) {
     const auto bound = item.is_scalar() ? parse_bound(item.text) : std::nullopt;
     if (!bound) {
       diagnostics.add(item.mark,
-                      fmt::format("'expect.{}' must be a comparison such as "
+                      fmt::format("'{}.{}' must be a comparison such as "
                                   "\">= 0.90\", but is {}",
-                                  entry.key, describe_node(item)));
+                                  section, entry.key, describe_node(item)));
       return;
     }
     expectations.push_back({.metric = entry.key,
@@ -85,16 +85,16 @@ std::vector<Expectation> read_expectations(
   return expectations;
 }
 
-void write_expectations(YamlNode& recipe,
+void write_expectations(YamlNode& recipe, const std::string& section,
                         const std::vector<Expectation>& expectations) {
   if (expectations.empty()) return;
-  YamlNode section = YamlNode::map();
+  YamlNode metrics = YamlNode::map();
   for (const Expectation& one : expectations) {
-    YamlNode& list = section.entry(one.metric);
+    YamlNode& list = metrics.entry(one.metric);
     list.kind = YamlNode::Kind::list;
     list.items.push_back(YamlNode::word(one.text));
   }
-  recipe.entry("expect").set_value(section);
+  recipe.entry(section).set_value(metrics);
 }
 
 }  // namespace dtune

@@ -1,4 +1,5 @@
-// `expect:` of a recipe: what turns a run into a check.
+// `expect:` of a recipe, what turns a run into a check, and `require:`, which
+// has the same form.
 #pragma once
 
 #include <vector>
@@ -8,13 +9,14 @@
 
 namespace dtune {
 
-// Reads {metric: ">= 0.90"} or {metric: [">= 0.90", "<= 0.99"]}. `metrics`:
-// the names that there are; empty where any is possible (a command).
+// Reads `section` (expect, require): {metric: ">= 0.90"} or {metric: [">=
+// 0.90", "<= 0.99"]}. `metrics`: the names that there are; empty where any is
+// possible (a command).
 std::vector<Expectation> read_expectations(
-    const YamlNode* node, const std::vector<std::string>& metrics,
-    Diagnostics& diagnostics);
+    const YamlNode* node, const std::string& section,
+    const std::vector<std::string>& metrics, Diagnostics& diagnostics);
 
-void write_expectations(YamlNode& recipe,
+void write_expectations(YamlNode& recipe, const std::string& section,
                         const std::vector<Expectation>& expectations);
 
 }  // namespace dtune

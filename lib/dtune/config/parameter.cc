@@ -73,10 +73,27 @@ class LineReader {
     auto confidence = static_cast<size_t>(parameter.confidence);
     fields_.word("confidence", confidence, {"low", "medium", "high"});
     parameter.confidence = static_cast<Confidence>(confidence);
+    std::vector<std::string> roles;
+    for (const auto role : {ParameterRole::none, ParameterRole::learning_rate,
+                            ParameterRole::l2, ParameterRole::dropout}) {
+      roles.emplace_back(to_string(role));
+    }
+    auto role = static_cast<size_t>(parameter.role);
+    fields_.word("role", role, roles);
+    parameter.role = static_cast<ParameterRole>(role);
+    read_order(parameter);
     if (has_confidence && !parameter.prior) {
       complain(line_.find("confidence")->key_mark,
                "'confidence' needs a prior: the value that you expect to be "
                "best");
+    }
+  }
+
+  void read_order(Parameter& parameter) {
+    fields_.flag("ordered", parameter.ordered);
+    if (parameter.ordered && parameter.kind != ParameterKind::categorical) {
+      complain(line_.find("ordered")->key_mark,
+               "'ordered' is for a choice (other parameters have an order)");
     }
   }
 
@@ -322,6 +339,10 @@ YamlNode write_parameter(const Parameter& parameter) {
     case ParameterKind::boolean:
       put("bool", scalar_of(true));
       break;
+  }
+  if (parameter.ordered) put("ordered", scalar_of(true));
+  if (parameter.role != ParameterRole::none) {
+    put("role", YamlNode::word(to_string(parameter.role)));
   }
   if (!parameter.when.empty()) put("when", YamlNode::word(parameter.when));
   if (parameter.prior) {

@@ -74,8 +74,8 @@ std::string RecipeFile::resolved_yaml() const {
 
 std::string RecipeFile::search_hash() const {
   YamlNode tree = resolve(recipe_);
-  for (const char* key : {"study", "budget", "resources", "parallel", "nodes",
-                          "limits", "final", "expect"}) {
+  for (const char* key : {"study", "budget", "stop", "resources", "parallel",
+                          "nodes", "limits", "final", "expect"}) {
     tree.erase(key);
   }
   return fmt::format("{:016x}", hash_text(emit_yaml(tree)));

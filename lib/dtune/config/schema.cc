@@ -98,21 +98,69 @@ bool ends_with_any(const std::string& text,
   return false;
 }
 
+// Of a metric whose goal is not given.
+Goal usual_goal(const std::string& metric) {
+  return ends_with_any(metric, {"loss", "error", "err", "_ms", "_seconds",
+                                "_bytes", "parameters"})
+             ? Goal::minimize
+             : Goal::maximize;
+}
+
+// "latency_ms", "maximize throughput".
+TradeOff parse_trade_off(const std::string& text) {
+  for (const Goal goal : {Goal::maximize, Goal::minimize}) {
+    const std::string start = std::string(to_string(goal)) + " ";
+    if (text.starts_with(start)) return {text.substr(start.size()), goal};
+  }
+  return {text, usual_goal(text)};
+}
+
+void describe_trade_offs(Fields& f, std::vector<TradeOff>& trade_offs) {
+  if (!f.reading() && trade_offs.empty()) return;
+  std::vector<std::string> texts;
+  for (const TradeOff& one : trade_offs) {
+    texts.push_back(fmt::format("{} {}", to_string(one.goal), one.metric));
+  }
+  f.texts("trade_off", texts);
+  trade_offs.clear();
+  for (const std::string& text : texts) {
+    trade_offs.push_back(parse_trade_off(text));
+  }
+}
+
 void describe_objective(Fields& f, ObjectiveSpec& objective) {
   f.text("metric", objective.metric);
   // A loss without a goal is minimized.
   if (f.reading()) {
-    objective.goal = ends_with_any(objective.metric, {"loss", "error", "err"})
-                         ? Goal::minimize
-                         : Goal::maximize;
+    objective.goal = usual_goal(objective.metric);
   }
   f.choice("goal", objective.goal, Goal::minimize);
+  describe_trade_offs(f, objective.trade_offs);
 }
 
 void describe_budget(Fields& f, BudgetSpec& budget) {
   f.integer("trials", budget.trials, at_least(0));
   f.duration("time", budget.time);
   f.integer("steps", budget.steps, at_least(0));
+}
+
+void describe_stop(Fields& f, StopSpec& stop) {
+  double target = stop.target.value_or(0);
+  if (f.reading() || stop.target) f.real("target", target, {});
+  if (f.has("target")) stop.target = target;
+  f.real("gain", stop.gain, at_least(0));
+  f.real("chance", stop.chance, {.low = 0, .high = 1, .above = true});
+}
+
+bool stops(const StopSpec& stop) { return stop.target || stop.gain > 0; }
+
+void describe_surrogate(Fields& f, SurrogateSpec& surrogate) {
+  f.text("prior", surrogate.prior);
+  f.text("network", surrogate.network);
+}
+
+bool has_weights(const SurrogateSpec& surrogate) {
+  return !surrogate.prior.empty() || !surrogate.network.empty();
 }
 
 void describe_limits(Fields& f, LimitsSpec& limits) {
@@ -131,6 +179,7 @@ void describe_resources(Fields& f, ResourcesSpec& resources) {
   f.integer("threads_per_slot", resources.threads_per_slot, between(1, 1024));
   f.memory("memory", resources.memory_mb);
   f.integer("warm_trials", resources.warm_trials, between(0, 1e6));
+  f.memory("disk", resources.disk_mb);
 }
 
 void describe_servers(Fields& f, ParameterServerSpec& ps) {
@@ -210,6 +259,7 @@ void describe_final(Fields& f, FinalSpec& final_training) {
   final_training.data = static_cast<FinalData>(index);
   f.real("epochs", final_training.epochs, between(0, 1e6));
   f.integer("seeds", final_training.seeds, between(1, 1000));
+  f.integer("candidates", final_training.candidates, between(1, 100));
   f.choice("keep", final_training.keep, FinalKeep::last);
 }
 
@@ -242,10 +292,17 @@ void describe_recipe(Fields& f, Recipe& recipe) {
   if (f.reading() || !recipe.warm_start.empty()) {
     f.texts("warm_start", recipe.warm_start);
   }
+  if (f.reading() || has_weights(recipe.surrogate)) {
+    f.section("surrogate",
+              [&](Fields& in) { describe_surrogate(in, recipe.surrogate); });
+  }
   // Without a word on the budget a study still ends.
   constexpr int kDefaultTrials = 40;
   if (f.reading() && !f.has("budget")) recipe.budget.trials = kDefaultTrials;
   f.section("budget", [&](Fields& in) { describe_budget(in, recipe.budget); });
+  if (f.reading() || stops(recipe.stop)) {
+    f.section("stop", [&](Fields& in) { describe_stop(in, recipe.stop); });
+  }
   f.section("limits", [&](Fields& in) { describe_limits(in, recipe.limits); });
   f.section("resources",
             [&](Fields& in) { describe_resources(in, recipe.resources); });
@@ -271,8 +328,11 @@ const std::vector<std::string>& recipe_keys() {
     recipe.command.emplace();
     describe_recipe(writer, recipe);
     std::vector<std::string> all = leaf_keys(tree);
-    for (const char* more : {"model.layers", "command.environment", "space",
-                             "constraints", "expect", "warm_start", "nodes"}) {
+    for (const char* more :
+         {"model.layers", "command.environment", "space", "constraints",
+          "expect", "warm_start", "nodes", "points", "require",
+          "objective.trade_off", "stop.target", "stop.gain", "stop.chance",
+          "surrogate.prior", "surrogate.network"}) {
       all.emplace_back(more);
     }
     return all;

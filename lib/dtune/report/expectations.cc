@@ -10,20 +10,6 @@
 namespace dtune {
 namespace {
 
-bool holds(double value, Comparison comparison, double bound) {
-  switch (comparison) {
-    case Comparison::less:
-      return value < bound;
-    case Comparison::less_equal:
-      return value <= bound;
-    case Comparison::greater:
-      return value > bound;
-    case Comparison::greater_equal:
-      return value >= bound;
-  }
-  return false;
-}
-
 std::map<std::string, double> known_values(const Study& study,
                                            const StudyFacts& facts) {
   std::map<std::string, double> values = result_metrics(study, facts);
@@ -67,8 +53,7 @@ ExpectationResult evaluate(const Expectation& expectation,
                     expected_text(expectation));
     return result;
   }
-  const bool passed =
-      holds(found->second, expectation.comparison, expectation.bound);
+  const bool passed = expectation.holds(found->second);
   result.outcome =
       passed ? ExpectationOutcome::passed : ExpectationOutcome::failed;
   result.message = fmt::format("{} is {:.6g}, expected {}", expectation.metric,

@@ -52,6 +52,11 @@ bool has_all(const std::vector<std::string>& names, const Point& point) {
 
 }  // namespace
 
+const char* to_string(ParameterRole role) {
+  constexpr const char* kWords[] = {"none", "learning_rate", "l2", "dropout"};
+  return kWords[static_cast<size_t>(role)];
+}
+
 SearchSpace::SearchSpace(std::vector<Parameter> parameters,
                          std::vector<std::string> constraints)
     : parameters_(std::move(parameters)),

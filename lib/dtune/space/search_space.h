@@ -19,6 +19,11 @@ enum class ParameterKind { real, integer, categorical, boolean };
 // How much a user's prior weighs (`confidence:`).
 enum class Confidence { low, medium, high };
 
+// What a parameter is for a training (`role:`), where its key does not say so.
+enum class ParameterRole { none, learning_rate, l2, dropout };
+
+const char* to_string(ParameterRole role);
+
 // One tuned parameter. Plain data; SearchSpace validates.
 struct Parameter {
   std::string name;  // the name in `space:`; unique
@@ -32,6 +37,8 @@ struct Parameter {
   std::string when;            // condition over other parameters, or ""
   std::optional<Value> prior;  // where the user expects the best value
   Confidence confidence = Confidence::medium;
+  ParameterRole role = ParameterRole::none;
+  bool ordered = false;  // categorical: neighbours in `choices` are alike
 };
 
 // Immutable once made; thread-safe.

@@ -43,6 +43,11 @@ bool is_option(const std::string& word) {
 
 }  // namespace
 
+bool is_run_by_others(const Recipe& recipe) {
+  return recipe.command && recipe.command->argv.size() == 1 &&
+         recipe.command->argv[0] == "none";
+}
+
 std::vector<std::string> command_words(const Recipe& recipe,
                                        const Point& point) {
   DTUNE_CHECK(recipe.command.has_value());

@@ -9,6 +9,9 @@
 
 namespace dtune {
 
+// `run: none`: trials are asked for, and run, by others ('dtune ask').
+bool is_run_by_others(const Recipe& recipe);
+
 // The program and its arguments, every "{name}" replaced by the point's value.
 // A word about a parameter that the point does not have (`when:`) is left out;
 // if it is nothing but "{name}", so is an option just before it: of "--depth

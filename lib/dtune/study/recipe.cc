@@ -42,6 +42,20 @@ static_assert(size_t(PipelineSchedule::gpipe) + 1 == kPipelines.size());
 
 }  // namespace
 
+bool Expectation::holds(double value) const {
+  switch (comparison) {
+    case Comparison::less:
+      return value < bound;
+    case Comparison::less_equal:
+      return value <= bound;
+    case Comparison::greater:
+      return value > bound;
+    case Comparison::greater_equal:
+      return value >= bound;
+  }
+  return false;
+}
+
 int gang_members(const ParallelSpec& parallel) {
   const bool servers =
       parallel.mode == ParallelMode::data && parallel.sync == SyncKind::ps;

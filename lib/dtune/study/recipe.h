@@ -97,9 +97,31 @@ struct CommandSpec {
 
 enum class Goal { maximize, minimize };
 
+enum class Comparison { less, less_equal, greater, greater_equal };
+
+// One line of `expect:` or `require:`, e.g. val_accuracy >= 0.90.
+struct Expectation {
+  std::string metric;
+  Comparison comparison = Comparison::greater_equal;
+  double bound = 0;
+  std::string text;   // as written
+  std::string where;  // file:line:col
+
+  bool holds(double value) const;  // NaN holds nowhere
+};
+
+// A metric beside the objective, of which trials are a trade-off.
+struct TradeOff {
+  std::string metric;
+  Goal goal = Goal::maximize;
+};
+
 struct ObjectiveSpec {
   std::string metric = "val_accuracy";
   Goal goal = Goal::maximize;
+  std::vector<TradeOff> trade_offs;
+  // Bounds on metrics: a step beyond one of them is no result.
+  std::vector<Expectation> require;
 };
 
 struct SamplerSpec {
@@ -116,6 +138,15 @@ struct BudgetSpec {
   int trials = 0;     // started trials; 0: no limit
   Duration time{0};   // of searching, summed over resumes; 0: no limit
   int64_t steps = 0;  // steps of all trials; 0: no limit
+};
+
+// Where the search ends before its budget does.
+struct StopSpec {
+  std::optional<double> target;  // the objective is as good as this
+  // A fifth more than what was spent improves the objective by more than `gain`
+  // with a probability below `chance`; gain 0: not asked.
+  double gain = 0;
+  double chance = 0.05;
 };
 
 // Reports of trials that failed in the end, as by a crash or a divergence.
@@ -137,6 +168,7 @@ struct ResourcesSpec {
   int threads_per_slot = 1;
   int64_t memory_mb = 0;  // cap of one slot's memory; 0: none
   int warm_trials = 0;    // paused trials kept in a worker; 0: by memory
+  int64_t disk_mb = 0;    // cap of what checkpoints take; 0: none
 };
 
 // How the ranks of one trial share its work.
@@ -203,20 +235,18 @@ struct FinalSpec {
   FinalData data = FinalData::train;
   double epochs = 0;  // 0: as train.epochs
   int seeds = 1;      // trainings; the best on validation is kept
+  // The best so many trials are trained again with other seeds, and the best by
+  // their means is the winner; 1: the best report names it.
+  int candidates = 1;
   // The step that is kept: that with the best objective, of the search's own
   // training as well; or the last of the final training.
   FinalKeep keep = FinalKeep::best;
 };
 
-enum class Comparison { less, less_equal, greater, greater_equal };
-
-// One line of `expect:`, e.g. val_accuracy >= 0.90.
-struct Expectation {
-  std::string metric;
-  Comparison comparison = Comparison::greater_equal;
-  double bound = 0;
-  std::string text;   // as written
-  std::string where;  // file:line:col
+// Weights in place of those that ship with the program; "": shipped.
+struct SurrogateSpec {
+  std::string prior;
+  std::string network;
 };
 
 struct Recipe {
@@ -231,8 +261,11 @@ struct Recipe {
   ObjectiveSpec objective;
   SamplerSpec sampler;
   SchedulerSpec scheduler;
-  std::vector<std::string> warm_start;  // databases of other studies
+  SurrogateSpec surrogate;
+  std::vector<Point> points;            // tried first, in this order
+  std::vector<std::string> warm_start;  // databases of other studies, CSV files
   BudgetSpec budget;
+  StopSpec stop;
   LimitsSpec limits;
   ResourcesSpec resources;
   ParallelSpec parallel;

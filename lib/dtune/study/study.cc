@@ -61,12 +61,23 @@ const StepReport* best_report(const ObjectiveSpec& objective,
   double best_so_far = 0;
   for (const StepReport& report : trial.curve) {
     const auto value = objective_value(objective, report);
-    if (value && (best == nullptr || *value > best_so_far)) {
+    if (!value || !meets_requirements(objective, report)) continue;
+    if (best == nullptr || *value > best_so_far) {
       best = &report;
       best_so_far = *value;
     }
   }
   return best;
+}
+
+bool meets_requirements(const ObjectiveSpec& objective,
+                        const StepReport& report) {
+  return std::all_of(objective.require.begin(), objective.require.end(),
+                     [&](const Expectation& bound) {
+                       const auto found = report.metrics.find(bound.metric);
+                       return found != report.metrics.end() &&
+                              bound.holds(found->second);
+                     });
 }
 
 std::optional<double> best_value(const ObjectiveSpec& objective,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dtune/study/prediction.h"
 #include "dtune/study/recipe.h"
 #include "dtune/study/trial.h"
 
@@ -40,6 +41,7 @@ struct Decision {
   int64_t after_report = -1;    // reports taken in before; -1: not known
   int64_t session = 0;          // of Study::sessions; 0: not known
   double searched_seconds = 0;  // Study::searched_seconds at that time
+  Belief belief;                // of the tuner, where it took the decision
 };
 
 struct Study {
@@ -66,13 +68,18 @@ struct Study {
 std::optional<double> objective_value(const ObjectiveSpec& objective,
                                       const StepReport& report);
 
-// The step of a trial with the best objective, the earliest of equals; null
-// where none is finite.
+// Every metric that the objective bounds (`require:`) was reported and is
+// within its bounds.
+bool meets_requirements(const ObjectiveSpec& objective,
+                        const StepReport& report);
+
+// The step of a trial with the best objective among those that meet the
+// requirements, the earliest of equals; null where there is none.
 const StepReport* best_report(const ObjectiveSpec& objective,
                               const Trial& trial);
 
-// The objective from a trial's curve: the best over its steps, the last, or
-// that at a step; empty where there is none.
+// The objective from a trial's curve: that of the best step, the last, or that
+// at a step; empty where there is none.
 std::optional<double> best_value(const ObjectiveSpec& objective,
                                  const Trial& trial);
 std::optional<double> last_value(const ObjectiveSpec& objective,

@@ -45,6 +45,18 @@ Reason parse_reason(const std::string& word) {
   return *reason;
 }
 
+const char* to_string(TrialKind kind) {
+  constexpr const char* kWords[] = {"search", "final", "repeat"};
+  return kWords[static_cast<size_t>(kind)];
+}
+
+TrialKind parse_trial_kind(const std::string& word) {
+  for (const TrialKind kind : {TrialKind::final, TrialKind::repeat}) {
+    if (word == to_string(kind)) return kind;
+  }
+  return TrialKind::search;
+}
+
 bool is_terminal(TrialState state) {
   switch (state) {
     case TrialState::waiting:

@@ -83,7 +83,11 @@ struct StepReport {
 enum class TrialKind {
   search,  // part of the search
   final,   // training of the winner to keep; sees the test split, once
+  repeat,  // of a point of the search with another seed, to compare the best
 };
+
+const char* to_string(TrialKind kind);
+TrialKind parse_trial_kind(const std::string& word);  // others: search
 
 struct Trial {
   TrialId id = 0;

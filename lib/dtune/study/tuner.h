@@ -7,17 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "dtune/study/plateau.h"
 #include "dtune/study/study.h"
 
 namespace dtune {
-
-// What a tuner expects of a trial, in the metric's own units.
-struct Prediction {
-  int step = 0;
-  double mean = 0;
-  double low = 0;  // ends of the band that holds the metric with 90%
-  double high = 0;
-};
 
 // What a sampler or scheduler can say of itself for `dtune explain` and
 // `dtune status`; everything is optional. Changes nothing that decisions depend
@@ -33,6 +26,10 @@ class Explainer {
   // Sentences about one trial: what it is expected to reach, why it waits.
   virtual std::vector<std::string> explain_trial(const Study& /*study*/,
                                                  TrialId /*trial*/) const {
+    return {};
+  }
+  // How much each predictor counts now, as Belief::weights.
+  virtual std::map<std::string, double> weights(const Study& /*study*/) const {
     return {};
   }
   // The metric of `trial` at `step` (beyond its curve, or of an observed one);
@@ -55,6 +52,8 @@ class Sampler : public Explainer {
   struct Proposal {
     Point point;
     std::string why;  // one sentence for the decision log
+    // The recipe lists it: no new point and no other trial is preferred to it.
+    bool listed = false;
   };
 
   // A point that satisfies the space's constraints and differs from those of
@@ -93,6 +92,13 @@ struct Verdict {
   std::string why;
 };
 
+// A paused trial that is given up, with its checkpoint.
+struct Dismissal {
+  TrialId trial = 0;
+  Reason reason = Reason::hopeless;
+  std::string why;
+};
+
 // Decides which trial gets the next steps. As with Sampler, what it returns
 // depends on its arguments alone. Not thread-safe.
 class Scheduler : public Explainer {
@@ -113,6 +119,22 @@ class Scheduler : public Explainer {
   // the largest value reported: under noise that is the luckiest.
   virtual std::optional<Leader> leader(const Study& /*study*/) const {
     return std::nullopt;
+  }
+
+  // The paused trial with the least chance to become the best, where that is
+  // too small to keep its checkpoint; `must`: however large it is. Empty where
+  // there is none, and where the scheduler does not compare paused trials.
+  virtual std::optional<Dismissal> dismiss(const Study& /*study*/,
+                                           bool /*must*/) {
+    return std::nullopt;
+  }
+
+  // The probability that `share` times what was trained so far, trained in
+  // addition, improves the best value by more than `gain` (in units of the
+  // metric); empty where it cannot say. By default that of study/plateau.h.
+  virtual std::optional<double> chance_of_gain(const Study& study, double gain,
+                                               double share) const {
+    return dtune::chance_of_gain(study, gain, share);
   }
 
   // The plan that `dtune plan` prints: "rung 1: 27 trials to step 1", ...
