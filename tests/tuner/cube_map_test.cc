@@ -126,6 +126,39 @@ TEST_CASE("points of the cube and of the study are found from each other") {
   }
 }
 
+TEST_CASE("rates of Adam lie where SGD trains as much with larger ones") {
+  std::vector<Parameter> parameters = {real("train.lr", 1e-5, 1e-1, true),
+                                       real("train.l2", 1e-4, 1, true)};
+  Recipe recipe = recipe_with(parameters);
+  const std::vector<double> unit = {0.5, 0.25};
+  CHECK(CubeMap(recipe).cube_point(unit).log10_lr == doctest::Approx(-3));
+  recipe.train.optimizer = OptimizerKind::adam;
+  const CubePoint adam = CubeMap(recipe).cube_point(unit);
+  CHECK(adam.log10_lr == doctest::Approx(-1.5));
+  CHECK(adam.log10_l2 == doctest::Approx(-3));
+  recipe.train.optimizer = OptimizerKind::adamw;
+  const CubeMap adamw(recipe);
+  CHECK(adamw.cube_point(unit).log10_lr == doctest::Approx(-1.5));
+  CHECK(adamw.cube_point(unit).log10_l2 == doctest::Approx(-5.5));
+  const std::vector<double> back = adamw.unit(adamw.cube_point(unit), {0, 0});
+  CHECK(back[0] == doctest::Approx(0.5));
+  CHECK(back[1] == doctest::Approx(0.25));
+}
+
+TEST_CASE("a tuned optimizer places each point by its own") {
+  const Recipe recipe =
+      recipe_with({real("train.lr", 1e-5, 1e-1, true), optimizer()});
+  const CubeMap map(recipe);
+  const double sgd = recipe.space.encode(
+      {{"train.lr", 1e-3}, {"train.optimizer", std::string("sgd")}})[1];
+  const double adam = recipe.space.encode(
+      {{"train.lr", 1e-3}, {"train.optimizer", std::string("adam")}})[1];
+  CHECK(map.cube_point(std::vector<double>{0.5, sgd}).log10_lr ==
+        doctest::Approx(-3));
+  CHECK(map.cube_point(std::vector<double>{0.5, adam}).log10_lr ==
+        doctest::Approx(-1.5));
+}
+
 TEST_CASE("points outside of a study's ranges become their ends") {
   const CubeMap map(recipe_with({real("train.lr", 1e-3, 1e-1, true),
                                  real("model.dropout", 0, 0.6, false)}));
@@ -156,10 +189,42 @@ TEST_CASE("the context has what the recipe says and nothing else") {
   CHECK_FALSE(context_of(recipe).batch_size);
 }
 
-TEST_CASE("three keys of a recipe belong to the cube") {
-  CHECK(is_cube_key("train.lr"));
-  CHECK(is_cube_key("train.l2"));
-  CHECK(is_cube_key("model.dropout"));
-  CHECK_FALSE(is_cube_key("train.momentum"));
-  CHECK_FALSE(is_cube_key("lr"));
+TEST_CASE("a parameter is in the cube by its key or by its role") {
+  const auto role_of = [](const std::string& key,
+                          ParameterRole role = ParameterRole::none) {
+    Parameter parameter = real(key, 0.1, 1, true);
+    parameter.role = role;
+    return cube_role(parameter);
+  };
+  CHECK(role_of("train.lr") == ParameterRole::learning_rate);
+  CHECK(role_of("train.l2") == ParameterRole::l2);
+  CHECK(role_of("model.dropout") == ParameterRole::dropout);
+  CHECK(role_of("train.momentum") == ParameterRole::none);
+  CHECK(role_of("lr") == ParameterRole::none);
+  CHECK(role_of("", ParameterRole::l2) == ParameterRole::l2);
+}
+
+TEST_CASE("parameters of a program have their physical places by their roles") {
+  Parameter rate = real("", 1e-4, 1e-1, true);
+  rate.name = "eta";
+  rate.role = ParameterRole::learning_rate;
+  Parameter keep = real("", 0, 0.5, false);
+  keep.name = "drop";
+  keep.role = ParameterRole::dropout;
+  Recipe recipe = recipe_with({rate, keep});
+  recipe.command = CommandSpec{};
+  const CubeMap map(recipe);
+  const CubePoint point = map.cube_point(std::vector<double>{2.0 / 3, 0.5});
+  CHECK(point.log10_lr == doctest::Approx(-2));
+  CHECK(point.dropout == doctest::Approx(0.25));
+}
+
+TEST_CASE("an ordered choice of words is no set of words") {
+  Parameter size = real("size", 0, 1, false);
+  size.kind = ParameterKind::categorical;
+  size.choices = {std::string("tiny"), std::string("small"),
+                  std::string("large")};
+  CHECK_FALSE(is_ordered_choice(size));
+  size.ordered = true;
+  CHECK(is_ordered_choice(size));
 }

@@ -236,3 +236,82 @@ TEST_CASE("a user's prior weighs paused trials as it does new points") {
   CHECK(preferred(dropout.low + 0.2 * width) == 1);
   CHECK(preferred(dropout.low + 0.8 * width) == 2);
 }
+
+TEST_CASE("a paused trial that became hopeless is given up") {
+  Recipe recipe = learnt_recipe("random", 4, 6);
+  recipe.scheduler.options["epsilon"] = 0.2;
+  const Tuner tuner = make_tuner(recipe, kHorizon);
+  Study study = make_study(recipe, kHorizon);
+  simulate(study, *tuner.sampler, *tuner.scheduler, slots(1));
+  const Trial* best = incumbent(study);
+  Trial& victim = best->id == 1 ? study.trials.back() : study.trials.front();
+  victim.curve.clear();
+  for (int step = 1; step <= 9; ++step) {
+    victim.curve.push_back({step, {{"val_accuracy", 0.05}}});
+  }
+  victim.state = TrialState::paused;
+  victim.target_step = 9;
+  const auto dismissal = tuner.scheduler->dismiss(study, false);
+  REQUIRE(dismissal);
+  CHECK(dismissal->trial == victim.id);
+  CHECK(dismissal->reason == Reason::hopeless);
+  CHECK(dismissal->why.find("by now, below 0.2") != std::string::npos);
+}
+
+TEST_CASE("where there must be room the least promising paused trial goes") {
+  const Recipe recipe = learnt_recipe("plain-gp", 2, 10);
+  const Tuner tuner = make_tuner(recipe, kHorizon);
+  Study study = make_study(recipe, kHorizon);
+  Options options = slots(1);
+  options.stop_after_reports = 30;
+  simulate(study, *tuner.sampler, *tuner.scheduler, options);
+  for (Trial& trial : study.trials) trial.target_step = trial.steps();
+  const TrialId leader = tuner.scheduler->leader(study)->trial;
+  int given_up = 0;
+  while (const auto one = tuner.scheduler->dismiss(study, true)) {
+    CHECK(one->trial != leader);
+    CHECK(study.trial(one->trial).state == TrialState::paused);
+    study.trial(one->trial).state = TrialState::cut;
+    ++given_up;
+  }
+  CHECK(given_up > 2);
+}
+
+TEST_CASE("decisions say what they expect") {
+  const Run result = run(learnt_recipe("plain-gp", 2, 8), slots(1));
+  const auto expects = std::count_if(
+      result.log.begin(), result.log.end(), [](const std::string& line) {
+        return line.find("is expected at step 20") != std::string::npos;
+      });
+  CHECK(expects >= 5);
+}
+
+TEST_CASE("the chance of a gain falls once a search has found what there is") {
+  const Recipe recipe = learnt_recipe("plain-gp", 2, 30);
+  const Tuner tuner = make_tuner(recipe, kHorizon);
+  Study study = make_study(recipe, kHorizon);
+  Options options = slots(1);
+  options.stop_after_reports = 40;
+  simulate(study, *tuner.sampler, *tuner.scheduler, options);
+  const auto early = tuner.scheduler->chance_of_gain(study, 0.001, 0.2);
+  REQUIRE(early);
+  options.stop_after_reports = -1;
+  simulate(study, *tuner.sampler, *tuner.scheduler, options);
+  const auto late = tuner.scheduler->chance_of_gain(study, 0.001, 0.2);
+  REQUIRE(late);
+  CHECK(*early > *late);
+  CHECK(*tuner.scheduler->chance_of_gain(study, 0.5, 0.2) < 0.01);
+}
+
+TEST_CASE("listed points are started before any other") {
+  Recipe recipe = learnt_recipe("convlstm", 3, 8);
+  for (const double u : {0.9, 0.1, 0.5}) {
+    recipe.points.push_back(recipe.space.decode(std::vector{u, u, 0.3}));
+  }
+  const Run result = run(recipe, slots(2));
+  REQUIRE(result.study.trials.size() == 8);
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(result.study.trials[i].point == recipe.points[i]);
+  }
+  CHECK(result.study.trials[3].point != recipe.points[0]);
+}

@@ -192,3 +192,49 @@ TEST_CASE("a warm start that cannot be meant is refused") {
   }
   CHECK_THROWS_AS(make_tuner(recipe, 1, options), Error);
 }
+
+TEST_CASE("a table of results is a study of old") {
+  const Recipe recipe = recipe_of(2);
+  const std::string metric = recipe.objective.metric;
+  const std::string a = recipe.space.parameters()[0].name;
+  const std::string b = recipe.space.parameters()[1].name;
+  const WarmStudy ends =
+      read_warm_table("number,value,params_" + a + ",params_" + b +
+                          ",state\n0,0.5,0.1,0.2,COMPLETE\n1,,0.3,0.4,FAIL\n"
+                          "2,0.75,0.5,0.6,COMPLETE\n",
+                      "optuna.csv", recipe);
+  CHECK(ends.horizon == kOpenHorizon);
+  REQUIRE(ends.trials.size() == 2);
+  const auto seen = warm_observations(recipe, ends, 10);
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[0].value == doctest::Approx(0.75));
+  CHECK(seen[0].unit == std::vector<double>{0.5, 0.6});
+  CHECK(seen[0].time == 1);
+
+  const WarmStudy curves = read_warm_table(
+      a + "," + b + ",trial,step," + metric +
+          "\n0.1,0.2,7,4,0.5\n0.1,0.2,7,1,0.25\n0.9,0.9,8,2,0.125\n",
+      "mine.csv", recipe);
+  CHECK(curves.horizon == 4);
+  REQUIRE(curves.trials.size() == 2);
+  REQUIRE(curves.trials[0].curve.size() == 2);
+  CHECK(curves.trials[0].curve[0].step == 1);
+}
+
+TEST_CASE("a table without results is named with its place") {
+  const Recipe recipe = recipe_of(1);
+  const std::string a = recipe.space.parameters()[0].name;
+  const auto problem = [&](const std::string& text) -> std::string {
+    try {
+      read_warm_table(text, "t.csv", recipe);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(problem(a + ",loss\n0.1,2\n") ==
+        "t.csv:1:1: no column is called '" + recipe.objective.metric +
+            "', the objective's metric (or 'value')");
+  CHECK(problem(a + ",value\n0.1,high\n") ==
+        "t.csv:2:1: 'high' in column 'value' is no number");
+}

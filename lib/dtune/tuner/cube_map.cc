@@ -26,8 +26,11 @@ size_t nearest(const std::vector<double>& values, double value) {
 
 }  // namespace
 
-bool is_cube_key(const std::string& key) {
-  return key == kLr || key == kL2 || key == kDropout;
+ParameterRole cube_role(const Parameter& parameter) {
+  if (parameter.key == kLr) return ParameterRole::learning_rate;
+  if (parameter.key == kL2) return ParameterRole::l2;
+  if (parameter.key == kDropout) return ParameterRole::dropout;
+  return parameter.role;
 }
 
 CubeContext context_of(const Recipe& recipe) {
@@ -64,15 +67,22 @@ bool all_numbers(const Parameter& p) {
   });
 }
 
+// Of a program, a parameter of this name.
+bool is_optimizer(const Parameter& p) {
+  return p.kind == ParameterKind::categorical &&
+         (p.key == "train.optimizer" ||
+          (p.key.empty() && p.name == "optimizer"));
+}
+
 // Cells beyond any grid are as good as none.
 constexpr uint64_t kMostCells = 1000;
 
 }  // namespace
 
 bool is_ordered_choice(const Parameter& parameter) {
-  if (parameter.kind != ParameterKind::categorical || !all_numbers(parameter)) {
-    return false;
-  }
+  if (parameter.kind != ParameterKind::categorical) return false;
+  if (parameter.ordered) return true;
+  if (!all_numbers(parameter)) return false;
   std::vector<double> values;
   for (const Value& v : parameter.choices) values.push_back(*as_number(v));
   return std::is_sorted(values.begin(), values.end()) ||
@@ -85,22 +95,23 @@ double CubeMap::on_cube(const Axis& axis, double value) {
 
 CubeMap::CubeMap(const Recipe& recipe)
     : fixed_{log10_of(recipe.train.lr), log10_of(recipe.train.l2),
-             recipe.model.dropout} {
+             recipe.model.dropout},
+      optimizer_(recipe.command ? "" : to_string(recipe.train.optimizer)) {
   const std::vector<Parameter>& parameters = recipe.space.parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
     Axis axis = {i, nullptr, false, p.low, p.high, p.log, {}, {}};
-    if (p.key == kLr) {
-      axis.member = &CubePoint::log10_lr;
-      axis.logarithm = true;
-    } else if (p.key == kL2) {
-      axis.member = &CubePoint::log10_l2;
-      axis.logarithm = true;
-    } else if (p.key == kDropout) {
-      axis.member = &CubePoint::dropout;
-    } else {
+    if (is_optimizer(p)) {
+      tuned_optimizer_ = p;
+      optimizer_index_ = i;
       continue;
     }
+    const ParameterRole role = cube_role(p);
+    if (role == ParameterRole::none) continue;
+    axis.member = role == ParameterRole::learning_rate ? &CubePoint::log10_lr
+                  : role == ParameterRole::l2          ? &CubePoint::log10_l2
+                                                       : &CubePoint::dropout;
+    axis.logarithm = role != ParameterRole::dropout;
     if (p.kind == ParameterKind::boolean) continue;
     if (p.kind == ParameterKind::categorical && !all_numbers(p)) continue;
     const std::optional<uint64_t> cells = value_count(p);
@@ -125,11 +136,17 @@ CubePoint CubeMap::cube_point(std::span<const double> unit) const {
                                   : axis.low + (axis.high - axis.low) * u;
     point.*axis.member = on_cube(axis, value);
   }
-  return point;
+  return as_sgd(point, optimizer_at(unit));
 }
 
-std::vector<double> CubeMap::unit(const CubePoint& point,
+std::string CubeMap::optimizer_at(std::span<const double> unit) const {
+  if (!tuned_optimizer_) return optimizer_;
+  return to_string(decode_value(*tuned_optimizer_, unit[optimizer_index_]));
+}
+
+std::vector<double> CubeMap::unit(const CubePoint& in_cube,
                                   std::vector<double> unit) const {
+  const CubePoint point = from_sgd(in_cube, optimizer_at(unit));
   for (const Axis& axis : axes_) {
     const double at = point.*axis.member;
     if (!axis.values.empty()) {

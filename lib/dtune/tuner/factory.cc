@@ -130,14 +130,18 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
   const std::string& kind = recipe.sampler.kind;
   parts.why_unlearnt = why_unlearnt(recipe);
   if (kind != "plain-gp" && parts.why_unlearnt.empty()) {
-    const LearntPrior& prior =
-        options.prior != nullptr ? *options.prior : shipped_prior();
+    const LearntPrior& prior = options.own_prior != nullptr ? *options.own_prior
+                               : options.prior != nullptr
+                                   ? *options.prior
+                                   : shipped_prior_for(recipe);
     parts.prior = std::make_shared<const CubePrior>(
         prior.condition(context_of(recipe), options.leave_out));
     parts.plain = kind != "learnt-gp";
     if (kind != "learnt-gp" && !options.without_network) {
-      parts.network =
-          options.network != nullptr ? options.network : &shipped_network();
+      parts.own_network = options.own_network;
+      parts.network = options.own_network != nullptr ? options.own_network.get()
+                      : options.network != nullptr   ? options.network
+                                                     : &shipped_network();
     }
   }
   add_warm(recipe, options.warm, parts);
@@ -146,10 +150,16 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
 
 std::unique_ptr<Sampler> make(const SamplerEntry& entry, const Recipe& recipe,
                               std::shared_ptr<SurrogateModel> model) {
-  if (entry.make != nullptr) return entry.make(recipe);
-  const OptionReader options("sampler", recipe.sampler.kind,
-                             recipe.sampler.options, {});
-  return make_surrogate_sampler(recipe, std::move(model));
+  std::unique_ptr<Sampler> sampler;
+  if (entry.make != nullptr) {
+    sampler = entry.make(recipe);
+  } else {
+    const OptionReader options("sampler", recipe.sampler.kind,
+                               recipe.sampler.options, {});
+    sampler = make_surrogate_sampler(recipe, std::move(model));
+  }
+  if (recipe.points.empty()) return sampler;
+  return make_listed_sampler(std::move(sampler));
 }
 
 std::unique_ptr<Scheduler> make(const SchedulerEntry& entry,

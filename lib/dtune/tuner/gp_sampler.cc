@@ -3,6 +3,7 @@
 #include "dtune/base/random.h"
 #include "dtune/tuner/candidates.h"
 #include "dtune/tuner/evidence.h"
+#include "dtune/tuner/feasibility.h"
 #include "dtune/tuner/gp_model.h"
 #include "dtune/tuner/model_sampler.h"
 #include "dtune/tuner/model_space.h"
@@ -26,7 +27,8 @@ class GpSampler final : public ModelSampler {
   GpSampler(const Recipe& recipe, const OptionReader& options)
       : ModelSampler(recipe,
                      options.integer("startup", 1, 10'000).value_or(kStartup)),
-        prior_(recipe.space) {}
+        prior_(recipe.space),
+        feasibility_(std::make_unique<Feasibility>(recipe)) {}
 
   std::vector<std::string> explain(const Study& study) const override {
     const Evidence evidence = gather_evidence(study);
@@ -54,6 +56,7 @@ class GpSampler final : public ModelSampler {
     const ModelSpace space(study.recipe.space);
     const FittedStudy model(space, evidence);
     const double weight = kPriorStrength / double(evidence.outcomes.size());
+    feasibility_->update(study);
     const auto place = find_best_point(
         study, space,
         [&](std::span<const double> at, std::vector<double>* slope) {
@@ -78,26 +81,40 @@ class GpSampler final : public ModelSampler {
   double acquire(const FittedStudy& model, double weight,
                  std::span<const double> at, std::vector<double>* slope) const {
     double value = model.improvement(at, slope).value;
+    if (!feasibility_->empty()) {
+      const std::vector<double> here(at.begin(), at.end());
+      value += add(here, slope, [&](const std::vector<double>& u) {
+        return feasibility_->log_chance_at(u);
+      });
+    }
     if (prior_.empty()) return value;
     // Inactive words are at -1, where no density is: to the middle, as encoded.
     std::vector<double> moved(at.begin(), at.end());
     for (double& u : moved) u = u < 0 ? 0.5 : u;
-    value += weight * prior_.log_density(moved);
-    if (slope == nullptr) return value;
+    return value + add(moved, slope, [&](const std::vector<double>& u) {
+             return weight * prior_.log_density(u);
+           });
+  }
+
+  // The term at a place; its derivatives, by differences, go on top of `slope`.
+  template <typename Term>
+  static double add(std::vector<double> at, std::vector<double>* slope,
+                    const Term& term) {
     constexpr double kStep = 1e-4;
-    for (size_t i = 0; i < moved.size(); ++i) {
-      const double middle = moved[i];
-      moved[i] = middle + kStep;
-      const double above = prior_.log_density(moved);
-      moved[i] = middle - kStep;
-      const double below = prior_.log_density(moved);
-      moved[i] = middle;
-      (*slope)[i] += weight * (above - below) / (2 * kStep);
+    for (size_t i = 0; slope != nullptr && i < at.size(); ++i) {
+      const double middle = at[i];
+      at[i] = middle + kStep;
+      const double above = term(at);
+      at[i] = middle - kStep;
+      const double below = term(at);
+      at[i] = middle;
+      (*slope)[i] += (above - below) / (2 * kStep);
     }
-    return value;
+    return term(at);
   }
 
   Prior prior_;
+  std::unique_ptr<Feasibility> feasibility_;
 };
 
 }  // namespace

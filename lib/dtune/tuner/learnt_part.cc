@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include "dtune/surrogate/shipped.h"
 #include "dtune/tuner/cube_map.h"
 
 namespace dtune {
@@ -16,34 +15,33 @@ bool has_use_for_prior(const Recipe& recipe) {
          recipe.scheduler.kind == "freeze-thaw";
 }
 
-bool is_sgd(const Value& value) {
-  return to_string(value) == to_string(OptimizerKind::sgd);
-}
-
 }  // namespace
 
 std::string why_unlearnt(const Recipe& recipe) {
   if (!has_use_for_prior(recipe)) return "";
-  if (recipe.command) {
-    return "what the parameters of a command are is not known";
-  }
   const std::vector<Parameter>& parameters = recipe.space.parameters();
   if (std::none_of(parameters.begin(), parameters.end(),
-                   [](const Parameter& p) { return is_cube_key(p.key); })) {
-    return "the space has neither learning rate nor L2 nor dropout";
+                   [](const Parameter& p) {
+                     return cube_role(p) != ParameterRole::none;
+                   })) {
+    return recipe.command ? "no parameter of the command has a role (space: "
+                            "role: learning_rate, l2 or dropout)"
+                          : "the space has neither learning rate nor L2 nor "
+                            "dropout";
   }
-  const auto tuned = std::find_if(
-      parameters.begin(), parameters.end(),
-      [](const Parameter& p) { return p.key == "train.optimizer"; });
-  if (tuned != parameters.end()) {
-    const bool only_sgd =
-        std::all_of(tuned->choices.begin(), tuned->choices.end(), is_sgd);
-    return only_sgd ? ""
-                    : "it was learnt from SGD, and other optimizers are tried";
-  }
-  if (recipe.train.optimizer == OptimizerKind::sgd) return "";
-  return fmt::format("it was learnt from SGD, and train.optimizer is {}",
-                     to_string(recipe.train.optimizer));
+  return "";
+}
+
+const LearntPrior& shipped_prior_for(const Recipe& recipe) {
+  const std::vector<LayerSpec>& layers = recipe.model.layers;
+  const bool convolutional =
+      !recipe.command &&
+      (layers.empty() ||
+       std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+         return layer.kind == LayerKind::conv ||
+                layer.kind == LayerKind::residual;
+       }));
+  return convolutional ? shipped_cnn_prior() : shipped_prior();
 }
 
 }  // namespace dtune

@@ -7,9 +7,15 @@
 
 namespace dtune {
 
+class LearntPrior;
+
 // Why the tuner that the recipe names does without the learnt prior, as a
-// clause: "it was learnt from SGD, and train.optimizer is adam". "" where the
+// clause: "the space has neither learning rate nor L2 nor dropout". "" where the
 // prior takes part, and where the tuner has no use for one.
 std::string why_unlearnt(const Recipe& recipe);
+
+// Of the shipped priors the one that was learnt from trainings like the
+// recipe's: of CNNs where the model has a convolution.
+const LearntPrior& shipped_prior_for(const Recipe& recipe);
 
 }  // namespace dtune

@@ -8,7 +8,7 @@ namespace dtune {
 namespace {
 
 bool is_category(const Parameter& parameter) {
-  return parameter.kind == ParameterKind::categorical ||
+  return (parameter.kind == ParameterKind::categorical && !parameter.ordered) ||
          parameter.kind == ParameterKind::boolean;
 }
 

@@ -46,4 +46,8 @@ std::unique_ptr<Sampler> make_gp_sampler(const Recipe& recipe);
 // priors shift the choice.
 std::unique_ptr<Sampler> make_tpe_sampler(const Recipe& recipe);
 
+// The points that the study's recipe lists and no trial has, in their order;
+// then what `rest` proposes. REQUIRES: rest is not null.
+std::unique_ptr<Sampler> make_listed_sampler(std::unique_ptr<Sampler> rest);
+
 }  // namespace dtune

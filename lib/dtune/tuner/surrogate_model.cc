@@ -84,9 +84,9 @@ constexpr size_t kMostBroken = 100;
 std::vector<ProcessDimension> dimensions_of(const SearchSpace& space) {
   std::vector<ProcessDimension> dimensions;
   for (const Parameter& p : space.parameters()) {
-    const bool in_cube = is_cube_key(p.key);
-    dimensions.push_back(
-        {is_word(p) && !(in_cube && is_ordered_choice(p)), in_cube});
+    const bool in_cube = cube_role(p) != ParameterRole::none;
+    const bool on_axis = p.ordered || (in_cube && is_ordered_choice(p));
+    dimensions.push_back({is_word(p) && !on_axis, in_cube});
   }
   if (dimensions.empty()) dimensions.push_back({});
   return dimensions;
@@ -490,6 +490,13 @@ void SurrogateModel::note_unfinished(const Study& study) {
       pending.push_back({trial.unit, next_step(trial.steps())});
     }
     if (is_broken(trial)) broken.push_back({trial.unit, horizon()});
+    if (!objective_.require.empty() && !trial.curve.empty()) {
+      if (best_report(objective_, trial) == nullptr) {
+        infeasible_.insert(trial.id);
+      } else {
+        infeasible_.erase(trial.id);
+      }
+    }
   }
   if (broken.size() > kMostBroken) {
     for (size_t i = 0; i < kMostBroken; ++i) {

@@ -2,8 +2,10 @@
 // about points that were not tried and steps that were not trained.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +28,7 @@ struct SurrogateParts {
   // Null where nothing recorded fits: the plain process alone.
   std::shared_ptr<const CubePrior> prior;
   const ConvLstm* network = nullptr;  // null: no correction; must outlive it
+  std::shared_ptr<const ConvLstm> own_network;  // null, or what `network` is
   bool learnt = true;                 // the learnt process uncorrected
   bool plain = true;                  // the process without a prior
   // By study of old: what its trials reported.
@@ -100,6 +103,10 @@ class SurrogateModel {
   std::vector<double> log_chance(std::span<const ModelQuery> queries,
                                  double ambition);
 
+  // The ambition that asks for `gain` (in units of the metric) above the best
+  // value reported, at most 1. REQUIRES: !empty().
+  double ambition_of(double gain) const;
+
   // The observed step with the best expected value. REQUIRES: !empty().
   Leader leader();
 
@@ -110,6 +117,12 @@ class SurrogateModel {
   double cumulative(const ModelQuery& query, double value);
 
   std::vector<MemberTrust> trust() const;
+  // The same by name.
+  std::map<std::string, double> weights() const {
+    std::map<std::string, double> weights;
+    for (const MemberTrust& m : trust()) weights[m.name] = m.weight;
+    return weights;
+  }
   const std::string& why_unlearnt() const { return parts_.why_unlearnt; }
   // What limits the predictions, in sentences: observations too much alike.
   std::vector<std::string> caveats() const;
@@ -179,6 +192,7 @@ class SurrogateModel {
   std::vector<uint64_t> seeds_seen_;  // by trial
   std::vector<ModelQuery> pending_;
   std::vector<ModelQuery> broken_;
+  std::set<TrialId> infeasible_;  // no step of theirs meets the requirements
   // Of what was observed, nothing fantasized; once asked for.
   std::shared_ptr<const NetworkAnswer> answer_;
   std::unique_ptr<SurrogateView> view_;  // of the present state, once asked for

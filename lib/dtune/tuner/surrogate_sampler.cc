@@ -7,6 +7,7 @@
 #include "dtune/base/random.h"
 #include "dtune/tuner/acquisition.h"
 #include "dtune/tuner/candidates.h"
+#include "dtune/tuner/feasibility.h"
 #include "dtune/tuner/prior.h"
 #include "dtune/tuner/surrogate_tuner.h"
 
@@ -48,11 +49,12 @@ std::vector<double> neighbour(std::span<const double> centre, Rng& rng) {
 class SurrogateSampler final : public Sampler {
  public:
   SurrogateSampler(const Recipe& recipe, std::shared_ptr<SurrogateModel> model)
-      : prior_(recipe.space), model_(std::move(model)) {}
+      : prior_(recipe.space), feasibility_(recipe), model_(std::move(model)) {}
 
   std::optional<Proposal> propose(const Study& study,
                                   int64_t decision) override;
   std::vector<std::string> explain(const Study& study) const override;
+  std::map<std::string, double> weights(const Study& study) const override;
 
  private:
   struct Candidate {
@@ -63,6 +65,7 @@ class SurrogateSampler final : public Sampler {
   std::optional<Proposal> first(const Study& study) const;
 
   Prior prior_;
+  Feasibility feasibility_;
   std::shared_ptr<SurrogateModel> model_;
 };
 
@@ -142,6 +145,12 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   for (const Candidate& c : free) queries.push_back({c.unit, step});
   std::vector<double> chances = model_->log_chance(queries, ambition.share);
   const std::vector<double> promise = chances;
+  if (!feasibility_.empty()) {
+    feasibility_.update(study);
+    for (size_t i = 0; i < free.size(); ++i) {
+      chances[i] += feasibility_.log_chance(free[i].point);
+    }
+  }
   if (!prior_.empty()) {
     const double weight = prior_weight(study);
     for (size_t i = 0; i < free.size(); ++i) {
@@ -160,6 +169,12 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
 std::vector<std::string> SurrogateSampler::explain(const Study& study) const {
   model_->update(study);
   return describe_model(*model_);
+}
+
+std::map<std::string, double> SurrogateSampler::weights(
+    const Study& study) const {
+  model_->update(study);
+  return model_->weights();
 }
 
 }  // namespace

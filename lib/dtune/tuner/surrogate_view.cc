@@ -51,13 +51,32 @@ SurrogateView& SurrogateModel::view() {
     copy.fantasize(inputs(pending_));
     const std::vector<double> means = process.observed_means();
     const auto own = means.begin() + std::ptrdiff_t(warm_.size());
-    const auto best = std::max_element(own, means.end());
-    const Observed& leader = observed_[size_t(best - own)];
-    view->best.push_back(*best);
+    // Where nothing is feasible yet, anything may lead.
+    const bool any = std::any_of(
+        observed_.begin(), observed_.end(),
+        [&](const Observed& o) { return !infeasible_.contains(o.trial); });
+    size_t best = observed_.size();
+    for (size_t i = 0; i < observed_.size(); ++i) {
+      if (any && infeasible_.contains(observed_[i].trial)) continue;
+      if (best == observed_.size() ||
+          own[std::ptrdiff_t(i)] > own[std::ptrdiff_t(best)]) {
+        best = i;
+      }
+    }
+    const Observed& leader = observed_[best];
+    view->best.push_back(own[std::ptrdiff_t(best)]);
     view->leaders.push_back({leader.trial, leader.step});
   }
   view_ = std::move(view);
   return *view_;
+}
+
+double SurrogateModel::ambition_of(double gain) const {
+  DTUNE_CHECK(!empty());
+  double best = -HUGE_VAL;
+  for (const Observed& o : observed_) best = std::max(best, o.value);
+  const double room = std::max(1 - scale_.to_model(best), 1e-9);
+  return std::clamp(gain * scale_.slope() / room, 0.0, 1.0);
 }
 
 // By the process that the most trusted member is built on.

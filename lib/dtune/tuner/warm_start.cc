@@ -1,11 +1,14 @@
 #include "dtune/tuner/warm_start.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/space/point_table.h"
 #include "dtune/tuner/cube_map.h"
 #include "dtune/tuner/metric_scale.h"
 #include "dtune/tuner/surrogate_model.h"
@@ -54,7 +57,112 @@ void read_trial(const Recipe& present, const WarmStudy& old, const Trial& trial,
   if (reports.size() > before) reports.back().last = true;
 }
 
+using Cells = std::map<std::string, std::string>;
+
+double number_of(const std::string& cell, const std::string& column,
+                 const std::string& where) {
+  double value = 0;
+  const char* end = cell.data() + cell.size();
+  const auto [stop, error] = std::from_chars(cell.data(), end, value);
+  if (error == std::errc() && stop == end) return value;
+  throw Error(
+      ErrorKind::config,
+      fmt::format("{}: '{}' in column '{}' is no number", where, cell, column));
+}
+
+// The first of these columns that there is; "": none.
+std::string column_of(const Cells& cells,
+                      std::initializer_list<std::string> names) {
+  for (const std::string& name : names) {
+    if (cells.contains(name)) return name;
+  }
+  return "";
+}
+
+struct WarmColumns {
+  std::string metric;
+  std::string step;   // or ""
+  std::string trial;  // or ""
+};
+
+WarmColumns columns_of(const Cells& cells, const std::string& metric,
+                       const std::string& name) {
+  const WarmColumns columns = {column_of(cells, {metric, "value"}),
+                               column_of(cells, {"step"}),
+                               column_of(cells, {"trial", "number"})};
+  if (!columns.metric.empty()) return columns;
+  throw Error(ErrorKind::config,
+              fmt::format("{}:1:1: no column is called '{}', the objective's "
+                          "metric (or 'value')",
+                          name, metric));
+}
+
+// Trials of rows, by what is in the column `trial`.
+class WarmTable {
+ public:
+  explicit WarmTable(WarmStudy& study) : study_(study) {}
+
+  void add(const PointRow& row, const WarmColumns& columns,
+           const std::string& where) {
+    const std::string& cell = row.others.at(columns.metric);
+    if (cell.empty()) return;
+    StepReport report;
+    report.metrics[study_.recipe.objective.metric] =
+        number_of(cell, columns.metric, where);
+    report.last = columns.step.empty();
+    report.step = 1;
+    if (!columns.step.empty()) {
+      const double step =
+          number_of(row.others.at(columns.step), columns.step, where);
+      report.step = static_cast<int>(std::clamp(step, 1.0, 1e9));
+      study_.horizon = std::max(study_.horizon, report.step);
+    }
+    trial_of(row, columns).curve.push_back(std::move(report));
+  }
+
+ private:
+  Trial& trial_of(const PointRow& row, const WarmColumns& columns) {
+    const std::string key = columns.trial.empty() || columns.step.empty()
+                                ? fmt::format("line {}", row.line)
+                                : row.others.at(columns.trial);
+    const auto [found, fresh] = trials_.emplace(key, study_.trials.size());
+    if (fresh) {
+      study_.trials.emplace_back();
+      study_.trials.back().id = std::ssize(study_.trials);
+      study_.trials.back().point = row.point;
+    }
+    return study_.trials[found->second];
+  }
+
+  WarmStudy& study_;
+  std::map<std::string, size_t> trials_;
+};
+
 }  // namespace
+
+WarmStudy read_warm_table(const std::string& text, const std::string& name,
+                          const Recipe& present) {
+  const std::vector<PointRow> rows =
+      read_point_table(text, name, present.space);
+  WarmStudy study;
+  study.name = name;
+  study.recipe = present;
+  if (rows.empty()) return study;
+  const WarmColumns columns =
+      columns_of(rows[0].others, present.objective.metric, name);
+  if (columns.step.empty()) study.horizon = kOpenHorizon;
+  WarmTable table(study);
+  for (const PointRow& row : rows) {
+    table.add(row, columns, fmt::format("{}:{}:1", name, row.line));
+  }
+  for (Trial& trial : study.trials) {
+    std::stable_sort(trial.curve.begin(), trial.curve.end(),
+                     [](const StepReport& a, const StepReport& b) {
+                       return a.step < b.step;
+                     });
+  }
+  return study;
+}
 
 void check_warm_study(const Recipe& present, const WarmStudy& old) {
   const ObjectiveSpec& ours = present.objective;

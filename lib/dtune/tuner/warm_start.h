@@ -17,6 +17,15 @@ struct WarmStudy {
   std::vector<Trial> trials;
 };
 
+// A table of results (space/point_table.h) as a study of old: its metric is in
+// the column of the objective's name, or in `value` (Optuna); with a column
+// `step`, rows of the same `trial` (or `number`) are a curve, and the largest
+// step is the horizon; without, each row is the end of a trial. Rows without a
+// metric are left out. Throws Error(config), "name:line:column: what": as
+// read_point_table does, no column of the metric, a cell that is no number.
+WarmStudy read_warm_table(const std::string& text, const std::string& name,
+                          const Recipe& present);
+
 // What it saw, in the present study's terms.
 struct WarmObservation {
   std::vector<double> unit;  // of the present space

@@ -1,0 +1,54 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/tuner/candidates.h"
+#include "dtune/tuner/samplers.h"
+
+namespace dtune {
+namespace {
+
+class ListedSampler final : public Sampler {
+ public:
+  explicit ListedSampler(std::unique_ptr<Sampler> rest)
+      : rest_(std::move(rest)) {}
+
+  std::optional<Proposal> propose(const Study& study,
+                                  int64_t decision) override {
+    const std::vector<Point>& points = study.recipe.points;
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (is_taken(study, points[i])) continue;
+      return Proposal{
+          points[i],
+          fmt::format("point {} of the recipe's {}", i + 1, points.size()),
+          true};
+    }
+    return rest_->propose(study, decision);
+  }
+
+  std::vector<std::string> explain(const Study& study) const override {
+    return rest_->explain(study);
+  }
+  std::vector<std::string> explain_trial(const Study& study,
+                                         TrialId trial) const override {
+    return rest_->explain_trial(study, trial);
+  }
+  std::map<std::string, double> weights(const Study& study) const override {
+    return rest_->weights(study);
+  }
+  std::optional<Prediction> predict(const Study& study, const Trial& trial,
+                                    int step) const override {
+    return rest_->predict(study, trial, step);
+  }
+
+ private:
+  std::unique_ptr<Sampler> rest_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> make_listed_sampler(std::unique_ptr<Sampler> rest) {
+  return std::make_unique<ListedSampler>(std::move(rest));
+}
+
+}  // namespace dtune
