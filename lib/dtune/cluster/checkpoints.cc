@@ -1,9 +1,11 @@
 #include "dtune/cluster/checkpoints.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/sidecar.h"
@@ -17,6 +19,13 @@ namespace fs = std::filesystem;
 void remove_file(const fs::path& path) {
   std::error_code ignored;
   fs::remove(path, ignored);
+}
+
+// Of a writer that was killed: "trial-7.checkpoint.4711.1.tmp",
+// "trial-7.checkpoint.step-3.new-4711".
+bool is_temporary(const fs::path& path) {
+  return path.extension() == ".tmp" ||
+         path.extension().string().starts_with(".new-");
 }
 
 }  // namespace
@@ -71,15 +80,28 @@ void Checkpoints::remove(TrialId trial) {
   remove_file(sidecar_path(of(trial)));
 }
 
+int64_t Checkpoints::bytes() const {
+  std::set<std::pair<dev_t, ino_t>> seen;
+  int64_t sum = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    struct stat info {};
+    if (::stat(entry.path().c_str(), &info) != 0) continue;
+    if (!seen.emplace(info.st_dev, info.st_ino).second) continue;
+    sum += int64_t{info.st_blocks} * 512;
+  }
+  return sum;
+}
+
 void Checkpoints::recover(const Steps& kept) {
   kept_ = kept;
   std::set<fs::path> wanted;
   for (const auto& [trial, step] : kept) wanted.insert(of_step(trial, step));
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    if (step_of(entry.path()) > 0 && !wanted.contains(entry.path())) {
-      remove_file(entry.path());
-    }
+    const bool unwanted =
+        step_of(entry.path()) > 0 && !wanted.contains(entry.path());
+    if (unwanted || is_temporary(entry.path())) remove_file(entry.path());
   }
 }
 

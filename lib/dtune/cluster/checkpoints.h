@@ -35,7 +35,11 @@ class Checkpoints {
   // The trial's checkpoint and what lies beside it, kept steps apart.
   void remove(TrialId trial);
 
-  // A loaded study: these steps are kept, files of others are removed.
+  // What all files take on the disk; links to one file count once. O(files).
+  int64_t bytes() const;
+
+  // A loaded study: these steps are kept, files of others are removed, and what
+  // writers that were killed have left.
   using Steps = std::map<TrialId, int>;
   void recover(const Steps& kept);
 

@@ -13,8 +13,32 @@ void Coordinator::Impl::end_search() {
   best_.find();
   if (best_.id() == 0) {
     end(StudyState::failed, causes_of_failure());
-    return;
+  } else if (repeats_.wanted()) {
+    begin_repeats();
+  } else {
+    ship_best();
   }
+}
+
+void Coordinator::Impl::begin_repeats() {
+  phase_ = Phase::repeats;
+  leases_.settle_all();
+  barrier_.clear();
+  const std::vector<TrialId> left = repeats_.begin();
+  leases_.add_up_to(study_.trials.size());
+  for (const TrialId id : left) leases_.owe(id);
+  changed_ = true;
+}
+
+void Coordinator::Impl::name_winner() {
+  if (const TrialId winner = repeats_.winner()) {
+    best_.appoint(winner);
+    final_.set_winner(repeats_.why(winner));
+  }
+  ship_best();
+}
+
+void Coordinator::Impl::ship_best() {
   if (!final_.wanted()) {
     // Reports of paused trials alone are no result where trials fail: these may
     // have failed as well, had they gone on.
@@ -124,6 +148,7 @@ void Coordinator::Impl::finish_with_best() {
   result.step = peak.step;
   result.metrics = peak.metrics;
   result.why = why_over_;
+  result.chosen = final_.winner();
   records_.set_final_json(encode_final_result(result));
   finish_with(result);
 }

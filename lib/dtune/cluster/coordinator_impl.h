@@ -28,7 +28,10 @@
 #include "dtune/cluster/incumbent.h"
 #include "dtune/cluster/lease_book.h"
 #include "dtune/cluster/lease_files.h"
+#include "dtune/cluster/node_health.h"
+#include "dtune/cluster/rank_log.h"
 #include "dtune/cluster/records.h"
+#include "dtune/cluster/repeats.h"
 #include "dtune/cluster/report_barrier.h"
 #include "dtune/cluster/search_session.h"
 #include "dtune/cluster/slot_shortage.h"
@@ -46,7 +49,7 @@ class Coordinator::Impl {
   std::string remote_endpoint() const { return registry_.remote_endpoint(); }
 
  private:
-  enum class Phase { search, final, done };
+  enum class Phase { search, repeats, final, done };
 
   // coordinator_loop.cc
   void begin();
@@ -78,6 +81,10 @@ class Coordinator::Impl {
   void fill();
   bool waits_in_vain() const;
   bool ask_scheduler(const std::vector<size_t>& slots);
+  bool end_on_plateau();
+  void free_checkpoints();
+  void dismiss(const Dismissal& dismissal);
+  std::optional<Dismissal> worst_paused() const;
   void start_trial(const Directive& directive,
                    const std::vector<size_t>& slots);
   bool lease(TrialId id, std::vector<size_t> slots, Reason reason);
@@ -96,12 +103,14 @@ class Coordinator::Impl {
   void settle(Trial& trial, const LeaseOver& over);
   void lease_ended(TrialId id);
   void attempt_failed(Trial& trial, const control::Ended& ended);
+  void note_failure_of(const std::string& node);
   void set_aside(Trial& trial, const control::Ended& ended);
   void count_fruitless(const std::string& what, const std::string& why);
   void release(Trial& trial, bool keep);
   void drop_checkpoint(Trial& trial);
 
   // coordinator_gangs.cc
+  bool rests(const RegisteredSlot& slot) const;
   std::vector<size_t> free_slots() const;
   void open_gang(const Trial& trial);
   void member_left(Trial& trial, int member, const LeaseOver& over);
@@ -110,7 +119,7 @@ class Coordinator::Impl {
   void on_gang_events();
   void rank_is_back(TrialId id, int member);
   void check_gang_size(MonoTime now);
-  void show_gangs(ClusterStatus& status) const;
+  void show_gangs(ClusterStatus& status);
 
   // coordinator_copies.cc
   double gain_of_copy(const Trial& trial) const;
@@ -122,6 +131,7 @@ class Coordinator::Impl {
   // coordinator_reports.cc
   void on_step(const StepDone& step);
   bool record(Trial& trial, const StepDone& done);
+  void end_at_target(const Trial& trial);
   void decide_upon(Trial& trial);
   void judge(Trial& trial, bool reached);
   void go_on(Trial& trial, const Verdict& verdict, bool reached);
@@ -134,6 +144,9 @@ class Coordinator::Impl {
 
   // coordinator_final.cc
   void end_search();
+  void begin_repeats();
+  void name_winner();
+  void ship_best();
   bool failures_alone_ended() const;
   std::string causes_of_failure() const;
   void begin_final();
@@ -152,13 +165,16 @@ class Coordinator::Impl {
   const ObjectiveSpec objective_;
   const bool deterministic_;
   Records records_;
+  RankLog rank_log_;
   BudgetMeter budget_;
   Incumbent best_;
+  Repeats repeats_;
   FinalTraining final_;
   const std::unique_ptr<LeaseFiles> files_;  // null: all nodes share the disk
   AgentRegistry registry_;
   LeaseBook leases_;
   AttemptLog attempts_;
+  NodeHealth nodes_;
   BackupCopies copies_;
   TrialGangs gangs_;
   ReportBarrier barrier_;

@@ -1,11 +1,13 @@
 // Who runs what: free slots are given to trials.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
-#include "dtune/base/random.h"
 #include "dtune/cluster/coordinator_impl.h"
+#include "dtune/cluster/new_trial.h"
+#include "dtune/cluster/stop_rules.h"
 
 namespace dtune {
 
@@ -50,6 +52,8 @@ bool Coordinator::Impl::ask_scheduler(const std::vector<size_t>& slots) {
     }
     return false;
   }
+  if (end_on_plateau()) return false;
+  free_checkpoints();
   const Directive directive = scheduler_.next(
       study_, sampler_, study_.decisions + 1, budget_.trials_left());
   switch (directive.kind) {
@@ -90,17 +94,68 @@ bool Coordinator::Impl::ask_scheduler(const std::vector<size_t>& slots) {
   return false;
 }
 
+// `stop.gain`.
+bool Coordinator::Impl::end_on_plateau() {
+  const std::string why = on_plateau(study_, scheduler_);
+  if (why.empty()) return false;
+  end_of_search(why);
+  pause_all(Reason::budget, why);
+  return true;
+}
+
+// Paused trials that became hopeless are given up, and where the checkpoints
+// take more than resources.disk, the least promising ones too.
+void Coordinator::Impl::free_checkpoints() {
+  constexpr int64_t kInterval = 16;  // decisions: it costs as much as one
+  if (study_.decisions % kInterval == 0) {
+    if (const auto one = scheduler_.dismiss(study_, false)) dismiss(*one);
+  }
+  const int64_t cap = study_.recipe.resources.disk_mb;
+  if (cap == 0) return;
+  while (best_.checkpoints().bytes() > cap * 1024 * 1024) {
+    auto one = scheduler_.dismiss(study_, true);
+    if (!one) one = worst_paused();
+    if (!one) return;
+    one->why += fmt::format(
+        "; checkpoints take more than {} MiB "
+        "(resources.disk)",
+        cap);
+    dismiss(*one);
+  }
+}
+
+void Coordinator::Impl::dismiss(const Dismissal& dismissal) {
+  Trial& trial = study_.trial(dismissal.trial);
+  if (leases_.leased(trial.id) || leases_.is_owed(trial.id)) return;
+  stop_trial(trial, DecisionMaker::coordinator, "cut", TrialState::cut,
+             dismissal.reason, dismissal.why);
+  drop_checkpoint(trial);
+}
+
+// Where the scheduler does not compare paused trials.
+std::optional<Dismissal> Coordinator::Impl::worst_paused() const {
+  const Trial* worst = nullptr;
+  for (const Trial& trial : study_.trials) {
+    const bool free = trial.state == TrialState::paused &&
+                      trial.kind == TrialKind::search &&
+                      trial.id != best_.id() && !trial.checkpoint.empty() &&
+                      !leases_.leased(trial.id) && !leases_.is_owed(trial.id);
+    if (!free) continue;
+    const auto value = best_value(objective_, trial).value_or(-HUGE_VAL);
+    if (worst == nullptr ||
+        value < best_value(objective_, *worst).value_or(-HUGE_VAL)) {
+      worst = &trial;
+    }
+  }
+  if (worst == nullptr) return std::nullopt;
+  return Dismissal{
+      worst->id, Reason::hopeless,
+      fmt::format("has the worst {} of all paused trials", objective_.metric)};
+}
+
 void Coordinator::Impl::start_trial(const Directive& directive,
                                     const std::vector<size_t>& slots) {
-  const TrialId id = static_cast<TrialId>(study_.trials.size()) + 1;
-  Trial fresh;
-  fresh.id = id;
-  fresh.point = directive.point;
-  fresh.unit = study_.recipe.space.encode(directive.point);
-  fresh.seed = mix_seed({study_.recipe.seed, hash_text("trial"), uint64_t(id)});
-  fresh.target_step = std::clamp(directive.target_step, 1, study_.horizon);
-  fresh.created_ms = clock_.wall_ms();
-  study_.trials.push_back(std::move(fresh));
+  const TrialId id = add_trial(study_, directive, clock_.wall_ms()).id;
   leases_.add_up_to(study_.trials.size());
   Trial& trial = study_.trial(id);
   try {
@@ -149,7 +204,9 @@ bool Coordinator::Impl::lease(TrialId id, std::vector<size_t> slots,
 
 void Coordinator::Impl::assign(size_t slot, control::Assign message) {
   close_files();
-  if (files_ != nullptr) files_->open(message);
+  if (files_ != nullptr) {
+    files_->open(message, registry_.slots()[slot].public_key);
+  }
   registry_.assign(slot, std::move(message));
 }
 
@@ -195,12 +252,14 @@ control::Assign Coordinator::Impl::describe(const Trial& trial, int target,
 size_t Coordinator::Impl::preferred_slot(const Trial& trial,
                                          size_t otherwise) const {
   if (trial.attempt == 0) return otherwise;
+  // What has failed there is tried elsewhere, if there is a place.
+  const bool failed = trial.state == TrialState::lost;
   for (size_t i = 0; i < registry_.slots().size(); ++i) {
     const RegisteredSlot& slot = registry_.slots()[i];
-    if (slot.state == SlotState::idle && slot.number == trial.slot &&
-        registry_.agent_of(slot).node == trial.node) {
-      return i;
-    }
+    const bool same_node = registry_.agent_of(slot).node == trial.node;
+    const bool same_slot = same_node && slot.number == trial.slot;
+    const bool fits = failed ? !same_node : same_slot;
+    if (slot.state == SlotState::idle && fits && !rests(slot)) return i;
   }
   return otherwise;
 }
@@ -210,6 +269,7 @@ int Coordinator::Impl::grant(const Trial& trial) const {
   if (trial.kind == TrialKind::final) return final_.target(trial);
   int target = trial.target_step;
   if (deterministic_) target = std::min(target, trial.steps() + 1);
+  if (trial.kind == TrialKind::repeat) return target;
   int64_t outstanding = outstanding_steps();
   if (leases_.leased(trial.id)) {
     const RegisteredSlot& slot =
@@ -226,7 +286,7 @@ int64_t Coordinator::Impl::outstanding_steps() const {
   int64_t steps = 0;
   for (const TrialId id : leased()) {
     const Trial& trial = study_.trial(id);
-    if (trial.kind == TrialKind::final) continue;
+    if (trial.kind != TrialKind::search) continue;
     const RegisteredSlot& slot = registry_.slots()[leases_.first_slot(id)];
     if (slot.state != SlotState::busy) continue;
     steps += std::max(0, slot.granted - trial.steps());

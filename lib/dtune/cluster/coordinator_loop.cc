@@ -7,6 +7,7 @@
 #include "dtune/base/error.h"
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/coordinator_impl.h"
+#include "dtune/study/belief.h"
 
 namespace dtune {
 namespace {
@@ -69,6 +70,7 @@ Coordinator::Impl::Impl(Study& study, TrialStore& store, Sampler& sampler,
       records_(study, store, sink, clock),
       budget_(study.recipe.budget, study),
       best_(study, options_.checkpoints),
+      repeats_(study, records_, clock),
       final_(study, records_, best_, clock,
              {options_.model_file, options_.final_horizon}),
       files_(lease_files(options_)),
@@ -78,7 +80,11 @@ Coordinator::Impl::Impl(Study& study, TrialStore& store, Sampler& sampler,
       gangs_(study.recipe,
              {options_.gangs, options_.gang_address, options_.trace,
               [this] { records_.wakeup().notify(); }}),
-      disk_(options_.checkpoints, study.recipe.limits.full_disk) {}
+      disk_(options_.checkpoints, study.recipe.limits.full_disk) {
+  records_.set_belief([this](const Trial& trial, int step) {
+    return belief_of(scheduler_, sampler_, study_, trial, step);
+  });
+}
 
 StudyOutcome Coordinator::Impl::run(const std::atomic<int>& stop) {
   begin();
@@ -89,6 +95,7 @@ StudyOutcome Coordinator::Impl::run(const std::atomic<int>& stop) {
     }
   } catch (...) {
     registry_.stop(true);  // agents must not wait for a lease to lapse
+    kill_orphans(study_.id);
     throw;
   }
   stop_agents();
@@ -122,7 +129,7 @@ void Coordinator::Impl::recover() {
   std::vector<TrialId> undecided;
   for (Trial& trial : study_.trials) {
     attempts_.recover(trial);
-    if (trial.kind == TrialKind::final) continue;
+    if (trial.kind != TrialKind::search) continue;
     if (trial.state == TrialState::running) {
       const bool arrived =
           !trial.curve.empty() && trial.steps() >= trial.target_step;
@@ -359,6 +366,8 @@ void Coordinator::Impl::advance() {
   if (phase_ == Phase::done || stop_level_ > 0) return;
   if (phase_ == Phase::final) {
     advance_final();
+  } else if (phase_ == Phase::repeats) {
+    if (!any_lease() && !leases_.owes()) name_winner();
   } else if (search_over_ && !any_lease() && (given_up_ || !leases_.owes())) {
     update_searched();
     end_search();

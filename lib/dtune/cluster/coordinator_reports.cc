@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "dtune/cluster/coordinator_impl.h"
+#include "dtune/cluster/stop_rules.h"
 
 namespace dtune {
 
@@ -36,6 +37,19 @@ void Coordinator::Impl::on_step(const StepDone& step) {
     return;
   }
   decide_upon(trial);
+  end_at_target(trial);
+}
+
+// `stop.target`. Trials that are being trained are paused.
+void Coordinator::Impl::end_at_target(const Trial& trial) {
+  if (!study_.recipe.stop.target || phase_ != Phase::search || search_over_ ||
+      best_.id() != trial.id) {
+    return;
+  }
+  const std::string why = reached_target(study_);
+  if (why.empty()) return;
+  end_of_search(why);
+  pause_all(Reason::budget, why);
 }
 
 // What the last report of a trial that runs leads to.
@@ -48,6 +62,10 @@ void Coordinator::Impl::decide_upon(Trial& trial) {
                TrialState::complete, Reason::horizon,
                report.step >= horizon ? "reached the horizon"
                                       : "the program has ended");
+    return;
+  }
+  if (trial.kind == TrialKind::repeat) {
+    go_on(trial, {}, false);
     return;
   }
   judge(trial, report.step >= trial.target_step);
@@ -79,6 +97,7 @@ bool Coordinator::Impl::record(Trial& trial, const StepDone& done) {
   report.sequence = report.step <= leases_.reported(trial.id)
                         ? trial.curve[size_t(report.step) - 1].sequence
                         : records_.next_sequence();
+  nodes_.worked(registry_.agent_of(registry_.slots()[done.slot]).node);
   leases_.note_report(trial.id, report.step);
   note_checkpoint(trial, done.report);
   const bool fresh = report.step > trial.steps();

@@ -202,6 +202,7 @@ bool FinalTraining::choose_search_model() {
 
 // "trial 4 has the best val_accuracy of the search, 0.983 at step 9 of 12".
 std::string FinalTraining::describe_best() const {
+  if (!winner_.empty()) return winner_;
   const std::string& metric = study_.recipe.objective.metric;
   return fmt::format(
       "trial {} has the best {} of the search, {:.6g} at step {} of {}",

@@ -29,6 +29,9 @@ class FinalTraining {
                 const Clock& clock, FinalTrainingOptions options);
 
   bool wanted() const;
+  // Why the best trial is the best, where not by the search's own reports.
+  void set_winner(const std::string& why) { winner_ = why; }
+  const std::string& winner() const { return winner_; }
   int horizon() const;  // in steps
   // It is what the search does with the same point and seed.
   bool is_same_training() const;
@@ -84,6 +87,7 @@ class FinalTraining {
   TrialId chosen_ = 0;
   int step_ = 0;     // of the chosen trial
   std::string why_;  // it was chosen, one sentence
+  std::string winner_;
 };
 
 }  // namespace dtune

@@ -20,8 +20,9 @@ void Incumbent::recover() {
 
 TrialId Incumbent::note(const Trial& trial, const StepReport& report) {
   if (trial.kind != TrialKind::search) return 0;
-  const auto value = objective_value(study_.recipe.objective, report);
-  if (!value) return 0;
+  const ObjectiveSpec& objective = study_.recipe.objective;
+  const auto value = objective_value(objective, report);
+  if (!value || !meets_requirements(objective, report)) return 0;
   // Ties go to the earlier trial, as in incumbent().
   const bool better =
       best_ == 0 || *value > value_ || (*value == value_ && trial.id < best_);
@@ -42,6 +43,12 @@ void Incumbent::find() {
   const TrialId before = std::exchange(best_, best == nullptr ? 0 : best->id);
   if (before != 0 && before != best_) checkpoints_.forget_step(before);
   value_ = best == nullptr ? 0 : *best_value(study_.recipe.objective, *best);
+}
+
+void Incumbent::appoint(TrialId trial) {
+  const TrialId before = std::exchange(best_, trial);
+  if (before != 0 && before != best_) checkpoints_.forget_step(before);
+  value_ = *best_value(study_.recipe.objective, study_.trial(trial));
 }
 
 void Incumbent::keep_step(const Trial& trial, int step) {

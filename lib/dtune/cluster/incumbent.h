@@ -28,6 +28,8 @@ class Incumbent {
   void reconsider(const Trial& failed);
   // From all that was reported.
   void find();
+  // What is held for the best, whatever was reported; until the next find().
+  void appoint(TrialId trial);
   // The steps that may be shipped, those of the best trial and of each final
   // training, keep their checkpoints.
   void keep_step(const Trial& trial, int step);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "dtune/base/error.h"
 #include "dtune/wire/codec.h"
 
 namespace dtune {
@@ -15,6 +16,8 @@ using wire::kCount;
 using wire::kElapsed;
 using wire::kNatural;
 using wire::kPositive;
+using wire::kSeconds;
+using wire::Within;
 
 // Slot numbers index tables and steps size loops.
 constexpr Between kSlot{0, kMaxSlots - 1};
@@ -34,7 +37,7 @@ void fields(V& visit, Hello& m) {
   visit("node", m.node);
   visit("agent", m.agent);
   visit("slots", m.slots, Between{0, kMaxSlots});
-  visit("threads", m.threads, kPositive);
+  visit("threads", m.threads, Between{1, kMaxThreads});
   visit("pid", m.pid, kCount);
 }
 
@@ -76,7 +79,7 @@ void fields(V& visit, SlotDown& m) {
 template <class V>
 void fields(V& visit, Assign& m) {
   lease(visit, m);
-  visit("kind", m.kind, TrialKind::final);
+  visit("kind", m.kind, TrialKind::repeat);
   visit("point", m.point);
   visit("seed", m.seed);
   visit("horizon", m.horizon, kPositive);
@@ -86,6 +89,7 @@ void fields(V& visit, Assign& m) {
   visit("threads", m.threads, kPositive);
   visit("checkpoint", m.checkpoint);
   visit("model", m.model_file);
+  visit("capability", m.capability);
   visit("gang", m.gang);
   visit("member", m.member, kNatural);
   visit("members", m.members, kPositive);
@@ -125,8 +129,8 @@ void fields(V& visit, Report& m) {
   visit("checkpointed", m.checkpointed);
   visit("step", m.report.step, kPositive);
   visit("metrics", m.report.metrics, AnyReal{});
-  visit("seconds", m.report.seconds);
-  visit("checkpoint_seconds", m.report.checkpoint_seconds);
+  visit("seconds", m.report.seconds, kSeconds);
+  visit("checkpoint_seconds", m.report.checkpoint_seconds, kSeconds);
   visit("last", m.report.last);
 }
 
@@ -152,8 +156,8 @@ template <class V>
 void fields(V& visit, Progress& m) {
   lease(visit, m);
   visit("phase", m.phase);
-  visit("fraction", m.fraction);
-  visit("samples_per_second", m.samples_per_second);
+  visit("fraction", m.fraction, Within{0, 1});
+  visit("samples_per_second", m.samples_per_second, Within{0, 1e15});
   visit("resident_bytes", m.resident_bytes);
   visit("activity", m.activity);
 }
@@ -216,6 +220,20 @@ std::string encode(control::Message message, int version) {
 
 control::Message decode(std::string_view bytes, int version) {
   return control::codec(version).decode(bytes);
+}
+
+std::optional<control::Cut> lease_in(std::string_view bytes) {
+  try {
+    const wire::Head head(bytes, wire::kVersion);
+    std::span<const std::string> none;
+    wire::FieldReader reader(head.fields(), none);
+    control::Cut lease;
+    fields(reader, lease);
+    return lease;
+  } catch (const Error&) {
+  } catch (const wire::BadField&) {
+  }
+  return std::nullopt;
 }
 
 }  // namespace dtune
