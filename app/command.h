@@ -31,16 +31,20 @@ Action declare_resume(Arguments& arguments);
 Action declare_plan(Arguments& arguments);
 Action declare_validate(Arguments& arguments);
 Action declare_init(Arguments& arguments);
+Action declare_ask(Arguments& arguments);
+Action declare_tell(Arguments& arguments);
 Action declare_status(Arguments& arguments);
 Action declare_best(Arguments& arguments);
 Action declare_show(Arguments& arguments);
 Action declare_explain(Arguments& arguments);
 Action declare_replay(Arguments& arguments);
+Action declare_report(Arguments& arguments);
 Action declare_ls(Arguments& arguments);
 Action declare_export(Arguments& arguments);
 Action declare_eval(Arguments& arguments);
 Action declare_predict(Arguments& arguments);
 Action declare_record(Arguments& arguments);
+Action declare_serve(Arguments& arguments);
 Action declare_simulate(Arguments& arguments);
 Action declare_surrogate(Arguments& arguments);
 Action declare_speeds(Arguments& arguments);
@@ -53,5 +57,6 @@ Action declare_completion(Arguments& arguments);
 Action declare_agent(Arguments& arguments);
 Action declare_worker(Arguments& arguments);
 Action declare_rank(Arguments& arguments);
+Action declare_guard(Arguments& arguments);
 
 }  // namespace dtune

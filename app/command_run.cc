@@ -103,6 +103,7 @@ int run(const Console& standard, const RunOptions& options) {
   console.quiet = options.quiet;
   const fs::path path = find_recipe(options.recipe);
   const RecipeFile file = RecipeFile::load(path, overrides_of(options));
+  check_program(file);
   const fs::path database = choose_database(console, options, path);
   RunDecision decision;
   if (!options.fresh) decision = decide_run(database, file);
@@ -156,9 +157,7 @@ void declare_options(Arguments& arguments, RunOptions& options) {
                    "Write what the ranks of each trial do when, for Perfetto "
                    "or chrome://tracing (recipe: parallel).",
                    Complete::file);
-  arguments.option("--junit", options.view.junit, "FILE",
-                   "Write the outcome of 'expect:' as JUnit XML.",
-                   Complete::file);
+  declare_result_files(arguments, options.view);
 }
 
 }  // namespace

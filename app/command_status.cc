@@ -27,6 +27,7 @@ struct StatusOptions {
 
 struct BestOptions {
   std::string study;
+  bool pareto = false;
   bool recipe = false;
   bool json = false;
 };
@@ -66,6 +67,11 @@ class TunerQuestion {
         recipe_ = study.recipe_yaml;
       }
       loaded.facts.tuner = trusted(study, *tuner_);
+      const std::string forecast = plateau_forecast(study, *tuner_);
+      if (study.state != StudyState::finished && !forecast.empty()) {
+        loaded.facts.tuner +=
+            (loaded.facts.tuner.empty() ? "" : "; ") + forecast;
+      }
     } catch (const Error&) {
       loaded.facts.tuner.clear();
     }
@@ -121,9 +127,23 @@ int status(const Console& console, const StatusOptions& options) {
   return kExitOk;
 }
 
+// The store's best step knows of no requirements.
+CurvePart part_needed(const std::filesystem::path& database) {
+  const LoadedStudy loaded =
+      load_study(database, StoreMode::read_only, CurvePart::ends);
+  return loaded.study.recipe.objective.require.empty() ? CurvePart::ends
+                                                       : CurvePart::whole;
+}
+
 int best(const Console& console, const BestOptions& options) {
-  const LoadedStudy loaded = load_study(find_database(options.study),
-                                        StoreMode::read_only, CurvePart::ends);
+  const std::filesystem::path database = find_database(options.study);
+  const LoadedStudy loaded =
+      load_study(database, StoreMode::read_only, part_needed(database));
+  if (options.pareto) {
+    console.print(console.json ? pareto_json(loaded.study)
+                               : pareto_text(loaded.study, style_of(console)));
+    return kExitOk;
+  }
   if (incumbent(loaded.study) == nullptr) {
     throw Error(ErrorKind::study,
                 fmt::format("{}: no trial has a result yet (see 'dtune status "
@@ -183,6 +203,9 @@ Action declare_best(Arguments& arguments) {
                        true);
   arguments.flag("--json", options->json,
                  "As JSON: trial, params, metrics, model.");
+  arguments.flag("--pareto", options->pareto,
+                 "All trade-offs between the objective and the metrics of "
+                 "objective.trade_off that no trial improves on.");
   arguments.flag("--recipe", options->recipe,
                  "As a recipe of this point alone.");
   arguments.example("dtune best recipe.db", "the winner");

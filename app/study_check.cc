@@ -10,6 +10,7 @@
 #include "dtune/config/check.h"
 #include "dtune/data/prepared.h"
 #include "dtune/data/summary.h"
+#include "dtune/study/command_words.h"
 #include "dtune/tuner/factory.h"
 
 namespace dtune {
@@ -76,6 +77,15 @@ std::vector<std::string> describe_warm_start(const TunerOptions& options) {
 }
 
 }  // namespace
+
+void check_program(const RecipeFile& file) {
+  if (!is_run_by_others(file.recipe())) return;
+  throw Error(ErrorKind::config,
+              fmt::format("{}: command.run is none: nothing can be started "
+                          "(ask for its trials with 'dtune ask', or name a "
+                          "program)",
+                          file.where("command.run")));
+}
 
 fs::path prepare_recipe_data(const Console& console, const Recipe& recipe) {
   if (recipe.command) return {};

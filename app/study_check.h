@@ -36,6 +36,10 @@ struct StudyCheck {
   std::vector<std::string> schedule;    // what the scheduler plans: lines
 };
 
+// Throws Error(config) where the recipe has no program to run: its trials are
+// run by who asks for them.
+void check_program(const RecipeFile& file);
+
 // Prepares the data of a recipe in the cache folder; "" for commands. Says so
 // where it takes long. Throws Error(data).
 std::filesystem::path prepare_recipe_data(const Console& console,

@@ -31,7 +31,7 @@ std::string new_study_id(const std::string& name) {
 // Keys that do not define the search (RecipeFile::search_hash).
 bool defines_search(const std::string& key) {
   const std::string section = key.substr(0, key.find('.'));
-  for (const char* other : {"budget", "resources", "parallel", "nodes",
+  for (const char* other : {"budget", "stop", "resources", "parallel", "nodes",
                             "limits", "final", "expect", "study"}) {
     if (section == other) return false;
   }

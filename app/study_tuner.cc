@@ -6,11 +6,16 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/file.h"
+#include "dtune/surrogate/conv_lstm.h"
+#include "dtune/surrogate/learnt_prior.h"
 
 namespace dtune {
 namespace {
 
-WarmStudy load_warm_study(const std::string& path) {
+constexpr uint64_t kMostOfTable = uint64_t{64} << 20;
+
+WarmStudy load_warm_study(const std::string& path, const Recipe& recipe) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
     throw Error(ErrorKind::data,
@@ -19,6 +24,10 @@ WarmStudy load_warm_study(const std::string& path) {
                             "decision depends on what it holds)",
                             path));
   }
+  if (path.ends_with(".csv")) {
+    return read_warm_table(read_file(path, kMostOfTable), short_path(path),
+                           recipe);
+  }
   LoadedStudy loaded = load_study(path, StoreMode::read_only);
   return {.name = short_path(path),
           .recipe = std::move(loaded.study.recipe),
@@ -26,12 +35,28 @@ WarmStudy load_warm_study(const std::string& path) {
           .trials = std::move(loaded.study.trials)};
 }
 
+// Weights of `surrogate:`; every decision depends on them.
+template <typename Weights>
+std::shared_ptr<const Weights> load_weights(const std::string& path,
+                                            const char* key) {
+  if (path.empty()) return nullptr;
+  try {
+    return std::make_shared<const Weights>(Weights::load(path));
+  } catch (const Error& error) {
+    throw Error(ErrorKind::data, fmt::format("{}: {}", key, error.what()));
+  }
+}
+
 }  // namespace
 
 TunerOptions tuner_options(const Recipe& recipe) {
   TunerOptions options;
+  options.own_prior =
+      load_weights<LearntPrior>(recipe.surrogate.prior, "surrogate.prior");
+  options.own_network =
+      load_weights<ConvLstm>(recipe.surrogate.network, "surrogate.network");
   for (const std::string& path : recipe.warm_start) {
-    WarmStudy old = load_warm_study(path);
+    WarmStudy old = load_warm_study(path, recipe);
     check_warm_study(recipe, old);
     if (warm_observations(recipe, old, 1).empty()) {
       throw Error(ErrorKind::config,

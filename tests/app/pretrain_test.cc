@@ -57,3 +57,42 @@ TEST_CASE("speeds train writes weights that speeds eval judges") {
   CHECK(json["rows"].size() == 32);  // 6 kinds, recorded, all; 4 ways
   CHECK(json["default"] == "lstm");
 }
+
+TEST_CASE("a study is tuned by weights of one's own") {
+  Workplace place;
+  write_small_curves(place / "c.npz");
+  const Outcome trained =
+      place.run({"surrogate", "train", "c.npz", "--output-prior",
+                 "p.safetensors", "--samples", "24", "--output-network",
+                 "n.safetensors", "--hidden", "4", "--seed", "7"});
+  REQUIRE_MESSAGE(trained.code == 0, trained.err);
+  const std::string recipe =
+      "study: own\n"
+      "command:\n"
+      "  run: awk -v lr={lr} 'BEGIN { for (s = 1; s <= 6; ++s) print "
+      "\"val_accuracy=\" 0.5 + 0.3 * lr - 0.1 / s }'\n"
+      "  steps: 6\n"
+      "space: { lr: { log: [1.0e-3, 1.0], role: learning_rate } }\n"
+      "budget: { trials: 4 }\n"
+      "slots: 1\n";
+  place.write("own.yaml", recipe +
+                              "surrogate: { prior: p.safetensors, network: "
+                              "n.safetensors }\n");
+  place.write("shipped.yaml", recipe);
+  const Outcome outcome = place.run({"run", "own.yaml", "--quiet"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  REQUIRE(place.run({"run", "shipped.yaml", "--quiet"}).code == 0);
+  const auto first = [&](const std::string& database) {
+    const Outcome shown = place.run({"show", database, "1", "--json"});
+    return nlohmann::json::parse(shown.out)["params"]["lr"].get<double>();
+  };
+  // The small curves are best at the largest rate, the shipped ones are not.
+  CHECK(first("own.db") >= 0.05);
+  CHECK(first("own.db") != first("shipped.db"));
+  const Outcome replay = place.run({"replay", "own.db"});
+  CHECK_MESSAGE(replay.code == 0, (replay.out + replay.err));
+  std::filesystem::remove(place / "p.safetensors");
+  const Outcome gone = place.run({"run", "own.yaml", "--fresh", "--quiet"});
+  CHECK(gone.code == 2);
+  CHECK_MESSAGE(contains(gone.err, "surrogate.prior: "), gone.err);
+}

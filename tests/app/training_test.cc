@@ -371,3 +371,61 @@ TEST_CASE("doctor names a remedy for what is installed, not for a busy core") {
     CHECK(finding["health"] != "problem");
   }
 }
+
+TEST_CASE("what a network costs is measured, bounded and traded off") {
+  const Workplace place;
+  place.write("s.yaml",
+              "study: costs\n"
+              "data: { kind: synthetic, size: [8, 8], classes: 3, samples: "
+              "200 }\n"
+              "train: { epochs: 2, batch_size: 32 }\n"
+              "objective: { metric: val_accuracy, trade_off: [parameters, "
+              "latency_ms] }\n"
+              "require: { parameters: \"<= 2000\" }\n"
+              "space: { l2: 0, dropout: 0, model.width: { choice: [2, 4, 16] "
+              "} }\n"
+              "sampler: random\n"
+              "scheduler: fifo\n"
+              "budget: { trials: 7 }\n"
+              "final: false\n"
+              "slots: 2\n");
+  const Outcome outcome = place.run({"run", "s.yaml", "--quiet"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const auto best =
+      nlohmann::json::parse(place.run({"best", "s.db", "--json"}).out);
+  CHECK(best["metrics"]["parameters"].get<double>() <= 2000);
+  CHECK(best["metrics"]["parameters"].get<double>() > 50);
+  CHECK(best["metrics"]["latency_ms"].get<double>() > 0);
+  const auto front = nlohmann::json::parse(
+      place.run({"best", "s.db", "--pareto", "--json"}).out);
+  REQUIRE(!front.empty());
+  for (const auto& one : front) CHECK(one["parameters"].get<double>() <= 2000);
+  const Outcome table = place.run({"best", "s.db", "--pareto"});
+  CHECK(contains(table.out, "latency_ms"));
+  CHECK(contains(table.out, "model.width="));
+}
+
+TEST_CASE("checkpoints of paused trials keep to resources.disk") {
+  const Workplace place;
+  place.write("s.yaml",
+              "study: room\n"
+              "data: { kind: synthetic, size: [8, 8], classes: 3, samples: "
+              "200, difficulty: 0.8 }\n"
+              "model: { arch: cnn-small, width: 32 }\n"
+              "train: { epochs: 6, batch_size: 64 }\n"
+              "budget: { trials: 9 }\n"
+              "final: false\n"
+              "resources: { slots: 1, disk: 2m }\n");
+  const Outcome outcome = place.run({"run", "s.yaml", "--quiet"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const auto status =
+      nlohmann::json::parse(place.run({"status", "s.db", "--json"}).out);
+  int given_up = 0;
+  for (const auto& trial : status["list"]) {
+    given_up +=
+        contains(trial["detail"].get<std::string>(), "resources.disk") ? 1 : 0;
+  }
+  CHECK(given_up >= 1);
+  const Outcome replay = place.run({"replay", "s.db"});
+  CHECK_MESSAGE(replay.code == 0, (replay.out + replay.err));
+}

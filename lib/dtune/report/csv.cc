@@ -44,7 +44,7 @@ std::vector<std::string> trial_fields(const Study& study, const Trial& trial) {
   const StepReport* best = best_report(objective, trial);
   std::vector<std::string> fields = {
       std::to_string(trial.id),
-      trial.kind == TrialKind::final ? "final" : "search",
+      to_string(trial.kind),
       to_string(trial.state),
       to_string(trial.reason),
       trial.detail,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/report/lines.h"
+#include "dtune/study/pareto.h"
 
 namespace dtune {
 namespace {
@@ -46,7 +47,7 @@ Json trial_object(const Study& study, const Trial& trial) {
   double seconds = 0;
   for (const StepReport& report : trial.curve) seconds += report.seconds;
   return {{"trial", trial.id},
-          {"kind", trial.kind == TrialKind::final ? "final" : "search"},
+          {"kind", to_string(trial.kind)},
           {"state", to_string(trial.state)},
           {"reason", to_string(trial.reason)},
           {"detail", trial.detail},
@@ -230,6 +231,23 @@ std::string best_json(const Study& study, const StudyFacts& facts) {
     if (!json.contains(name)) json[name] = number_json(number);
   }
   return document(json);
+}
+
+std::string pareto_json(const Study& study) {
+  const ObjectiveSpec& objective = study.recipe.objective;
+  Json front = Json::array();
+  for (const TradedOff& one : pareto_front(study)) {
+    const auto& metrics = one.report->metrics;
+    Json item = {{"trial", one.trial->id},
+                 {"step", one.report->step},
+                 {"params", point_json(one.trial->point)},
+                 {objective.metric, number_json(metrics.at(objective.metric))}};
+    for (const TradeOff& other : objective.trade_offs) {
+      item[other.metric] = number_json(metrics.at(other.metric));
+    }
+    front.push_back(std::move(item));
+  }
+  return document(front);
 }
 
 std::string status_json(const Study& study, const StudyFacts& facts) {

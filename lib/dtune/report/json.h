@@ -32,6 +32,9 @@ namespace dtune {
 // validation images.
 std::string best_json(const Study& study, const StudyFacts& facts);
 
+// The list of `dtune best --pareto --json`.
+std::string pareto_json(const Study& study);
+
 // {"study", "id", "state", "database", "recipe", "horizon", "metric", "goal",
 //  "searched_seconds", "budget": {"trials", "seconds", "steps"} (null: no
 //  limit), "steps", "trials": {"total", "waiting", ..., "invalid"}, "reasons":

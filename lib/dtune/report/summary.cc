@@ -6,6 +6,7 @@
 
 #include "dtune/report/table.h"
 #include "dtune/report/trial_table.h"
+#include "dtune/study/pareto.h"
 
 namespace dtune {
 namespace {
@@ -313,6 +314,29 @@ std::string ls_text(const std::vector<StudyListing>& studies,
   const std::string table =
       rows.empty() ? "" : joined(render_table(columns, rows, style));
   return table + problems;
+}
+
+std::string pareto_text(const Study& study, const TextStyle& style) {
+  const ObjectiveSpec& objective = study.recipe.objective;
+  std::vector<TableColumn> columns = {{"trial", true, 0, 8},
+                                      {printable(objective.metric), true, 1}};
+  for (const TradeOff& other : objective.trade_offs) {
+    columns.push_back({printable(other.metric), true, 2});
+  }
+  columns.push_back({"point", false, 3, 200});
+  std::vector<TableRow> rows;
+  for (const TradedOff& one : pareto_front(study)) {
+    const auto& metrics = one.report->metrics;
+    TableRow row = {{std::to_string(one.trial->id), Color::none},
+                    {format_metric(metrics.at(objective.metric)), Color::bold}};
+    for (const TradeOff& other : objective.trade_offs) {
+      row.push_back({format_metric(metrics.at(other.metric)), Color::none});
+    }
+    row.push_back({describe_point(study, one.trial->point), Color::none});
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) return "no trial has a result yet\n";
+  return joined(render_table(columns, rows, style));
 }
 
 }  // namespace dtune

@@ -25,6 +25,10 @@ std::string status_text(const Study& study, const StudyFacts& facts,
 std::string best_text(const Study& study, const StudyFacts& facts,
                       const TextStyle& style);
 
+// A line for each trial of the Pareto front (study/pareto.h), with what it
+// trades off and its point.
+std::string pareto_text(const Study& study, const TextStyle& style);
+
 // `dtune show`: one trial with its curve and history.
 std::string trial_text(const Study& study, const Trial& trial,
                        const std::vector<TrialEvent>& events,

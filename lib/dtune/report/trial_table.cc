@@ -88,7 +88,8 @@ TableRow row_of(const Study& study, const Trial& trial, const Trial* best,
   TableRow row = {
       {is_best ? "*" : "", Color::green},
       {std::to_string(trial.id), strong},
-      {trial.kind == TrialKind::final ? "final" : state_words(trial.state),
+      {trial.kind == TrialKind::search ? state_words(trial.state)
+                                       : to_string(trial.kind),
        color},
       {sparkline(curve_of(objective, trial), scale, kCurveWidth, unicode),
        Color::cyan},

@@ -3,48 +3,15 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+
+#include "dtune/study/belief.h"
+
 namespace dtune {
 namespace {
 
 constexpr size_t kBest = 5;
 constexpr int kPredictedSteps = 48;
-
-// Who was the best after how many reports: one entry a change.
-class BestHistory {
- public:
-  BestHistory(const Study& study, const StudyRecords& records) {
-    std::optional<double> best;
-    TrialId trial = 0;
-    for (const RecordedReport& recorded : records.reports) {
-      const bool known =
-          recorded.trial >= 1 &&
-          recorded.trial <= static_cast<TrialId>(study.trials.size());
-      if (!known || study.trial(recorded.trial).kind != TrialKind::search) {
-        continue;
-      }
-      const ObjectiveSpec& objective = study.recipe.objective;
-      const auto value = objective_value(objective, recorded.report);
-      if (!value || (best && *value <= *best)) continue;
-      best = value;
-      trial = recorded.trial;
-      changes_.push_back(
-          {recorded.report.sequence, {trial, metric_of(objective, *value)}});
-    }
-  }
-
-  // After so many reports; negative: unknown.
-  BestSoFar at(int64_t reports) const {
-    BestSoFar best;
-    for (const auto& [sequence, change] : changes_) {
-      if (sequence > reports) break;
-      best = change;
-    }
-    return best;
-  }
-
- private:
-  std::vector<std::pair<int64_t, BestSoFar>> changes_;
-};
 
 // Sampler and scheduler may be one and say the same.
 void append_new(std::vector<std::string>& lines,
@@ -54,13 +21,6 @@ void append_new(std::vector<std::string>& lines,
       lines.push_back(line);
     }
   }
-}
-
-std::vector<std::string> words_of(const Study& study,
-                                  const ReplayTuner& tuner) {
-  std::vector<std::string> lines = tuner.scheduler->explain(study);
-  append_new(lines, tuner.sampler->explain(study));
-  return lines;
 }
 
 std::vector<TrialId> best_trials(const Study& study) {
@@ -97,15 +57,92 @@ std::set<int> steps_to_predict(const Study& study, const Trial& trial) {
 
 }  // namespace
 
+BestHistory::BestHistory(const Study& study, const StudyRecords& records) {
+  std::optional<double> best;
+  for (const RecordedReport& recorded : records.reports) {
+    const bool known =
+        recorded.trial >= 1 &&
+        recorded.trial <= static_cast<TrialId>(study.trials.size());
+    if (!known || study.trial(recorded.trial).kind != TrialKind::search) {
+      continue;
+    }
+    const ObjectiveSpec& objective = study.recipe.objective;
+    const auto value = objective_value(objective, recorded.report);
+    if (!value || (best && *value <= *best)) continue;
+    best = value;
+    changes_.push_back({recorded.report.sequence,
+                        {recorded.trial, metric_of(objective, *value)}});
+  }
+}
+
+BestSoFar BestHistory::at(int64_t reports) const {
+  const auto after = std::upper_bound(changes_.begin(), changes_.end(), reports,
+                                      [](int64_t count, const Change& change) {
+                                        return count < change.sequence;
+                                      });
+  return after == changes_.begin() ? BestSoFar{} : std::prev(after)->best;
+}
+
+std::optional<Prediction> predict_step(const Study& study, const Trial& trial,
+                                       int step, const ReplayTuner& tuner) {
+  return predict_step(*tuner.scheduler, *tuner.sampler, study, trial, step);
+}
+
+std::vector<Prediction> predict_curve(const Study& study, const Trial& trial,
+                                      const ReplayTuner& tuner) {
+  std::vector<Prediction> curve;
+  for (const int step : steps_to_predict(study, trial)) {
+    const auto prediction = predict_step(study, trial, step, tuner);
+    if (prediction) curve.push_back(*prediction);
+  }
+  return curve;
+}
+
+std::vector<std::string> tuner_words(const Study& study,
+                                     const ReplayTuner& tuner) {
+  std::vector<std::string> lines = tuner.scheduler->explain(study);
+  append_new(lines, tuner.sampler->explain(study));
+  return lines;
+}
+
 std::string trusted(const Study& study, const ReplayTuner& tuner) {
-  const std::vector<std::string> lines = words_of(study, tuner);
+  const std::vector<std::string> lines = tuner_words(study, tuner);
   return lines.empty() ? "" : lines.front();
+}
+
+namespace {
+
+// What is worth going on for, where nobody said it.
+double usual_gain(const Study& study) {
+  std::vector<double> values;
+  for (const Trial& trial : study.trials) {
+    const auto value = best_value(study.recipe.objective, trial);
+    if (value && trial.kind == TrialKind::search) values.push_back(*value);
+  }
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return 0.01 * (values.back() - values[values.size() / 2]);
+}
+
+}  // namespace
+
+std::string plateau_forecast(const Study& study, const ReplayTuner& tuner) {
+  if (tuner.scheduler == nullptr) return "";
+  const double asked = study.recipe.stop.gain;
+  const double gain = asked > 0 ? asked : usual_gain(study);
+  if (gain <= 0) return "";
+  constexpr double kShare = 0.2;
+  const auto chance = tuner.scheduler->chance_of_gain(study, gain, kShare);
+  if (!chance) return "";
+  return fmt::format(
+      "a fifth more trials gain more than {:.2g} with a probability of {:.2g}",
+      gain, *chance);
 }
 
 StudyExplanation explain_study(const Study& study, const StudyRecords& records,
                                const ReplayTuner& tuner) {
   StudyExplanation explanation;
-  explanation.tuner = words_of(study, tuner);
+  explanation.tuner = tuner_words(study, tuner);
   explanation.best = best_trials(study);
   explanation.importance = parameter_importance(study);
   const BestHistory history(study, records);
@@ -136,11 +173,7 @@ TrialExplanation explain_trial(const Study& study, TrialId id,
   }
   explanation.tuner = tuner.scheduler->explain_trial(study, id);
   append_new(explanation.tuner, tuner.sampler->explain_trial(study, id));
-  for (const int step : steps_to_predict(study, trial)) {
-    auto prediction = tuner.scheduler->predict(study, trial, step);
-    if (!prediction) prediction = tuner.sampler->predict(study, trial, step);
-    if (prediction) explanation.predicted.push_back(*prediction);
-  }
+  explanation.predicted = predict_curve(study, trial, tuner);
   return explanation;
 }
 

@@ -38,8 +38,43 @@ struct TrialExplanation {
   std::vector<Prediction> predicted;         // by step; empty: unknown
 };
 
+// What the tuner says of itself, sentence by sentence.
+std::vector<std::string> tuner_words(const Study& study,
+                                     const ReplayTuner& tuner);
+
 // Whom the tuner trusts: the first sentence that it says of itself, or "".
 std::string trusted(const Study& study, const ReplayTuner& tuner);
+
+// "a fifth more trials gain more than 0.001 with a probability of 0.12", by
+// `stop.gain`, or a hundredth of what was found better than the median where
+// the recipe does not ask; "" where the tuner cannot say.
+std::string plateau_forecast(const Study& study, const ReplayTuner& tuner);
+
+// What the tuner expects of a trial at a step; empty where it cannot say.
+std::optional<Prediction> predict_step(const Study& study, const Trial& trial,
+                                       int step, const ReplayTuner& tuner);
+// The same at all steps up to the horizon (where it is open: to the last that
+// was trained), evenly thinned.
+std::vector<Prediction> predict_curve(const Study& study, const Trial& trial,
+                                      const ReplayTuner& tuner);
+
+// Who was the best after how many reports.
+class BestHistory {
+ public:
+  struct Change {
+    int64_t sequence = 0;  // of the report that made it
+    BestSoFar best;
+  };
+
+  BestHistory(const Study& study, const StudyRecords& records);
+
+  const std::vector<Change>& changes() const { return changes_; }
+  // After so many reports; negative: unknown.
+  BestSoFar at(int64_t reports) const;
+
+ private:
+  std::vector<Change> changes_;
+};
 
 // `study` with whole curves. Cost: a forest (a second at most), and what the
 // tuner needs to see the study once.

@@ -1,0 +1,316 @@
+// dtune ask, dtune tell: for those who run trials themselves.
+
+#include <charconv>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "app/command.h"
+#include "app/overrides.h"
+#include "app/study_check.h"
+#include "app/study_loader.h"
+#include "app/study_start.h"
+#include "app/study_tuner.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "dtune/cluster/ask_tell.h"
+#include "dtune/report/json.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct AskOptions {
+  std::string study;
+  std::string database;
+  std::vector<std::string> set;
+  std::string patience = "1m";
+};
+
+struct TellOptions {
+  std::string study;
+  std::vector<std::string> words;  // TRIAL METRIC=VALUE ..., or -
+  std::optional<uint64_t> attempt;
+  std::optional<uint64_t> step;
+  bool last = false;
+  std::string failed;
+  std::string invalid;
+  std::string lost;
+  std::string patience = "1m";
+};
+
+// Several may ask at once: each has the study for itself for a moment.
+LoadedStudy open_patiently(const fs::path& database, const std::string& text) {
+  const MonoTime until = system_clock().now() + parse_duration(text);
+  while (true) {
+    try {
+      return load_study(database, StoreMode::open);
+    } catch (const Error& error) {
+      const bool busy = error.kind() == ErrorKind::temporary;
+      if (!busy || system_clock().now() >= until) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// The study of a recipe, made where there is none; of several who come at once
+// one makes it.
+fs::path study_to_ask(const Console& console, const AskOptions& options) {
+  if (is_database(options.study)) return options.study;
+  const fs::path path = find_recipe(options.study);
+  const fs::path database = options.database.empty()
+                                ? default_database(path).path
+                                : fs::path(options.database);
+  const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
+  const MonoTime until =
+      system_clock().now() + parse_duration(options.patience);
+  while (true) {
+    try {
+      if (!holds_study(database)) {
+        create_study(database, path, file, check_study(console, file, false));
+      }
+      return database;
+    } catch (const Error& error) {
+      const bool busy = error.kind() == ErrorKind::temporary;
+      if (!busy || system_clock().now() >= until) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+// A study that is open for one question or answer.
+class OpenStudy {
+ public:
+  explicit OpenStudy(LoadedStudy loaded)
+      : loaded_(std::move(loaded)),
+        tuner_(make_tuner(loaded_.study.recipe, loaded_.study.horizon,
+                          tuner_options(loaded_.study.recipe))),
+        desk_(loaded_.study, *loaded_.store, *tuner_.sampler, *tuner_.scheduler,
+              sink_, system_clock()) {}
+
+  const Study& study() const { return loaded_.study; }
+  AskTell& desk() { return desk_; }
+  // What was said is safe: only then is it printed.
+  void commit() { loaded_.store->flush(); }
+
+ private:
+  LoadedStudy loaded_;
+  Tuner tuner_;
+  ProgressSink sink_;
+  AskTell desk_;
+};
+
+Json params_of(const Point& point) {
+  Json params = Json::object();
+  for (const auto& [name, value] : point) {
+    std::visit([&, key = name](const auto& v) { params[key] = v; }, value);
+  }
+  return params;
+}
+
+Json answer_json(const Study& study, const AskAnswer& answer) {
+  if (answer.kind != AskAnswer::Kind::trial) {
+    const bool over = answer.kind == AskAnswer::Kind::finished;
+    return {{"trial", nullptr}, {"finished", over}, {"why", answer.why}};
+  }
+  const Trial& trial = study.trial(answer.trial);
+  Json json = {{"trial", trial.id},
+               {"attempt", trial.attempt},
+               {"params", params_of(trial.point)},
+               {"seed", fmt::format("{:#x}", trial.seed)},
+               {"from_step", trial.steps()}};
+  const bool open = study.horizon == kOpenHorizon;
+  json["to_step"] = open ? Json() : Json(trial.target_step);
+  json["horizon"] = open ? Json() : Json(study.horizon);
+  json["why"] = answer.why;
+  return json;
+}
+
+int ask(const Console& console, const AskOptions& options) {
+  OpenStudy open(
+      open_patiently(study_to_ask(console, options), options.patience));
+  const AskAnswer answer = open.desk().ask();
+  open.commit();
+  console.line(answer_json(open.study(), answer).dump());
+  switch (answer.kind) {
+    case AskAnswer::Kind::trial:
+      return kExitOk;
+    case AskAnswer::Kind::wait:
+      return kExitTemporary;
+    case AskAnswer::Kind::finished:
+      return kExitExpectationFailed;
+  }
+  return kExitOk;
+}
+
+double metric_value(const std::string& word, const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end) return value;
+  throw Error(ErrorKind::config,
+              fmt::format("'{}' is no METRIC=NUMBER (as val_loss=0.31)", word));
+}
+
+int64_t trial_in(const std::string& text) {
+  int64_t id = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, id);
+  if (error == std::errc() && stop == end) return id;
+  throw Error(ErrorKind::config,
+              fmt::format("'{}' is no trial's number (dtune tell STUDY 7 "
+                          "val_loss=0.31)",
+                          text));
+}
+
+void set_outcome(Told& told, Told::Outcome outcome, const std::string& why) {
+  if (why.empty()) return;
+  told.outcome = outcome;
+  told.detail = why;
+}
+
+Told told_by_words(const TellOptions& options) {
+  Told told;
+  told.trial = trial_in(options.words[0]);
+  told.attempt = static_cast<Attempt>(options.attempt.value_or(0));
+  told.step = static_cast<int>(options.step.value_or(0));
+  told.last = options.last;
+  for (size_t i = 1; i < options.words.size(); ++i) {
+    const std::string& word = options.words[i];
+    const size_t equals = word.find('=');
+    told.metrics[word.substr(0, equals)] = metric_value(
+        word, equals == std::string::npos ? "" : word.substr(equals + 1));
+  }
+  set_outcome(told, Told::Outcome::failed, options.failed);
+  set_outcome(told, Told::Outcome::invalid, options.invalid);
+  set_outcome(told, Told::Outcome::lost, options.lost);
+  return told;
+}
+
+// {"trial": 7, "step": 3, "metrics": {"val_loss": 0.3}}; null: not a number.
+Told told_by_json(const std::string& line, int number) {
+  try {
+    const Json json = Json::parse(line);
+    Told told;
+    told.trial = json.at("trial").get<TrialId>();
+    told.attempt = json.value("attempt", 0);
+    told.step = json.value("step", 0);
+    told.last = json.value("last", false);
+    const Json metrics = json.value("metrics", Json::object());
+    for (const auto& [name, value] : metrics.items()) {
+      told.metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
+    }
+    set_outcome(told, Told::Outcome::failed, json.value("failed", ""));
+    set_outcome(told, Told::Outcome::invalid, json.value("invalid", ""));
+    set_outcome(told, Told::Outcome::lost, json.value("lost", ""));
+    return told;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorKind::config,
+                fmt::format("stdin:{}:1: {} (a line is such as {{\"trial\": 7, "
+                            "\"metrics\": {{\"val_loss\": 0.3}}}})",
+                            number, error.what()));
+  }
+}
+
+std::vector<Told> read_lines() {
+  std::vector<Told> all;
+  std::string line;
+  for (int number = 1; std::getline(std::cin, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    all.push_back(told_by_json(line, number));
+  }
+  return all;
+}
+
+Json answer_json(const Trial& trial, const TellAnswer& answer) {
+  return {{"trial", trial.id},
+          {"attempt", trial.attempt},
+          {"counted", answer.counted},
+          {"state", to_string(trial.state)},
+          {"go_on", answer.go_on},
+          {"step", trial.steps()},
+          {"to_step", answer.go_on ? Json(trial.target_step) : Json()},
+          {"why", trial.detail}};
+}
+
+int tell(const Console& console, const TellOptions& options) {
+  const bool lines = options.words[0] == "-";
+  const std::vector<Told> all =
+      lines ? read_lines() : std::vector<Told>{told_by_words(options)};
+  OpenStudy open(
+      open_patiently(find_database(options.study), options.patience));
+  for (const Told& told : all) {
+    const TellAnswer answer = open.desk().tell(told);
+    open.commit();
+    console.line(answer_json(open.study().trial(told.trial), answer).dump());
+  }
+  return kExitOk;
+}
+
+constexpr const char* kPatienceHelp =
+    "How long to wait while others ask or tell (default 1m).";
+
+}  // namespace
+
+Action declare_ask(Arguments& arguments) {
+  auto options = std::make_shared<AskOptions>();
+  arguments.describe(
+      "Prints the next point to try, as JSON, and marks it as being tried: for "
+      "those who run trials themselves, one or many at a time, on any "
+      "machines. 'dtune tell' says what became of it. The study is the "
+      "database; the first question makes it from a recipe, in which "
+      "'command: { run: none }' stands for your own program.\n\nExit codes: 0 "
+      "there is a trial, 75 none before another was told of, 1 none any more: "
+      "the search is over.");
+  arguments.positional("STUDY", options->study, "The recipe or the database.",
+                       Complete::study, true);
+  arguments.option("--set", options->set, "KEY=VALUE",
+                   "Override a key of the recipe; may be given several times.");
+  arguments.option("--db", options->database, "FILE",
+                   "The study's database (default: beside the recipe, its "
+                   "name with .db).",
+                   Complete::file);
+  arguments.option("--patience", options->patience, "TIME", kPatienceHelp);
+  arguments.example("dtune ask s.yaml", "the next point");
+  arguments.example("point=$(dtune ask s.yaml) && train \"$point\"",
+                    "in a shell");
+  return [options](const Console& console) { return ask(console, *options); };
+}
+
+Action declare_tell(Arguments& arguments) {
+  auto options = std::make_shared<TellOptions>();
+  arguments.describe(
+      "Says what became of a trial of 'dtune ask', and prints as JSON whether "
+      "to go on with it. Without --step it is the next one; of a study without "
+      "steps it is the trial's result. With - reports are read from standard "
+      "input, a JSON object per line: {\"trial\": 7, \"step\": 3, "
+      "\"metrics\": {\"val_loss\": 0.3}}; further keys: attempt, last, failed, "
+      "invalid, lost.");
+  arguments.positional("STUDY", options->study, "The recipe or the database.",
+                       Complete::study, true);
+  arguments.positionals("REPORT", options->words,
+                        "TRIAL METRIC=NUMBER ..., or - for standard input.",
+                        Complete::nothing);
+  arguments.option("--attempt", options->attempt, "N",
+                   "Of the answer of 'dtune ask': what an earlier attempt says "
+                   "does not count.");
+  arguments.option("--step", options->step, "N",
+                   "The step after which it was measured.");
+  arguments.flag("--last", options->last, "The trial has ended by itself.");
+  arguments.option("--failed", options->failed, "WHY",
+                   "It broke, as by a crash.");
+  arguments.option("--invalid", options->invalid, "WHY",
+                   "Its point makes no sense; it does not count.");
+  arguments.option("--lost", options->lost, "WHY",
+                   "It could not be run: it is asked for again.");
+  arguments.option("--patience", options->patience, "TIME", kPatienceHelp);
+  arguments.example("dtune tell s.db 7 val_loss=0.31 --step 3", "one report");
+  arguments.example("dtune tell s.db 7 --failed 'out of memory'",
+                    "it has no result");
+  return [options](const Console& console) { return tell(console, *options); };
+}
+
+}  // namespace dtune

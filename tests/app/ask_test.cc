@@ -1,0 +1,174 @@
+// dtune ask and dtune tell from outside.
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "app/program.h"
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+using namespace dtune;  // NOLINT: a test
+using nlohmann::json;
+
+namespace {
+
+std::string recipe(int trials, int steps, const std::string& more) {
+  return fmt::format(
+      "study: mine\n"
+      "command: {{ run: none, steps: {} }}\n"
+      "space: {{ lr: {{ log: [1.0e-4, 1.0] }} }}\n"
+      "objective: score\n"
+      "budget: {{ trials: {} }}\n{}",
+      steps, trials, more);
+}
+
+json parsed(const Outcome& outcome) {
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  return json::parse(outcome.out);
+}
+
+double score(const json& asked) {
+  const double off = std::log10(asked["params"]["lr"].get<double>()) + 2;
+  return 0.9 - 0.1 * off * off;
+}
+
+Outcome tell(const Workplace& place, const json& asked, double value,
+             std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {"tell", "s.db", asked["trial"].dump(),
+                             fmt::format("score={}", value)});
+  return place.run(more);
+}
+
+}  // namespace
+
+TEST_CASE("points are asked for and told of until the budget is spent") {
+  const Workplace place;
+  place.write("s.yaml", recipe(5, 0, "sampler: sobol\n"));
+  double best = -1;
+  for (int i = 1; i <= 5; ++i) {
+    const json asked = parsed(place.run({"ask", "s.yaml"}));
+    CHECK(asked["trial"] == i);
+    CHECK(asked["to_step"].is_null());
+    best = std::max(best, score(asked));
+    const json told = parsed(tell(place, asked, score(asked)));
+    CHECK(told["state"] == "complete");
+    CHECK(told["go_on"] == false);
+  }
+  const Outcome over = place.run({"ask", "s.yaml"});
+  CHECK(over.code == 1);
+  CHECK(json::parse(over.out)["finished"] == true);
+  const json found = parsed(place.run({"best", "s.db", "--json"}));
+  CHECK(found["value"].get<double>() == doctest::Approx(best));
+  CHECK(parsed(place.run({"status", "s.db", "--json"}))["state"] == "finished");
+  const Outcome replay = place.run({"replay", "s.db"});
+  CHECK_MESSAGE(replay.code == 0, (replay.out + replay.err));
+}
+
+TEST_CASE("a trial is told of step by step, paused, and asked for again") {
+  const Workplace place;
+  place.write("s.yaml", recipe(4, 8, "sampler: plain-gp\n"));
+  std::map<int, int> steps;
+  int resumed = 0;
+  while (true) {
+    const Outcome outcome = place.run({"ask", "s.yaml"});
+    if (outcome.code == 1) break;
+    const json asked = parsed(outcome);
+    const int from = asked["from_step"];
+    CHECK(from == steps[asked["trial"].get<int>()]);
+    CHECK(asked["horizon"] == 8);
+    resumed += from > 0 ? 1 : 0;
+    json told = {{"go_on", true}, {"to_step", asked["to_step"]}};
+    for (int step = from + 1; told["go_on"].get<bool>(); ++step) {
+      told = parsed(tell(place, asked, score(asked) - 0.3 / step));
+      CHECK(told["step"] == step);
+      steps[asked["trial"].get<int>()] = step;
+    }
+  }
+  CHECK(steps.size() == 4);
+  CHECK(resumed > 0);
+  const json status = parsed(place.run({"status", "s.db", "--json"}));
+  CHECK(status["trials"]["complete"].get<int>() >= 1);
+}
+
+TEST_CASE("what broke, made no sense or was lost is told of as such") {
+  const Workplace place;
+  place.write("s.yaml", recipe(2, 0, "sampler: sobol\n"));
+  const json first = parsed(place.run({"ask", "s.yaml"}));
+  CHECK(parsed(place.run(
+            {"tell", "s.db", "1", "--lost", "power cut"}))["state"] == "lost");
+  const json again = parsed(place.run({"ask", "s.yaml"}));
+  CHECK(again["trial"] == 1);
+  CHECK(again["attempt"] == 2);
+  CHECK(again["params"] == first["params"]);
+  // What the first attempt says now does not count any more.
+  CHECK(parsed(tell(place, first, 0.5, {"--attempt", "1"}))["counted"] ==
+        false);
+  CHECK(parsed(place.run({"tell", "s.db", "1", "--invalid",
+                          "too big"}))["state"] == "invalid");
+  CHECK(parsed(place.run({"ask", "s.yaml"}))["trial"] == 2);
+  CHECK(parsed(place.run({"tell", "s.db", "2", "--failed",
+                          "out of memory"}))["state"] == "failed");
+  // One of two trials was invalid, and does not count.
+  CHECK(parsed(place.run({"ask", "s.yaml"}))["trial"] == 3);
+  const Outcome none = place.run({"ask", "s.yaml"});
+  CHECK(none.code == 75);
+  CHECK(json::parse(none.out)["finished"] == false);
+}
+
+TEST_CASE("several ask and tell at once, and no trial is lost or shared") {
+  const Workplace place;
+  constexpr int kTrials = 16;
+  place.write("s.yaml", recipe(kTrials, 0, "sampler: random\n"));
+  // Reports come by standard input here.
+  const std::string loop =
+      "while a=$('" DTUNE_BINARY
+      "' ask s.yaml); do "
+      "t=$(echo \"$a\" | sed 's/.*\"trial\":\\([0-9]*\\).*/\\1/'); "
+      "echo $t >> asked.txt; "
+      "echo \"{\\\"trial\\\": $t, \\\"metrics\\\": {\\\"score\\\": 0.$t}}\" | "
+      "'" DTUNE_BINARY
+      "' tell s.db - > /dev/null || exit 9; done; "
+      "case \"$a\" in *'\"trial\":null'*) exit 0;; esac; exit 8";
+  const std::string in = "cd '" + place.path().string() + "' && " + loop;
+  std::vector<int> codes(4, -1);
+  std::vector<std::thread> askers;
+  for (int& code : codes) {
+    askers.emplace_back([&code, &in] { code = std::system(in.c_str()); });
+  }
+  for (std::thread& asker : askers) asker.join();
+  for (const int code : codes) CHECK(code == 0);
+  std::multiset<int> asked;
+  std::istringstream lines(place.read("asked.txt"));
+  for (int trial = 0; lines >> trial;) asked.insert(trial);
+  CHECK(asked.size() == kTrials);
+  CHECK(std::set<int>(asked.begin(), asked.end()).size() == kTrials);
+  const json status = parsed(place.run({"status", "s.db", "--json"}));
+  CHECK(status["trials"]["complete"] == kTrials);
+}
+
+TEST_CASE("what cannot be told is said, with the remedy") {
+  const Workplace place;
+  place.write("s.yaml", recipe(3, 4, "sampler: sobol\n"));
+  parsed(place.run({"ask", "s.yaml"}));
+  const auto wrong = [&](std::vector<std::string> words,
+                         const std::string& text) {
+    words.insert(words.begin(), {"tell", "s.db"});
+    const Outcome outcome = place.run(words);
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(contains(outcome.err, text), outcome.err);
+  };
+  wrong({"7", "score=1"}, "there is no trial 7 (it has 1)");
+  wrong({"1", "loss=1"}, "the report has no score, the objective's metric");
+  wrong({"1", "score"}, "'score' is no METRIC=NUMBER");
+  wrong({"one", "score=1"}, "'one' is no trial's number");
+  wrong({"1", "score=1", "--step", "3"},
+        "step 3 comes after step 0: tell of every step");
+  const Outcome run = place.run({"run", "s.yaml"});
+  CHECK(run.code == 2);
+  CHECK_MESSAGE(contains(run.err, "'dtune ask'"), run.err);
+}
