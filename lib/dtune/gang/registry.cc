@@ -27,10 +27,11 @@ void GangRegistry::receive(const std::string& peer, std::string_view bytes) {
 
 void GangRegistry::tick() {
   turns_.turn();
-  for (auto& [name, gang] : gangs_) {
-    attempt(*gang, [&] {
-      gang->controller.tick(now());
-      repeat(*gang);
+  for (auto& entry : gangs_) {
+    OpenGang& gang = *entry.second;
+    attempt(gang, [&] {
+      gang.controller.tick(now());
+      repeat(gang);
     });
   }
   flush_trace();
