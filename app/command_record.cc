@@ -103,11 +103,10 @@ std::string yaml_list(const std::vector<double>& values) {
   return "[" + text + "]";
 }
 
-// The study that trains the grid: every combination to the horizon.
-RecipeFile grid_recipe(const fs::path& path, const RecordOptions& options,
-                       std::vector<Override> overrides) {
-  const RecipeFile file = RecipeFile::load(path, overrides);
-  const Recipe& recipe = file.recipe();
+// What makes a recipe the study that trains the grid: every combination to the
+// horizon.
+std::vector<Override> grid_overrides(const Recipe& recipe,
+                                     const RecordOptions& options) {
   const CubeNames names = cube_names(recipe.space);
   const GridAxes axes =
       axes_of_space(recipe.space, names, parse_points(options.points));
@@ -124,13 +123,14 @@ RecipeFile grid_recipe(const fs::path& path, const RecordOptions& options,
   add(names.lr, axes.lr);
   add(names.l2, axes.l2);
   add(names.dropout, axes.dropout);
-  overrides.push_back({"space", "{ " + space + " }"});
-  overrides.push_back({"sampler", "{ kind: grid, order: shuffled }"});
-  overrides.push_back({"scheduler", "{ kind: fifo }"});
-  overrides.push_back({"budget", fmt::format("{{ trials: {} }}", axes.size())});
+  std::vector<Override> overrides = {
+      {"space", "{ " + space + " }"},
+      {"sampler", "{ kind: grid, order: shuffled }"},
+      {"scheduler", "{ kind: fifo }"},
+      {"budget", fmt::format("{{ trials: {} }}", axes.size())},
+      {"expect", "{}"}};
   if (!recipe.command) overrides.push_back({"final", "{ enabled: false }"});
-  overrides.push_back({"expect", "{}"});
-  return RecipeFile::load(path, overrides);
+  return overrides;
 }
 
 // The database that keeps what a repeat trained, so that an interrupted
@@ -283,15 +283,6 @@ int write_recording(const Console& console, const RecordOptions& options,
   return kExitOk;
 }
 
-// Trains the grid once more with another seed.
-std::vector<Override> with_repeat(std::vector<Override> overrides,
-                                  const Recipe& recipe, uint64_t repeat) {
-  if (repeat > 1) {
-    overrides.push_back({"seed", std::to_string(recipe.seed + repeat - 1)});
-  }
-  return overrides;
-}
-
 int record(const Console& standard, const RecordOptions& options) {
   Console console = standard;
   console.quiet = options.quiet;
@@ -318,8 +309,8 @@ int record(const Console& standard, const RecordOptions& options) {
   if (options.slots) {
     overrides.push_back({"resources.slots", std::to_string(*options.slots)});
   }
-  const RecipeFile file = grid_recipe(path, options, overrides);
-  const Recipe& recipe = file.recipe();
+  const RecipeFile given = RecipeFile::load(path, overrides);
+  const Recipe& recipe = given.recipe();
   if (recipe.command && recipe.command->steps == 0) {
     throw Error(ErrorKind::config,
                 fmt::format("{}: command.steps: is missing: all curves of a "
@@ -329,12 +320,16 @@ int record(const Console& standard, const RecordOptions& options) {
   }
   // Before anything is trained.
   if (recipe.command) parse_epochs(options.epochs, recipe.command->steps);
+  for (Override& one : grid_overrides(recipe, options)) {
+    overrides.push_back(std::move(one));
+  }
   std::vector<fs::path> databases;
   for (uint64_t repeat = 1; repeat <= repeats; ++repeat) {
     databases.push_back(database_of(options.output, repeat));
-    const RecipeFile repeated = grid_recipe(
-        path, options, with_repeat(overrides, file.recipe(), repeat));
-    if (!train_grid(console, options, repeated, path, databases.back())) {
+    const std::string seed = std::to_string(recipe.seed + repeat - 1);
+    if (repeat > 1) overrides.push_back({"seed", seed});
+    const RecipeFile file = RecipeFile::load(path, overrides);
+    if (!train_grid(console, options, file, path, databases.back())) {
       console.notice("run the same command again to continue");
       return kExitInterrupted;
     }
