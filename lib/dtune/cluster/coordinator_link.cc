@@ -82,7 +82,7 @@ void CoordinatorLink::check() {
                                "coordinator that this machine has joined (was "
                                "its key replaced? join with a fresh token)",
                                endpoint_)
-                 : fmt::format("{}: what listens there wants keys (join "
+                 : fmt::format("{}: what listens there requires keys (join "
                                "with a token: --token-file)",
                                endpoint_));
     }
