@@ -292,14 +292,21 @@ TEST_CASE_TEMPLATE("records keep their place in the story of the study", S,
   early.sequence = 1;
   s.store->put_report(1, 1, early, nullptr);
   s.store->put_event(
-      {1, 2, TrialState::lost, Reason::crashed, "x", 5, 2, 1, 1, 3});
+      {1, 2, TrialState::lost, Reason::crashed, "x", 5, 2, 1, 1, 3, "box", 2});
   Decision decision{1, 1, "extend", 1, "y", 6};
   decision.maker = DecisionMaker::judge;
   decision.target_step = 4;
   decision.after_report = 2;
   decision.session = 1;
   decision.searched_seconds = 0.1;
+  decision.belief.weights = {{"convlstm", 0.25}, {"plain", 0.75}};
+  decision.belief.forecast = Prediction{4, 0.9, 0.85, 0.95};
   s.store->put_decision(decision);
+  s.store->put_decision({2, 1, "pause", 1, "nothing is forecast", 7});
+  const RankRound rank{1, 2, 40, 1, "box", 8, 640, 1.5, 0.25, 3, 0.6, false};
+  s.store->put_rank_round(rank);
+  s.store->put_rank_round({1, 2, 40, 1, "a repeat"});
+  s.store->put_rank_round({1, 2, 40, 0, "other"});
   s.store->flush();
   s.reopen();
 
@@ -322,7 +329,27 @@ TEST_CASE_TEMPLATE("records keep their place in the story of the study", S,
   CHECK(records.events[0].after_decision == 1);
   CHECK(records.events[0].session == 1);
   CHECK(records.events[0].failures == 3);
-  REQUIRE(records.decisions.size() == 1);
+  CHECK(records.events[0].node == "box");
+  CHECK(records.events[0].slot == 2);
+  REQUIRE(records.decisions.size() == 2);
+  CHECK(records.decisions[0].belief.weights == decision.belief.weights);
+  REQUIRE(records.decisions[0].belief.forecast);
+  CHECK(records.decisions[0].belief.forecast->step == 4);
+  CHECK(records.decisions[0].belief.forecast->mean == 0.9);
+  CHECK(records.decisions[0].belief.forecast->low == 0.85);
+  CHECK(records.decisions[0].belief.forecast->high == 0.95);
+  CHECK_FALSE(records.decisions[1].belief.forecast);
+  CHECK(records.decisions[1].belief.weights.empty());
+  REQUIRE(records.ranks.size() == 2);  // by rank
+  CHECK(records.ranks[0].node == "other");
+  CHECK(records.ranks[1].round == 40);
+  CHECK(records.ranks[1].node == "box");
+  CHECK(records.ranks[1].samples == 640);
+  CHECK(records.ranks[1].compute_seconds == 1.5);
+  CHECK(records.ranks[1].wait_seconds == 0.25);
+  CHECK(records.ranks[1].late == 3);
+  CHECK(records.ranks[1].share == 0.6);
+  CHECK_FALSE(records.ranks[1].present);
   CHECK(records.decisions[0].maker == DecisionMaker::judge);
   CHECK(records.decisions[0].target_step == 4);
   CHECK(records.decisions[0].after_report == 2);
@@ -335,13 +362,37 @@ TEST_CASE_TEMPLATE("a report of an unknown trial is refused, others are kept",
                    S, InMemory, InSqlite) {
   S s;
   s.store->put_trial(make_trial(1));
+  bool acknowledged = false;
   const auto put = [&] {
-    s.store->put_report(9, 1, make_report(1, 0.5), nullptr);
+    s.store->put_report(9, 1, make_report(1, 0.5),
+                        [&acknowledged] { acknowledged = true; });
     s.store->flush();
   };
   CHECK_THROWS_AS(put(), Error);
+  CHECK_FALSE(acknowledged);
   s.store->put_report(1, 1, make_report(1, 0.5), nullptr);
   CHECK(only_trial(*s.store).curve.size() == 1);
+}
+
+TEST_CASE("a report that the database refuses is not acknowledged") {
+  InSqlite s;
+  s.store->put_trial(make_trial(1));
+  std::vector<int> acknowledged;
+  StepReport broken = make_report(2, 0.5);
+  broken.seconds = kNan;  // NULL to SQLite
+  const auto put = [&] {
+    s.store->begin_group();
+    for (const StepReport& report : {make_report(1, 0.5), broken}) {
+      s.store->put_report(1, 1, report, [&acknowledged, step = report.step] {
+        acknowledged.push_back(step);
+      });
+    }
+    s.store->end_group();
+    s.store->flush();
+  };
+  CHECK_THROWS_AS(put(), Error);
+  CHECK(acknowledged == std::vector<int>{1});
+  CHECK(only_trial(*s.store).steps() == 1);
 }
 
 TEST_CASE_TEMPLATE("text of any bytes comes back", S, InMemory, InSqlite) {

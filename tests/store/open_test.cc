@@ -179,7 +179,7 @@ TEST_CASE("an older database is brought up to date step by step") {
   CHECK_THROWS_WITH_AS(
       check_version(database, later),
       (path.string() + ": was written by an older dtune (its schema is version "
-                       "2, this dtune needs 4: 'dtune resume' upgrades it)")
+                       "3, this dtune needs 5: 'dtune resume' upgrades it)")
           .c_str(),
       Error);
   migrate(database, later);
@@ -223,6 +223,9 @@ TEST_CASE("a database of the first version is numbered, and can be read") {
     CHECK(records.decisions.at(1).after_report == -1);
     CHECK(records.decisions.at(1).maker == DecisionMaker::unknown);
     CHECK(records.events.at(1).after_report == -1);
+    CHECK(records.events.at(1).slot == -1);
+    CHECK_FALSE(records.decisions.at(1).belief.forecast);
+    CHECK(records.ranks.empty());
   };
   look(StoreMode::read_only);  // through a copy
   CHECK(read_file(path) == before);
@@ -299,6 +302,80 @@ TEST_CASE("a study in a folder that cannot be written can be looked at") {
   });
   CHECK(writer.wait() == 0);
   fs::permissions(folder.path(), fs::perms(0755));
+}
+
+TEST_CASE("a study has one writer, whichever link leads to it") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "study.db";
+  make_database(path);
+  fs::create_symlink(path, folder.path() / "link.db");
+  fs::create_directory_symlink(folder.path(), folder.path() / "folder");
+  {
+    const auto store = open_sqlite_store(path, StoreMode::open);
+    for (const auto& other :
+         {folder.path() / "link.db", folder.path() / "folder" / "study.db"}) {
+      CAPTURE(other.string());
+      CHECK_THROWS_AS(open_sqlite_store(other, StoreMode::open), Error);
+    }
+  }
+  CHECK(open_sqlite_store(folder.path() / "link.db", StoreMode::open)
+            ->load_study());
+  fs::create_symlink("nothing.db", folder.path() / "dangling.db");
+  CHECK_THROWS_AS(open_sqlite_store(folder.path() / "dangling.db",
+                                    StoreMode::create_or_open),
+                  Error);
+}
+
+TEST_CASE("a database with two names is not written") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "study.db";
+  make_database(path);
+  fs::create_hard_link(path, folder.path() / "other.db");
+  for (const char* name : {"study.db", "other.db"}) {
+    try {
+      open_sqlite_store(folder.path() / name, StoreMode::open);
+      FAIL_CHECK("it was opened");
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::data);
+      CHECK(std::string(error.what()).find("hard link") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a writer that another has replaced commits nothing any more") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "study.db";
+  make_database(path);
+  StudyRow row = make_study();
+  const auto first = open_sqlite_store(path, StoreMode::open);
+  row.sessions = 4;
+  first->put_study(row);
+  first->flush();
+  // As if the lock had not held: its file was deleted.
+  fs::remove(path.string() + "-lock");
+  const auto second = open_sqlite_store(path, StoreMode::open);
+  first->put_report(1, 1, make_report(2, 0.6), nullptr);
+  first->flush();  // nothing has changed hands yet
+  row.sessions = 5;
+  second->put_study(row);
+  second->flush();
+  bool acknowledged = false;
+  const auto put = [&] {
+    first->put_report(1, 1, make_report(3, 0.7), [&] { acknowledged = true; });
+    first->flush();
+  };
+  try {
+    put();
+    FAIL_CHECK("it was written");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::study);
+    CHECK(std::string(error.what()).find("another process") !=
+          std::string::npos);
+  }
+  CHECK_FALSE(acknowledged);
+  second->put_report(1, 1, make_report(3, 0.8), nullptr);
+  second->flush();
+  CHECK(second->load_trials().front().steps() == 3);
 }
 
 TEST_CASE("file systems of other machines are known by their numbers") {

@@ -19,7 +19,7 @@ struct Disk {
   bool broken = false;
 
   WriteQueue::Commit commit() {
-    return [this](const std::vector<WriteOp>& group) -> std::optional<Error> {
+    return [this](std::vector<WriteOp>& group) -> std::optional<Error> {
       const std::lock_guard lock(mutex);
       if (broken) throw Error(ErrorKind::temporary, "broken");
       for (const WriteOp& o : group) {
@@ -54,7 +54,7 @@ TEST_CASE("what waits for a slow write becomes one group") {
   Disk disk;
   std::mutex gate;
   std::atomic<int> entered = 0;
-  WriteQueue queue([&, commit = disk.commit()](const auto& group) {
+  WriteQueue queue([&, commit = disk.commit()](auto& group) {
     ++entered;
     const std::lock_guard wait(gate);
     return commit(group);
@@ -131,7 +131,7 @@ TEST_CASE("a full queue holds up its callers until there is room") {
   std::mutex gate;
   std::atomic<bool> all_in = false;
   WriteQueue queue(
-      [&, commit = disk.commit()](const auto& group) {
+      [&, commit = disk.commit()](auto& group) {
         const std::lock_guard wait(gate);
         return commit(group);
       },

@@ -55,6 +55,12 @@ class MemoryStore final : public TrialStore {
     sessions_.try_emplace(session.number, session);
   }
 
+  void put_rank_round(const RankRound& rank) override {
+    const std::lock_guard lock(mutex_);
+    check_known(rank.trial);
+    ranks_.try_emplace({rank.trial, rank.attempt, rank.round, rank.rank}, rank);
+  }
+
   void flush() override {}
 
   std::optional<StudyRow> load_study() override {
@@ -111,6 +117,7 @@ class MemoryStore final : public TrialStore {
                        return a.report.sequence < b.report.sequence;
                      });
     records.events = events_;
+    for (const auto& [key, rank] : ranks_) records.ranks.push_back(rank);
     return records;
   }
 
@@ -131,6 +138,7 @@ class MemoryStore final : public TrialStore {
   std::vector<TrialEvent> events_;
   std::map<int64_t, Decision> decisions_;
   std::map<int64_t, Session> sessions_;
+  std::map<std::tuple<TrialId, Attempt, int64_t, int>, RankRound> ranks_;
 };
 
 }  // namespace

@@ -65,6 +65,31 @@ void check_folder(const fs::path& path) {
   }
 }
 
+// The lock lies beside the file itself, whichever name it was opened by: SQLite
+// follows links, so that two writers would meet there. Of several hard links
+// each would have a log of its own.
+fs::path real_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error && fs::is_symlink(path)) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: is a link to a file that does not exist "
+                            "(remove the link, or name the file)",
+                            path.string()));
+  }
+  if (error) {  // about to be made
+    return fs::canonical(fs::absolute(path).parent_path()) / path.filename();
+  }
+  if (fs::hard_link_count(real, error) > 1 && !error) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: has several names (hard links), each with a "
+                            "log of its own, which damages databases (copy the "
+                            "file, or use a symbolic link)",
+                            path.string()));
+  }
+  return real;
+}
+
 std::unique_ptr<FileLock> lock_for_writing(const fs::path& path) {
   try {
     return std::make_unique<FileLock>(path.string() + "-lock");
@@ -108,6 +133,7 @@ void check_readable(Database& database) {
 // Readers must not change an older database: a copy of it is brought up to
 // date instead.
 void upgrade_copy(OpenDatabase& opened) {
+  check_tables(*opened.connection, schema_migrations());
   if (!is_older(*opened.connection, schema_migrations())) {
     check_version(*opened.connection, schema_migrations());
     return;
@@ -171,9 +197,11 @@ bool is_network_file_system(int64_t magic) {
          kMagics.end();
 }
 
-OpenDatabase open_for_writing(const fs::path& path, StoreMode mode) {
+OpenDatabase open_for_writing(const fs::path& named, StoreMode mode) {
+  check_folder(named);
+  if (mode == StoreMode::open || fs::is_directory(named)) check_file(named);
+  const fs::path path = real_path(named);
   check_folder(path);
-  if (mode == StoreMode::open || fs::is_directory(path)) check_file(path);
   OpenDatabase opened;
   opened.lock = lock_for_writing(path);
   opened.connection = std::make_unique<Database>(
@@ -182,6 +210,7 @@ OpenDatabase open_for_writing(const fs::path& path, StoreMode mode) {
   Database& database = *opened.connection;
   check_owner(database);
   check_sound(database);
+  check_tables(database, schema_migrations());
   set_up_writer(database);
   migrate(database, schema_migrations());
   return opened;

@@ -21,10 +21,10 @@ struct OpenDatabase {
   std::unique_ptr<Database> connection;
 };
 
-// Takes the single-writer lock, checks whose and how sound the file is, makes
-// or migrates the tables. mode: create_or_open or open. Errors: as
-// open_sqlite_store.
-OpenDatabase open_for_writing(const std::filesystem::path& path,
+// Takes the single-writer lock (beside the file that symbolic links lead to),
+// checks whose and how sound the file is, makes or migrates the tables. mode:
+// create_or_open or open. Errors: as open_sqlite_store.
+OpenDatabase open_for_writing(const std::filesystem::path& named,
                               StoreMode mode);
 
 // Errors: as open_sqlite_store.

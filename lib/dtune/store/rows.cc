@@ -1,8 +1,14 @@
 #include "dtune/store/rows.h"
 
 #include <bit>
+#include <limits>
 
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
 #include "dtune/store/codec.h"
+#include "dtune/store/consistency.h"
+#include "dtune/study/study.h"
 
 namespace dtune {
 
@@ -45,28 +51,81 @@ const char* const kPutReport =
 
 const char* const kPutEvent =
     "INSERT INTO event (trial, attempt, state, reason, detail, wall_ms, "
-    "after_report, after_decision, session, failures) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    "after_report, after_decision, session, failures, node, slot) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const char* const kPutDecision =
     "INSERT INTO decision (number, trial, action, step, why, wall_ms, maker, "
-    "target_step, after_report, session, searched_seconds) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+    "target_step, after_report, session, searched_seconds, weights, "
+    "forecast_step, forecast_mean, forecast_low, forecast_high) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING";
 
 const char* const kPutSession =
     "INSERT INTO session (number, recipe_yaml, budget_trials, budget_seconds, "
     "budget_steps, started_ms) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING";
 
+const char* const kPutRankRound =
+    "INSERT INTO rank_round (trial, attempt, round, rank, node, wall_ms, "
+    "samples, compute_seconds, wait_seconds, late, share, present) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+
 namespace {
 
-const char* to_word(TrialKind kind) {
-  return kind == TrialKind::final ? "final" : "search";
-}
+const char* to_word(TrialKind kind) { return to_string(kind); }
 
 const char* to_word(Goal goal) {
   return goal == Goal::minimize ? "minimize" : "maximize";
 }
+
+struct Range {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+constexpr Range kNatural{0, std::numeric_limits<int>::max()};
+constexpr Range kSteps{0, kOpenHorizon};
+constexpr Range kStep{1, kOpenHorizon};
+// Far beyond any study, far below overflow when a few are added.
+constexpr Range kCount{0, int64_t{1} << 56};
+constexpr Range kPlace{-1, kCount.most};
+constexpr Range kWallTime{0, int64_t{1} << 53};
+constexpr Range kSlot{-1, 1 << 20};
+constexpr double kMostSeconds = 1e12;
+
+// A row of a table that any program may have written.
+class CheckedRow {
+ public:
+  CheckedRow(const Statement& row, const char* table)
+      : row_(row), table_(table) {}
+
+  int64_t whole(int column, Range range) const {
+    const int64_t value = row_.integer(column);
+    if (value >= range.least && value <= range.most) return value;
+    refuse(column, fmt::format("{} ({} to {} are possible)", value, range.least,
+                               range.most));
+  }
+  int natural(int column, Range range = kNatural) const {
+    return static_cast<int>(whole(column, range));
+  }
+  double seconds(int column) const {
+    const double value = row_.real(column);
+    if (value >= 0 && value <= kMostSeconds) return value;
+    refuse(column,
+           fmt::format("{} (0 to {} s are possible)", value, kMostSeconds));
+  }
+
+ private:
+  [[noreturn]] void refuse(int column, const std::string& what) const {
+    throw Error(ErrorKind::data,
+                fmt::format("{}.{} is {}: the row was not written by dtune",
+                            table_, row_.name(column), what));
+  }
+
+  const Statement& row_;
+  const char* table_;
+};
 
 constexpr const char* kSelectTrials =
     "SELECT id, kind, point, unit, seed, state, reason, detail, attempt, "
@@ -74,25 +133,26 @@ constexpr const char* kSelectTrials =
     "checkpoint, checkpoint_step FROM trial ORDER BY id";
 
 Trial trial_at(const Statement& row) {
+  const CheckedRow checked(row, "trial");
   Trial trial;
-  trial.id = row.integer(0);
-  trial.kind = row.text(1) == "final" ? TrialKind::final : TrialKind::search;
+  trial.id = checked.whole(0, kCount);
+  trial.kind = parse_trial_kind(row.text(1));
   trial.point = decode_point(row.text(2));
   trial.unit = decode_unit(row.text(3));
   trial.seed = std::bit_cast<uint64_t>(row.integer(4));
   trial.state = parse_trial_state(row.text(5));
   trial.reason = parse_reason(row.text(6));
   trial.detail = row.text(7);
-  trial.attempt = static_cast<Attempt>(row.integer(8));
-  trial.failures = static_cast<int>(row.integer(9));
-  trial.target_step = static_cast<int>(row.integer(10));
+  trial.attempt = checked.natural(8);
+  trial.failures = checked.natural(9);
+  trial.target_step = checked.natural(10, kSteps);
   trial.node = row.text(11);
-  trial.slot = static_cast<int>(row.integer(12));
-  trial.created_ms = row.integer(13);
-  trial.started_ms = row.integer(14);
-  trial.ended_ms = row.integer(15);
+  trial.slot = checked.natural(12, kSlot);
+  trial.created_ms = checked.whole(13, kWallTime);
+  trial.started_ms = checked.whole(14, kWallTime);
+  trial.ended_ms = checked.whole(15, kWallTime);
   trial.checkpoint = row.text(16);
-  trial.checkpoint_step = static_cast<int>(row.integer(17));
+  trial.checkpoint_step = checked.natural(17, kSteps);
   return trial;
 }
 
@@ -113,13 +173,14 @@ constexpr const char* kSelectReports =
     "attempt FROM report ORDER BY sequence, trial, step, attempt";
 
 StepReport report_at(const Statement& row) {
+  const CheckedRow checked(row, "report");
   StepReport report;
-  report.step = static_cast<int>(row.integer(1));
+  report.step = checked.natural(1, kStep);
   report.metrics = decode_metrics(row.text(2));
-  report.seconds = row.real(3);
-  report.checkpoint_seconds = row.real(4);
+  report.seconds = checked.seconds(3);
+  report.checkpoint_seconds = checked.seconds(4);
   report.last = row.integer(5) != 0;
-  report.sequence = row.integer(6);
+  report.sequence = checked.whole(6, kCount);
   return report;
 }
 
@@ -132,9 +193,9 @@ void read_curves(Database& database, CurvePart part,
   auto trial = trials.begin();  // both are in order of the trial's id
   while (rows.step()) {
     const TrialId id = rows.integer(0);
+    StepReport report = report_at(rows);
     while (trial != trials.end() && trial->id < id) ++trial;
     if (trial == trials.end() || trial->id != id) continue;
-    StepReport report = report_at(rows);
     if (trial->steps() == report.step) {
       trial->curve.back() = std::move(report);
     } else {
@@ -206,10 +267,13 @@ Row event_row(const TrialEvent& event) {
           event.after_report,
           event.after_decision,
           event.session,
-          int64_t{event.failures}};
+          int64_t{event.failures},
+          event.node,
+          int64_t{event.slot}};
 }
 
 Row decision_row(const Decision& decision) {
+  const std::optional<Prediction>& forecast = decision.belief.forecast;
   return {decision.number,
           decision.trial,
           decision.action,
@@ -220,12 +284,26 @@ Row decision_row(const Decision& decision) {
           int64_t{decision.target_step},
           decision.after_report,
           decision.session,
-          decision.searched_seconds};
+          decision.searched_seconds,
+          encode_metrics(decision.belief.weights),
+          forecast ? Cell(int64_t{forecast->step}) : Cell(),
+          forecast ? Cell(forecast->mean) : Cell(),
+          forecast ? Cell(forecast->low) : Cell(),
+          forecast ? Cell(forecast->high) : Cell()};
 }
 
 Row session_row(const Session& session) {
   return {session.number,         session.recipe_yaml,  session.budget_trials,
           session.budget_seconds, session.budget_steps, session.started_ms};
+}
+
+Row rank_round_row(const RankRound& rank) {
+  return {rank.trial,        int64_t{rank.attempt},
+          rank.round,        int64_t{rank.rank},
+          rank.node,         rank.wall_ms,
+          rank.samples,      rank.compute_seconds,
+          rank.wait_seconds, rank.late,
+          rank.share,        int64_t{rank.present}};
 }
 
 std::optional<StudyRow> read_study(Database& database) {
@@ -236,6 +314,7 @@ std::optional<StudyRow> read_study(Database& database) {
                 "sessions "
                 "FROM study");
   if (!row.step()) return std::nullopt;
+  const CheckedRow checked(row, "study");
   StudyRow study;
   study.id = row.text(0);
   study.name = row.text(1);
@@ -243,16 +322,16 @@ std::optional<StudyRow> read_study(Database& database) {
   study.recipe_hash = row.text(3);
   study.recipe_path = row.text(4);
   study.state = parse_study_state(row.text(5));
-  study.horizon = static_cast<int>(row.integer(6));
-  study.searched_seconds = row.real(7);
-  study.created_ms = row.integer(8);
-  study.budget_trials = row.integer(9);
-  study.budget_seconds = row.real(10);
-  study.budget_steps = row.integer(11);
+  study.horizon = checked.natural(6, kStep);
+  study.searched_seconds = checked.seconds(7);
+  study.created_ms = checked.whole(8, kWallTime);
+  study.budget_trials = checked.whole(9, kNatural);
+  study.budget_seconds = checked.seconds(10);
+  study.budget_steps = checked.whole(11, kCount);
   study.final_json = row.text(12);
   study.metric = row.text(13);
   study.goal = row.text(14) == "minimize" ? Goal::minimize : Goal::maximize;
-  study.sessions = row.integer(15);
+  study.sessions = checked.whole(15, kCount);
   return study;
 }
 
@@ -261,29 +340,33 @@ std::vector<Trial> read_trials(Database& database, CurvePart part) {
   Statement rows(database, kSelectTrials);
   while (rows.step()) trials.push_back(trial_at(rows));
   read_curves(database, part, trials);
+  check_trials(read_study(database), trials, part);
   return trials;
 }
 
 std::vector<TrialEvent> read_events(Database& database, TrialId trial) {
   std::string sql =
       "SELECT trial, attempt, state, reason, detail, wall_ms, after_report, "
-      "after_decision, session, failures FROM event";
+      "after_decision, session, failures, node, slot FROM event";
   if (trial != 0) sql += " WHERE trial = ?";
   Statement rows(database, sql + " ORDER BY number");
   if (trial != 0) rows.bind(1, trial);
   std::vector<TrialEvent> events;
+  const CheckedRow checked(rows, "event");
   while (rows.step()) {
     TrialEvent event;
-    event.trial = rows.integer(0);
-    event.attempt = static_cast<Attempt>(rows.integer(1));
+    event.trial = checked.whole(0, kCount);
+    event.attempt = checked.natural(1);
     event.state = parse_trial_state(rows.text(2));
     event.reason = parse_reason(rows.text(3));
     event.detail = rows.text(4);
-    event.wall_ms = rows.integer(5);
-    event.after_report = rows.integer(6);
-    event.after_decision = rows.integer(7);
-    event.session = rows.integer(8);
-    event.failures = static_cast<int>(rows.integer(9));
+    event.wall_ms = checked.whole(5, kWallTime);
+    event.after_report = checked.whole(6, kPlace);
+    event.after_decision = checked.whole(7, kPlace);
+    event.session = checked.whole(8, kCount);
+    event.failures = checked.natural(9);
+    event.node = rows.text(10);
+    event.slot = checked.natural(11, kSlot);
     events.push_back(std::move(event));
   }
   return events;
@@ -292,26 +375,63 @@ std::vector<TrialEvent> read_events(Database& database, TrialId trial) {
 std::vector<Decision> read_decisions(Database& database) {
   Statement rows(database,
                  "SELECT number, trial, action, step, why, wall_ms, maker, "
-                 "target_step, after_report, session, searched_seconds "
-                 "FROM decision ORDER BY number");
+                 "target_step, after_report, session, searched_seconds, "
+                 "weights, forecast_step, forecast_mean, forecast_low, "
+                 "forecast_high FROM decision ORDER BY number");
   std::vector<Decision> decisions;
+  const CheckedRow checked(rows, "decision");
   while (rows.step()) {
     Decision decision;
-    decision.number = rows.integer(0);
-    decision.trial = rows.integer(1);
+    decision.number = checked.whole(0, kCount);
+    decision.trial = checked.whole(1, kCount);
     decision.action = rows.text(2);
-    decision.step = static_cast<int>(rows.integer(3));
+    decision.step = checked.natural(3, kSteps);
     decision.why = rows.text(4);
-    decision.wall_ms = rows.integer(5);
+    decision.wall_ms = checked.whole(5, kWallTime);
     decision.maker = parse_decision_maker(rows.text(6));
-    decision.target_step = static_cast<int>(rows.integer(7));
-    decision.after_report = rows.integer(8);
-    decision.session = rows.integer(9);
-    decision.searched_seconds = rows.real(10);
+    decision.target_step = checked.natural(7, kSteps);
+    decision.after_report = checked.whole(8, kPlace);
+    decision.session = checked.whole(9, kCount);
+    decision.searched_seconds = checked.seconds(10);
+    decision.belief.weights = decode_metrics(rows.text(11));
+    if (!rows.null(12)) {
+      decision.belief.forecast =
+          Prediction{checked.natural(12, kSteps), rows.real(13), rows.real(14),
+                     rows.real(15)};
+    }
     decisions.push_back(std::move(decision));
   }
+  check_decisions(decisions);
   return decisions;
 }
+
+namespace {
+
+std::vector<RankRound> read_rank_rounds(Database& database) {
+  Statement rows(database,
+                 "SELECT trial, attempt, round, rank, node, wall_ms, samples, "
+                 "compute_seconds, wait_seconds, late, share, present "
+                 "FROM rank_round ORDER BY trial, attempt, round, rank");
+  const CheckedRow checked(rows, "rank_round");
+  std::vector<RankRound> ranks;
+  while (rows.step()) {
+    ranks.push_back({.trial = checked.whole(0, kCount),
+                     .attempt = checked.natural(1),
+                     .round = checked.whole(2, kCount),
+                     .rank = checked.natural(3, kSlot),
+                     .node = rows.text(4),
+                     .wall_ms = checked.whole(5, kWallTime),
+                     .samples = checked.whole(6, kCount),
+                     .compute_seconds = checked.seconds(7),
+                     .wait_seconds = checked.seconds(8),
+                     .late = checked.whole(9, kCount),
+                     .share = rows.real(10),
+                     .present = rows.integer(11) != 0});
+  }
+  return ranks;
+}
+
+}  // namespace
 
 StudyRecords read_records(Database& database) {
   StudyRecords records;
@@ -322,19 +442,23 @@ StudyRecords read_records(Database& database) {
                      "SELECT number, recipe_yaml, budget_trials, "
                      "budget_seconds, budget_steps, started_ms "
                      "FROM session ORDER BY number");
+  const CheckedRow session(sessions, "session");
   while (sessions.step()) {
-    records.sessions.push_back({sessions.integer(0), sessions.text(1),
-                                sessions.integer(2), sessions.real(3),
-                                sessions.integer(4), sessions.integer(5)});
+    records.sessions.push_back({session.whole(0, kCount), sessions.text(1),
+                                session.whole(2, kNatural), session.seconds(3),
+                                session.whole(4, kCount),
+                                session.whole(5, kWallTime)});
   }
   Statement reports(database, kSelectReports);
   while (reports.step()) {
-    records.reports.push_back({reports.integer(0),
-                               static_cast<Attempt>(reports.integer(7)),
-                               report_at(reports)});
+    const CheckedRow report(reports, "report");
+    records.reports.push_back(
+        {report.whole(0, kCount), report.natural(7), report_at(reports)});
   }
   records.events = read_events(database, 0);
   records.decisions = read_decisions(database);
+  records.ranks = read_rank_rounds(database);
+  check_records(records);
   return records;
 }
 

@@ -18,6 +18,7 @@ extern const char* const kPutReport;
 extern const char* const kPutEvent;
 extern const char* const kPutDecision;
 extern const char* const kPutSession;
+extern const char* const kPutRankRound;
 
 Row study_row(const StudyRow& study);
 Row trial_row(const Trial& trial);  // all but the curve
@@ -25,8 +26,11 @@ Row report_row(TrialId trial, Attempt attempt, const StepReport& report);
 Row event_row(const TrialEvent& event);
 Row decision_row(const Decision& decision);
 Row session_row(const Session& session);
+Row rank_round_row(const RankRound& rank);
 
-// Read all rows of a table. Throw Error(store) on words they do not know.
+// Read all rows of a table. Throw Error(store) on words that they do not know,
+// Error(data) on numbers out of range and on rows that contradict each other
+// (consistency.h).
 std::optional<StudyRow> read_study(Database& database);
 std::vector<Trial> read_trials(Database& database, CurvePart part);
 std::vector<TrialEvent> read_events(Database& database, TrialId trial);

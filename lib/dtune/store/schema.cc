@@ -1,5 +1,7 @@
 #include "dtune/store/schema.h"
 
+#include <map>
+
 #include <fmt/format.h>
 
 #include "dtune/base/clock.h"
@@ -117,6 +119,35 @@ CREATE TABLE session (
 ) STRICT;
 )sql";
 
+// Where a trial was when its state changed, what the tuner went by when it
+// decided, what the ranks did. None of it is known of what is there already.
+constexpr const char* kVersion3 = R"sql(
+ALTER TABLE event ADD COLUMN node TEXT NOT NULL DEFAULT '';
+ALTER TABLE event ADD COLUMN slot INTEGER NOT NULL DEFAULT -1;
+
+ALTER TABLE decision ADD COLUMN weights TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE decision ADD COLUMN forecast_step INTEGER;
+ALTER TABLE decision ADD COLUMN forecast_mean REAL;
+ALTER TABLE decision ADD COLUMN forecast_low REAL;
+ALTER TABLE decision ADD COLUMN forecast_high REAL;
+
+CREATE TABLE rank_round (
+  trial INTEGER NOT NULL REFERENCES trial(id),
+  attempt INTEGER NOT NULL,
+  round INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  wall_ms INTEGER NOT NULL,
+  samples INTEGER NOT NULL,
+  compute_seconds REAL NOT NULL,
+  wait_seconds REAL NOT NULL,
+  late INTEGER NOT NULL,
+  share REAL NOT NULL,
+  present INTEGER NOT NULL,
+  PRIMARY KEY (trial, attempt, round, rank)
+) STRICT, WITHOUT ROWID;
+)sql";
+
 // What every version has, whatever else it holds.
 constexpr const char* kHistory = R"sql(
 CREATE TABLE IF NOT EXISTS schema_history (
@@ -126,7 +157,8 @@ CREATE TABLE IF NOT EXISTS schema_history (
 ) STRICT;
 )sql";
 
-constexpr Migration kMigrations[] = {{1, kVersion1}, {2, kVersion2}};
+constexpr Migration kMigrations[] = {
+    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}};
 
 int64_t version_of(Database& database) {
   return database.query_number("PRAGMA user_version");
@@ -172,6 +204,31 @@ void apply(Database& database, const Migration& migration) {
   }
 }
 
+// Name and definition, without white space, of each table and index.
+std::map<std::string, std::string> definitions(Database& database) {
+  std::map<std::string, std::string> found;
+  Statement rows(database,
+                 "SELECT name, sql FROM sqlite_schema "
+                 "WHERE type IN ('table', 'index') AND sql IS NOT NULL");
+  while (rows.step()) {
+    std::string& text = found[rows.text(0)];
+    text = rows.text(1);
+    std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+  }
+  return found;
+}
+
+// What the migrations up to a version make.
+std::map<std::string, std::string> definitions_of(
+    std::span<const Migration> migrations, int64_t version) {
+  Database model(":memory:", DatabaseAccess::create);
+  if (version > 0) model.execute(kHistory);
+  for (const Migration& migration : migrations) {
+    if (migration.version <= version) model.execute(migration.sql);
+  }
+  return definitions(model);
+}
+
 }  // namespace
 
 std::span<const Migration> schema_migrations() { return kMigrations; }
@@ -191,6 +248,29 @@ void migrate(Database& database, std::span<const Migration> migrations) {
   for (const Migration& migration : migrations) {
     if (migration.version > found) apply(database, migration);
   }
+}
+
+void check_tables(Database& database, std::span<const Migration> migrations) {
+  const int64_t version = version_of(database);
+  const int64_t known = migrations.back().version;
+  if (version > known) return;
+  auto found = definitions(database);
+  const auto wanted = definitions_of(migrations, version);
+  std::string wrong;
+  for (const auto& [name, text] : definitions_of(migrations, known)) {
+    const auto place = wanted.find(name);
+    const std::string right = place == wanted.end() ? "" : place->second;
+    if (found[name] != right) wrong = fmt::format("'{}' differs", name);
+  }
+  const std::string trigger = database.query_text(
+      "SELECT name FROM sqlite_schema WHERE type = 'trigger'");
+  if (!trigger.empty()) wrong = fmt::format("there is a trigger '{}'", trigger);
+  if (wrong.empty()) return;
+  throw Error(ErrorKind::data,
+              fmt::format("{}: its tables are not those of a study (version {} "
+                          "of the schema): {} (they were changed by another "
+                          "program: go on with an earlier copy of the file)",
+                          database.path().string(), version, wrong));
 }
 
 bool is_older(Database& database, std::span<const Migration> migrations) {

@@ -16,9 +16,14 @@
 //           sequence: order of arrival in the study, 1, 2, ...
 // event     every change of a trial's state, in order, never changed.
 //           after_report, after_decision: reports taken in and decisions taken
-//           before it (-1: not known), which order the three tables.
+//           before it (-1: not known), which order the three tables. node,
+//           slot: where the trial was ("", -1: nowhere, or not known).
 // decision  every choice of the scheduler, in order, never changed. maker: who
-//           took it; target_step: of the trial, once it was taken.
+//           took it; target_step: of the trial, once it was taken. weights:
+//           JSON object, how much each predictor counted; forecast_*: what was
+//           expected of the trial (NULL: the tuner predicts nothing).
+// rank_round what a rank of a trial did up to a round: sums over all rounds so
+//           far, but for share and present. Rounds are sampled.
 // session   every run and resume of the coordinator: what may differ between
 //           them.
 // schema_history  which dtune brought the schema to which version, and when.
@@ -57,6 +62,12 @@ DatabaseOwner owner_of(Database& database);
 // transaction of its own; does nothing where it is there already. Throws
 // Error(store) where the database is newer, saying which dtune wrote it.
 void migrate(Database& database, std::span<const Migration> migrations);
+
+// The tables are those that the migrations up to the database's version make,
+// column by column, and nothing runs by itself when they are written to. Throws
+// Error(data) otherwise. Views, indices and tables beside them are let be.
+// Does nothing where the version is above that of the last migration.
+void check_tables(Database& database, std::span<const Migration> migrations);
 
 // The version is below that of the last migration.
 bool is_older(Database& database, std::span<const Migration> migrations);

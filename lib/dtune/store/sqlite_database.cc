@@ -118,9 +118,12 @@ Database::Database(const std::filesystem::path& path, DatabaseAccess access,
   }
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_timeout(handle_, busy_ms);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   // 32 MiB: a large study's reports without reading pages again and again.
-  sqlite3_exec(handle_, "PRAGMA cache_size = -32768", nullptr, nullptr,
-               nullptr);
+  sqlite3_exec(handle_,
+               "PRAGMA cell_size_check = ON; PRAGMA cache_size = -32768",
+               nullptr, nullptr, nullptr);
 }
 
 Database::~Database() { sqlite3_close_v2(handle_); }
@@ -233,6 +236,10 @@ std::string Statement::text(int column) const {
 
 bool Statement::null(int column) const {
   return sqlite3_column_type(handle_, column) == SQLITE_NULL;
+}
+
+const char* Statement::name(int column) const {
+  return sqlite3_column_name(handle_, column);
 }
 
 }  // namespace dtune

@@ -43,7 +43,9 @@ enum class DatabaseAccess {
 
 class Database {
  public:
-  // Waits up to `busy_ms` for locks of other programs. Throws SqliteError.
+  // Waits up to `busy_ms` for locks of other programs. The file may come from
+  // anywhere: what its schema says cannot run functions with side effects, and
+  // damaged pages are found when they are read. Throws SqliteError.
   Database(const std::filesystem::path& path, DatabaseAccess access,
            int busy_ms = 5000);
   ~Database();
@@ -91,6 +93,8 @@ class Statement {
   double real(int column) const;
   std::string text(int column) const;
   bool null(int column) const;
+  // The column's name, as the statement gives it.
+  const char* name(int column) const;
 
  private:
   Database* database_;

@@ -12,10 +12,24 @@
 namespace dtune {
 namespace {
 
+// Calls `read`; what it finds wrong with a row is said with the file's name.
+template <typename Read>
+auto read_from(const std::filesystem::path& path, Read read) {
+  try {
+    return read();
+  } catch (const SqliteError&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(ErrorKind::data,
+                fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
 // A connection for loading, used by one thread at a time.
 class Reader {
  public:
-  explicit Reader(OpenDatabase opened) : opened_(std::move(opened)) {}
+  Reader(OpenDatabase opened, std::filesystem::path path)
+      : opened_(std::move(opened)), path_(std::move(path)) {}
 
   // Runs `read` on one consistent state of the database.
   template <typename Read>
@@ -25,7 +39,7 @@ class Reader {
     Database& database = *opened_.connection;
     database.execute("BEGIN");
     try {
-      auto result = read(database);
+      auto result = read_from(path_, [&] { return read(database); });
       database.execute("COMMIT");
       return result;
     } catch (...) {
@@ -46,11 +60,13 @@ class Reader {
  private:
   std::mutex mutex_;
   OpenDatabase opened_;
+  const std::filesystem::path path_;  // as the user named it
 };
 
 class ReadOnlyStore : public TrialStore {
  public:
-  explicit ReadOnlyStore(OpenDatabase opened) : reader_(std::move(opened)) {}
+  ReadOnlyStore(OpenDatabase opened, const std::filesystem::path& path)
+      : reader_(std::move(opened), path) {}
 
   void put_study(const StudyRow&) override { refuse(); }
   void put_trial(const Trial&) override { refuse(); }
@@ -61,6 +77,7 @@ class ReadOnlyStore : public TrialStore {
   void put_event(const TrialEvent&) override { refuse(); }
   void put_decision(const Decision&) override { refuse(); }
   void put_session(const Session&) override { refuse(); }
+  void put_rank_round(const RankRound&) override { refuse(); }
   void flush() override {}
 
   std::optional<StudyRow> load_study() override {
@@ -98,14 +115,17 @@ class ReadOnlyStore : public TrialStore {
 // a reader, nor the other way round.
 class SqliteStore final : public ReadOnlyStore {
  public:
-  SqliteStore(OpenDatabase writing, OpenDatabase reading)
-      : ReadOnlyStore(std::move(reading)),
+  SqliteStore(OpenDatabase writing, OpenDatabase reading,
+              const std::filesystem::path& path)
+      : ReadOnlyStore(std::move(reading), path),
         opened_(std::move(writing)),
         writer_(*opened_.connection),
-        queue_([this](const std::vector<WriteOp>& group) {
+        queue_([this](std::vector<WriteOp>& group) {
           return writer_.commit(group);
         }) {
-    if (const auto row = read_study(*opened_.connection)) remember(*row);
+    const auto row =
+        read_from(path, [this] { return read_study(*opened_.connection); });
+    if (row) remember(*row);
   }
 
   // The writer's connection must be the last to close: that merges the log and
@@ -138,6 +158,12 @@ class SqliteStore final : public ReadOnlyStore {
   }
   void put_session(const Session& session) override {
     queue_.push({Table::session, session_row(session), {}, {}});
+  }
+  void put_rank_round(const RankRound& rank) override {
+    queue_.push({Table::rank_round, rank_round_row(rank), {}, {}});
+  }
+  void after_commit(std::function<void()> act) override {
+    queue_.push({Table::none, {}, {}, std::move(act)});
   }
   void begin_group() override { queue_.begin_group(); }
   void end_group() override { queue_.end_group(); }
@@ -194,11 +220,11 @@ class SqliteStore final : public ReadOnlyStore {
 std::unique_ptr<TrialStore> open_sqlite_store(const std::filesystem::path& path,
                                               StoreMode mode) {
   if (mode == StoreMode::read_only) {
-    return std::make_unique<ReadOnlyStore>(open_for_reading(path));
+    return std::make_unique<ReadOnlyStore>(open_for_reading(path), path);
   }
   OpenDatabase writing = open_for_writing(path, mode);
   return std::make_unique<SqliteStore>(std::move(writing),
-                                       open_for_reading(path));
+                                       open_for_reading(path), path);
 }
 
 }  // namespace dtune

@@ -24,6 +24,7 @@ SqliteWriter::SqliteWriter(Database& database)
       put_event_(database, kPutEvent),
       put_decision_(database, kPutDecision),
       put_session_(database, kPutSession),
+      put_rank_round_(database, kPutRankRound),
       objective_(database, "SELECT metric, goal FROM study"),
       last_step_(database, "SELECT last_step FROM trial WHERE id = ?"),
       extend_(database, kExtend),
@@ -32,13 +33,33 @@ SqliteWriter::SqliteWriter(Database& database)
              "ORDER BY step, attempt"),
       set_ends_(database,
                 "UPDATE trial SET last_step = ?2, best_step = ?3, "
-                "best_value = ?4 WHERE id = ?1") {}
+                "best_value = ?4 WHERE id = ?1"),
+      sessions_(database, "SELECT sessions FROM study"),
+      epoch_(stored_epoch()) {}
 
-std::optional<Error> SqliteWriter::commit(const std::vector<WriteOp>& group) {
+int64_t SqliteWriter::stored_epoch() {
+  const int64_t epoch = sessions_.step() ? sessions_.integer(0) : -1;
+  sessions_.reset();
+  return epoch;
+}
+
+void SqliteWriter::check_fence() {
+  if (stored_epoch() == epoch_) return;
+  throw Error(ErrorKind::study,
+              fmt::format("{}: another process has gone on with this study; "
+                          "this one stops (what it has not stored yet will be "
+                          "trained again by the other)",
+                          database_.path().string()));
+}
+
+std::optional<Error> SqliteWriter::commit(std::vector<WriteOp>& group) {
   database_.execute("BEGIN IMMEDIATE");
   try {
+    check_fence();
     std::optional<Error> rejected = write_all(group);
+    const int64_t epoch = stored_epoch();
     database_.execute("COMMIT");
+    epoch_ = epoch;
     return rejected;
   } catch (...) {
     try {
@@ -50,16 +71,17 @@ std::optional<Error> SqliteWriter::commit(const std::vector<WriteOp>& group) {
   }
 }
 
-std::optional<Error> SqliteWriter::write_all(
-    const std::vector<WriteOp>& group) {
+std::optional<Error> SqliteWriter::write_all(std::vector<WriteOp>& group) {
   std::optional<Error> rejected;
-  for (const WriteOp& op : group) {
+  for (WriteOp& op : group) {
+    op.refused = false;
     try {
       write(op);
     } catch (const SqliteError& error) {
       // A record that breaks a constraint must not hold up the others.
       const bool hopeless = error.kind() == ErrorKind::internal;
       if (!hopeless || database_.autocommit()) throw;
+      op.refused = true;
       rejected = error;
     }
   }
@@ -83,6 +105,11 @@ void SqliteWriter::write(const WriteOp& op) {
       return;
     case Table::session:
       run(put_session_, op.row);
+      return;
+    case Table::rank_round:
+      run(put_rank_round_, op.row);
+      return;
+    case Table::none:
       return;
   }
 }

@@ -28,6 +28,26 @@ struct TrialEvent {
   int64_t after_decision = -1;
   int64_t session = 0;  // of StudyRow::sessions; 0: not known
   int failures = 0;     // of the trial, this one included
+  std::string node;     // where the trial is or was; "": nowhere, not known
+  int slot = -1;
+};
+
+// What a rank of a trial did up to a round of its gang. Rounds are sampled, ever
+// fewer the more there are.
+struct RankRound {
+  TrialId trial = 0;
+  Attempt attempt = 0;
+  int64_t round = 0;
+  int rank = 0;
+  std::string node;
+  int64_t wall_ms = 0;
+  // Sums over all rounds so far:
+  int64_t samples = 0;
+  double compute_seconds = 0;
+  double wait_seconds = 0;  // for slower ranks
+  int64_t late = 0;         // rounds that went on without it
+  double share = 0;         // of the batch, 0..1, in this round
+  bool present = true;      // false: its gang has gone on without it
 };
 
 // One run or resume of the study's coordinator: what may differ between them.
@@ -77,6 +97,7 @@ struct StudyRecords {
   std::vector<RecordedReport> reports;  // by sequence
   std::vector<TrialEvent> events;       // in order
   std::vector<Decision> decisions;      // by number
+  std::vector<RankRound> ranks;         // by trial, attempt, round, rank
 };
 
 // What is loaded of the trials' curves.
@@ -119,10 +140,15 @@ class TrialStore {
   virtual void put_event(const TrialEvent& event) = 0;
   virtual void put_decision(const Decision& decision) = 0;
   virtual void put_session(const Session& session) = 0;
+  // Keyed by (trial, attempt, round, rank); a repeat changes nothing.
+  virtual void put_rank_round(const RankRound& rank) = 0;
   // What is put between the two is committed together or not at all. They
   // nest. Do not flush() in between: it waits for what was put before.
   virtual void begin_group() {}
   virtual void end_group() {}
+  // Runs `act` once all that was put before is committed; as put_report's
+  // `on_commit`, and in order with those.
+  virtual void after_commit(std::function<void()> act) { act(); }
   virtual void flush() = 0;
 
   // Reading side: what is committed. A trial's curve holds for each step the
@@ -148,9 +174,12 @@ enum class StoreMode {
 // writer keeps `<path>-lock` beside it. Throws Error(store) where the file is
 // no database of dtune, damaged (says how to salvage), or of a newer schema
 // (says which dtune wrote it), or where its file system cannot keep it safe
-// (NFS and the like); Error(data) where it does not exist; Error(temporary)
-// where another coordinator holds it (says its process id), or the disk is
-// full. The writing side of a read_only store throws Error(internal).
+// (NFS and the like); Error(data) where it does not exist, has several names
+// (hard links), or its tables are not those of dtune; Error(temporary) where
+// another coordinator holds it (says its process id), or the disk is full. The
+// writing side of a read_only store throws Error(internal), its reading side
+// Error(data) where rows contradict each other (consistency.h). A writer whose
+// study another process has gone on with throws Error(study) from then on.
 std::unique_ptr<TrialStore> open_sqlite_store(const std::filesystem::path& path,
                                               StoreMode mode);
 

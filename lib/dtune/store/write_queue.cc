@@ -135,7 +135,7 @@ void WriteQueue::write_group(std::unique_lock<std::mutex>& lock) {
   }
   if (!failure) {
     for (const WriteOp& op : group) {
-      if (op.on_commit) op.on_commit();
+      if (op.on_commit && !op.refused) op.on_commit();
     }
   }
 

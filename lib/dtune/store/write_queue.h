@@ -20,24 +20,35 @@
 
 namespace dtune {
 
-enum class Table { study, trial, report, event, decision, session };
+// none: no record, but a place among them.
+enum class Table {
+  study,
+  trial,
+  report,
+  event,
+  decision,
+  session,
+  rank_round,
+  none,
+};
 
 // One record on its way to the database.
 struct WriteOp {
   Table table = Table::study;
   Row row;
   std::optional<double> objective;  // report: larger is better
-  std::function<void()> on_commit;  // may be empty
+  std::function<void()> on_commit;  // may be empty; not called where refused
   bool with_next = false;           // set by the queue: one transaction
+  bool refused = false;             // set by a commit: left out for good
 };
 
 class WriteQueue {
  public:
   // Writes all operations or none; throws Error where none, and is called
-  // again with the same later. Returns an error about operations that it left
-  // out for good, if there were any. Runs on the queue's thread.
-  using Commit =
-      std::function<std::optional<Error>(const std::vector<WriteOp>&)>;
+  // again with the same later. Operations that no database would take are left
+  // out for good and marked `refused`; the error of one of them is returned.
+  // Runs on the queue's thread.
+  using Commit = std::function<std::optional<Error>(std::vector<WriteOp>&)>;
 
   explicit WriteQueue(Commit commit, size_t capacity = 1 << 16);
   // Writes what is queued, with one last try if writing fails.
