@@ -15,7 +15,8 @@ using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-constexpr int kHorizon = 20;
+constexpr int kHorizon = 24;
+constexpr int kBrief = 10;
 
 Recipe learnt_recipe(const std::string& sampler, uint64_t seed, int trials) {
   Recipe recipe = cube_recipe(sampler, "freeze-thaw", seed, trials);
@@ -115,6 +116,32 @@ TEST_CASE("a hopeless trial is cut for a probability that is named") {
   CHECK(verdict.kind == Verdict::Kind::cut);
   CHECK(verdict.reason == Reason::hopeless);
   CHECK(verdict.why.find("P(beats the leader") != std::string::npos);
+}
+
+TEST_CASE("in a brief study a trial that may win trains on") {
+  const auto steps_of_first = [](int horizon) {
+    const Recipe recipe = learnt_recipe("convlstm", 1, 6);
+    const Tuner tuner = make_tuner(recipe, horizon);
+    Study study = make_study(recipe, horizon);
+    Options options = slots(1);
+    options.stop_after_reports = horizon;
+    simulate(study, *tuner.sampler, *tuner.scheduler, options);
+    return study.trials.front().steps();
+  };
+  // The first one leads until there is another.
+  CHECK(steps_of_first(kBrief) == kBrief);
+  CHECK(steps_of_first(kHorizon) < kHorizon);
+  // One far behind is paused, or cut where it has been looked at often.
+  const Recipe recipe = learnt_recipe("random", 4, 6);
+  const Tuner tuner = make_tuner(recipe, kBrief);
+  Study study = make_study(recipe, kBrief);
+  simulate(study, *tuner.sampler, *tuner.scheduler, slots(1));
+  const Trial* best = incumbent(study);
+  Trial& victim = study.trials[best->id == 1 ? 1 : 0];
+  victim.curve = {{1, {{"val_accuracy", 0.05}}}};
+  victim.state = TrialState::running;
+  CHECK(tuner.scheduler->judge(study, victim, true).kind !=
+        Verdict::Kind::go_on);
 }
 
 TEST_CASE("recorded studies that mislead cost little") {
