@@ -1,6 +1,7 @@
 // A coordinator against a scripted agent: what it does with messages that come
 // late, twice, broken or from nowhere.
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "cluster/toy.h"
@@ -104,6 +105,10 @@ class FullDisk final : public TrialStore {
   }
   void put_session(const Session& session) override {
     inner_->put_session(session);
+    complain();
+  }
+  void put_rank_round(const RankRound& rank) override {
+    inner_->put_rank_round(rank);
     complain();
   }
   void flush() override { complain(); }
@@ -309,6 +314,7 @@ TEST_CASE("an agent that falls silent loses its leases to another") {
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).reason == Reason::horizon);
+  CHECK(stage.study.trial(1).failures == 0);  // it was the node's
   CHECK(stage.study.trial(1).curve.front().metrics.at("val_accuracy") == 0.1);
 }
 
@@ -335,6 +341,42 @@ TEST_CASE("a step out of order ends the lease") {
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).failures == 1);
+}
+
+TEST_CASE("a report that cannot be read ends its lease, not the study") {
+  Stage stage(1);
+  stage.run([](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    auto lease = agent.expect<control::Assign>();
+    for (const double seconds :
+         {std::numeric_limits<double>::quiet_NaN(), -1.0, 1e300}) {
+      control::Report broken;
+      broken.trial = lease.trial;
+      broken.attempt = lease.attempt;
+      broken.report.step = 1;
+      broken.report.metrics = {{"val_accuracy", 0.5}};
+      broken.report.seconds = seconds;
+      agent.send(broken);
+      const auto order = agent.expect<control::Kill>();
+      CHECK(order.attempt == lease.attempt);
+      CHECK(order.why.find("'seconds'") != std::string::npos);
+      control::Ended ended;
+      ended.trial = lease.trial;
+      ended.attempt = lease.attempt;
+      ended.outcome = control::Outcome::temporary;  // try again
+      ended.reason = Reason::node_lost;
+      agent.send(ended);
+      agent.send(control::SlotUp{0, 1});
+      lease = agent.expect<control::Assign>();
+    }
+    agent.report(lease, 1);
+    agent.report(lease, 2);
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.store->load_trials().front().curve.size() == 2);
 }
 
 TEST_CASE("a full disk holds new leases back, and nothing is lost") {

@@ -73,7 +73,7 @@ void Records::change(Trial& trial, TrialState state, Reason reason,
   guarded([&] {
     store_.put_event({trial.id, trial.attempt, state, reason, detail,
                       trial.ended_ms, study_.reports, study_.decisions,
-                      study_.sessions, trial.failures});
+                      study_.sessions, trial.failures, trial.node, trial.slot});
   });
   std::vector<StepReport> curve = std::exchange(trial.curve, {});
   Trial seen = trial;
@@ -113,11 +113,24 @@ void Records::save(const Trial& trial) {
 void Records::decide(const Trial& trial, DecisionMaker maker,
                      const char* action, const std::string& why) {
   ++study_.decisions;
+  Belief belief;
+  const bool tuners =
+      maker == DecisionMaker::next || maker == DecisionMaker::judge;
+  if (tuners && belief_) {
+    const bool goes_on = trial.target_step > trial.steps();
+    belief = belief_(trial, goes_on ? trial.target_step : study_.horizon);
+  }
   guarded([&] {
     store_.put_decision({study_.decisions, trial.id, action, trial.steps(), why,
                          clock_.wall_ms(), maker, trial.target_step,
                          study_.reports, study_.sessions,
-                         study_.searched_seconds});
+                         study_.searched_seconds, std::move(belief)});
+  });
+}
+
+void Records::put_rank_rounds(const std::vector<RankRound>& ranks) {
+  guarded([&] {
+    for (const RankRound& rank : ranks) store_.put_rank_round(rank);
   });
 }
 

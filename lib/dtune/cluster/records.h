@@ -60,6 +60,11 @@ class Records {
   // the decision makes of it.
   void decide(const Trial& trial, DecisionMaker maker, const char* action,
               const std::string& why);
+  // Asked for what the tuner goes by whenever it has decided about a trial; the
+  // step is that up to which the trial is to run, or the horizon.
+  using AskBelief = std::function<Belief(const Trial& trial, int step)>;
+  void set_belief(AskBelief belief) { belief_ = std::move(belief); }
+  void put_rank_rounds(const std::vector<RankRound>& ranks);
   // The sequence number of a report that is taken in now.
   int64_t next_sequence() { return ++study_.reports; }
   // `ack` comes out of committed() once the report is safe.
@@ -110,6 +115,7 @@ class Records {
   std::shared_ptr<Commits> commits_ = std::make_shared<Commits>();
   // Calls of the sink whose records are on their way to the disk.
   std::deque<std::function<void()>> unshown_;
+  AskBelief belief_;  // may be empty
   bool blocked_ = false;
   bool said_ = false;  // that it is
   bool disk_full_ = false;
