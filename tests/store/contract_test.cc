@@ -133,6 +133,25 @@ TEST_CASE_TEMPLATE("a trial comes back as it was put", S, InMemory, InSqlite) {
   CHECK(got.checkpoint_step == put.checkpoint_step);
 }
 
+TEST_CASE_TEMPLATE("every kind of trial comes back", S, InMemory, InSqlite) {
+  S s;
+  s.store->put_study(make_study());
+  TrialId id = 0;
+  for (const TrialKind kind :
+       {TrialKind::search, TrialKind::final, TrialKind::repeat}) {
+    Trial trial = make_trial(++id);
+    trial.kind = kind;
+    s.store->put_trial(trial);
+  }
+  s.store->flush();
+  s.reopen();
+  const std::vector<Trial> got = s.store->load_trials();
+  REQUIRE(got.size() == 3);
+  CHECK(got[0].kind == TrialKind::search);
+  CHECK(got[1].kind == TrialKind::final);
+  CHECK(got[2].kind == TrialKind::repeat);
+}
+
 TEST_CASE_TEMPLATE("putting a trial again keeps its curve", S, InMemory,
                    InSqlite) {
   S s;

@@ -32,8 +32,8 @@ const char* const kPutStudy =
 const char* const kPutTrial =
     "INSERT INTO trial (id, kind, point, unit, seed, state, reason, detail, "
     "attempt, failures, target_step, node, slot, created_ms, started_ms, "
-    "ended_ms, checkpoint, checkpoint_step) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ended_ms, checkpoint, checkpoint_step, repeats) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, "
     "point = excluded.point, unit = excluded.unit, seed = excluded.seed, "
     "state = excluded.state, reason = excluded.reason, "
@@ -42,7 +42,8 @@ const char* const kPutTrial =
     "node = excluded.node, slot = excluded.slot, "
     "created_ms = excluded.created_ms, started_ms = excluded.started_ms, "
     "ended_ms = excluded.ended_ms, checkpoint = excluded.checkpoint, "
-    "checkpoint_step = excluded.checkpoint_step";
+    "checkpoint_step = excluded.checkpoint_step, "
+    "repeats = excluded.repeats";
 
 const char* const kPutReport =
     "INSERT INTO report (trial, step, attempt, metrics, seconds, "
@@ -73,7 +74,10 @@ const char* const kPutRankRound =
 
 namespace {
 
-const char* to_word(TrialKind kind) { return to_string(kind); }
+// A repeat is a final training that says so (schema.cc, version 4).
+const char* to_word(TrialKind kind) {
+  return to_string(kind == TrialKind::repeat ? TrialKind::final : kind);
+}
 
 const char* to_word(Goal goal) {
   return goal == Goal::minimize ? "minimize" : "maximize";
@@ -130,13 +134,14 @@ class CheckedRow {
 constexpr const char* kSelectTrials =
     "SELECT id, kind, point, unit, seed, state, reason, detail, attempt, "
     "failures, target_step, node, slot, created_ms, started_ms, ended_ms, "
-    "checkpoint, checkpoint_step FROM trial ORDER BY id";
+    "checkpoint, checkpoint_step, repeats FROM trial ORDER BY id";
 
 Trial trial_at(const Statement& row) {
   const CheckedRow checked(row, "trial");
   Trial trial;
   trial.id = checked.whole(0, kCount);
-  trial.kind = parse_trial_kind(row.text(1));
+  trial.kind =
+      row.integer(18) == 1 ? TrialKind::repeat : parse_trial_kind(row.text(1));
   trial.point = decode_point(row.text(2));
   trial.unit = decode_unit(row.text(3));
   trial.seed = std::bit_cast<uint64_t>(row.integer(4));
@@ -243,7 +248,8 @@ Row trial_row(const Trial& trial) {
           trial.started_ms,
           trial.ended_ms,
           trial.checkpoint,
-          int64_t{trial.checkpoint_step}};
+          int64_t{trial.checkpoint_step},
+          int64_t{trial.kind == TrialKind::repeat}};
 }
 
 Row report_row(TrialId trial, Attempt attempt, const StepReport& report) {

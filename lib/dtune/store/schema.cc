@@ -148,6 +148,13 @@ CREATE TABLE rank_round (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// A training of a candidate with another seed: it is no part of the search, so
+// that its kind is 'final', and `repeats` is 1.
+constexpr const char* kVersion4 = R"sql(
+ALTER TABLE trial ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0
+  CHECK (repeats IN (0, 1));
+)sql";
+
 // What every version has, whatever else it holds.
 constexpr const char* kHistory = R"sql(
 CREATE TABLE IF NOT EXISTS schema_history (
@@ -158,7 +165,7 @@ CREATE TABLE IF NOT EXISTS schema_history (
 )sql";
 
 constexpr Migration kMigrations[] = {
-    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}};
+    {1, kVersion1}, {2, kVersion2}, {3, kVersion3}, {4, kVersion4}};
 
 int64_t version_of(Database& database) {
   return database.query_number("PRAGMA user_version");
