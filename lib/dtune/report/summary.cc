@@ -6,6 +6,7 @@
 
 #include "dtune/report/table.h"
 #include "dtune/report/trial_table.h"
+#include "dtune/study/command_words.h"
 #include "dtune/study/pareto.h"
 
 namespace dtune {
@@ -242,7 +243,9 @@ std::string best_text(const Study& study, const StudyFacts& facts,
   if (best == nullptr) return text;
   text += result_lines(study, facts, style);
   text += labelled(style, "study", printable(facts.database));
-  text += "\ntrain it again:\n  " + again_command(study, facts) + '\n';
+  if (!is_run_by_others(study.recipe)) {
+    text += "\ntrain it again:\n  " + again_command(study, facts) + '\n';
+  }
   if (study.recipe.command) return text;
   text +=
       "\nto fix it in a recipe (options of dtune run, with another --db):\n";
