@@ -211,7 +211,8 @@ TEST_CASE("plan says why the learnt prior takes no part, where it takes none") {
       said));
   const std::vector<std::string> other = {
       "plan", "tiny.yaml", "--set",
-      "space={ train.momentum: { linear: [0.5, 0.99] } }"};
+      "space={ lr: 0.1, l2: 0, dropout: 0, train.momentum: { linear: [0.5, "
+      "0.99] } }"};
   const Outcome outcome = place.run(other);
   CHECK(outcome.code == 0);
   CHECK(contains(outcome.out, said +
