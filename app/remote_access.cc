@@ -54,7 +54,7 @@ RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen)
   host_ = resolve_host(endpoint->host);
   EnrolmentOptions access;
   access.keys = load_cluster_keys(loaded.files.database.parent_path());
-  access.allowed_file = loaded.files.folder / "allowed-keys";
+  access.allowed_file = loaded.files.allowed_keys();
   access.endpoint = TcpEndpoint{host_, 0}.text();
   access.study_id = loaded.study.id;
   access.enrolment = loaded.files.enrolment();

@@ -78,9 +78,14 @@ void move_file(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 StudyFiles files_of(const fs::path& database) {
-  fs::path stem = database;
+  std::error_code error;
+  fs::path real = database;
+  // One study, one folder, whichever link leads to it.
+  if (fs::is_symlink(database)) real = fs::canonical(database, error);
+  if (error) real = database;
+  fs::path stem = real;
   if (stem.extension() == ".db") stem.replace_extension();
-  return {database, stem.string() + ".files"};
+  return {real, stem.string() + ".files"};
 }
 
 DefaultDatabase default_database(const fs::path& recipe) {
@@ -145,8 +150,9 @@ fs::path find_recipe(const std::string& name) {
                   name));
 }
 
-fs::path move_aside(const fs::path& database) {
-  const StudyFiles files = files_of(database);
+fs::path move_aside(const fs::path& named) {
+  const StudyFiles files = files_of(named);
+  const fs::path& database = files.database;
   if (!fs::exists(database) && !fs::exists(files.folder)) return {};
   const FileLock lock(database.string() + "-lock");  // not in use
   std::string suffix;

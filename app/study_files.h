@@ -15,6 +15,8 @@ struct StudyFiles {
   std::filesystem::path checkpoints() const { return folder / "checkpoints"; }
   // Where processes beside a running study ask to be let in (enrolment.h).
   std::filesystem::path enrolment() const { return folder / "door"; }
+  // The machines that have joined (allowed_keys.h).
+  std::filesystem::path allowed_keys() const { return folder / "allowed-keys"; }
   std::filesystem::path model() const { return folder / "model.safetensors"; }
 };
 

@@ -200,7 +200,7 @@ TEST_CASE("workers of a node fetch the data once between them") {
 
 TEST_CASE("a lease's files go to the coordinator and come back") {
   Ends ends;
-  ends.leases->open(ends.assign);
+  ends.leases->open(ends.assign, "");
   {
     NodeFiles files(ends.node_options());
     files.welcome(ends.elsewhere());
@@ -225,7 +225,7 @@ TEST_CASE("a lease's files go to the coordinator and come back") {
   CHECK(files_in(ends.node.path() / "workers").empty());
 
   ++ends.assign.attempt;
-  ends.leases->open(ends.assign);
+  ends.leases->open(ends.assign, "");
   NodeFiles another(ends.node_options());
   another.welcome(ends.elsewhere());
   const control::Assign lease = another.take_up(ends.assign);
@@ -237,7 +237,7 @@ TEST_CASE("a lease's files go to the coordinator and come back") {
 
 TEST_CASE("who has lost its lease replaces no checkpoint") {
   Ends ends;
-  ends.leases->open(ends.assign);
+  ends.leases->open(ends.assign, "");
   NodeFiles files(ends.node_options());
   files.welcome(ends.elsewhere());
   const control::Assign lease = files.take_up(ends.assign);
@@ -245,11 +245,64 @@ TEST_CASE("who has lost its lease replaces no checkpoint") {
   CHECK(files.send_checkpoint(lease, kNever));
   control::Assign next = ends.assign;
   ++next.attempt;
-  ends.leases->open(next);
+  ends.leases->open(next, "");
   ends.leases->close_all_but({{next.trial, next.attempt}});
   write_file_atomic(lease.checkpoint, "late", false);
   CHECK_FALSE(files.send_checkpoint(lease, kNever));
   CHECK(read_file(ends.assign.checkpoint) == "good");
+}
+
+TEST_CASE("a lease's files are open to its holder alone") {
+  Ends ends;
+  ends.leases->open(ends.assign, "");
+  NodeFiles files(ends.node_options());
+  files.welcome(ends.elsewhere());
+  const control::Assign lease = files.take_up(ends.assign);
+  write_file_atomic(lease.checkpoint, "good", false);
+  REQUIRE(files.send_checkpoint(lease, kNever));
+  // Trial and attempt are easy to guess.
+  for (const char* word : {"", "0", "00000000000000000000000000000000"}) {
+    NodeFiles stranger(ends.node_options());
+    stranger.welcome(ends.elsewhere());
+    control::Assign guess = ends.assign;
+    guess.capability = word;
+    guess = stranger.take_up(guess);
+    CHECK_THROWS_AS(stranger.fetch_checkpoint(guess, kNever), Error);
+    CHECK_FALSE(fs::exists(guess.checkpoint));
+    write_file_atomic(guess.checkpoint, "bad", false);
+    CHECK_FALSE(stranger.send_checkpoint(guess, kNever));
+  }
+  CHECK(read_file(ends.assign.checkpoint) == "good");
+}
+
+TEST_CASE("fetched data that were damaged are fetched again") {
+  Ends ends;
+  const auto fetch = [&] {
+    NodeFiles files(ends.node_options());
+    files.welcome(ends.elsewhere());
+    return files.data(ends.prepared.string(), kNever);
+  };
+  const fs::path path = fetch();
+  REQUIRE(read_file(path) == "dddddddd");
+  write_file_atomic(path, "dddXdddd", false);
+  CHECK(fetch() == path);
+  CHECK(read_file(path) == "dddddddd");
+  const auto sent = ends.leases->traffic().sent;
+  CHECK(fetch() == path);
+  CHECK(ends.leases->traffic().sent == sent);
+}
+
+TEST_CASE("what killed coordinators left among the checkpoints is cleared") {
+  TemporaryDirectory folder;
+  SocketDirectory sockets;
+  const fs::path left = folder.path() / "probe-4711";
+  write_file_atomic(left, "word", false);
+  LeaseFilesOptions options;
+  options.listen.local = sockets.endpoint("files");
+  options.checkpoints = folder.path();
+  const LeaseFiles files(options);
+  CHECK_FALSE(fs::exists(left));
+  CHECK(files_in(folder.path()).size() == 1);  // its own
 }
 
 TEST_CASE("what killed workers left on a node is cleared by the next") {
@@ -257,7 +310,7 @@ TEST_CASE("what killed workers left on a node is cleared by the next") {
   const fs::path left = ends.node.path() / "workers" / "1:2";
   fs::create_directories(left);
   write_file_atomic(left / "7-trial-7.checkpoint", "old", false);
-  ends.leases->open(ends.assign);
+  ends.leases->open(ends.assign, "");
   NodeFiles files(ends.node_options());
   files.welcome(ends.elsewhere());
   files.take_up(ends.assign);

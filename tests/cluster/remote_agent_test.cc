@@ -198,6 +198,55 @@ TEST_CASE("a worker's key is allowed while its process is up") {
   CHECK(port.until([&] { return !port.allowed->contains(next); }));
 }
 
+TEST_CASE("a worker cannot claim another's key") {
+  Port port;
+  const CurveKeys other = port.known();
+  const auto agent = port.client(port.known());
+  port.hello(*agent, "far");
+  port.send(*agent, {encode(control::SlotUp{0, 1, other.public_key})});
+  REQUIRE(port.until([&] {
+    const auto& slots = port.registry->slots();
+    return !slots.empty() && slots[0].state == SlotState::idle;
+  }));
+  port.send(*agent, {encode(control::Bye{false, "leaves"})});
+  REQUIRE(port.until([&] { return port.registry->present_agents() == 0; }));
+  CHECK(port.allowed->contains(other.public_key));
+}
+
+TEST_CASE("a node whose key is revoked leaves at once") {
+  Port port;
+  const CurveKeys keys = port.known();
+  const auto agent = port.client(keys);
+  join_with_lease(port, *agent);
+  port.allowed->remove(keys.public_key);
+  REQUIRE(port.until([&] { return port.registry->present_agents() == 0; }));
+  CHECK(port.said.find("node far may not take part any more") !=
+        std::string::npos);
+  REQUIRE(port.ended.size() == 1);
+  CHECK(port.ended[0].reason == Reason::node_lost);
+}
+
+TEST_CASE("a key has its slots, whatever names its agents have") {
+  Port port;
+  const CurveKeys keys = port.known();
+  const auto first = port.client(keys);
+  port.hello(*first, "one", kMaxSlots);
+  REQUIRE(port.expect<control::Welcome>(*first));
+  const auto second = port.client(keys);
+  port.hello(*second, "two");
+  const auto bye = port.expect<control::Bye>(*second);
+  REQUIRE(bye);
+  CHECK(bye->why.find("4096 slots already") != std::string::npos);
+  // Who has left makes room.
+  port.send(*first, {encode(control::Bye{false, "leaves"})});
+  REQUIRE(port.until([&] { return port.registry->present_agents() == 0; }));
+  const auto third = port.client(keys);
+  port.hello(*third, "three", kMaxSlots);
+  REQUIRE(port.expect<control::Welcome>(*third));
+  CHECK(port.registry->slots().size() == size_t{kMaxSlots});
+  CHECK(port.registry->agent_of(port.registry->slots()[0]).name == "three");
+}
+
 TEST_CASE("of two agents of one name the second is refused or renamed") {
   Port port;
   const auto first = port.client(port.known());

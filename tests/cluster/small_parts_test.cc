@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include "dtune/base/file.h"
+#include "dtune/cluster/attempt_log.h"
 #include "dtune/cluster/budget.h"
 #include "dtune/cluster/command_lines.h"
+#include "dtune/cluster/node_health.h"
 #include "dtune/cluster/retry_policy.h"
 #include "dtune/cluster/sidecar.h"
 #include "dtune/cluster/warm_sessions.h"
@@ -58,6 +60,32 @@ TEST_CASE("what would fail the same way again is not tried again") {
   AttemptHistory often{3, Reason::killed, -1};
   CHECK(!should_retry(Reason::killed, -1, often, 2));
   CHECK(retry_rule(Reason::wall_clock).final_state == TrialState::timed_out);
+}
+
+TEST_CASE("a trial under which node after node is lost is given up") {
+  AttemptLog log(2);
+  for (int i = 0; i < 10; ++i) CHECK(log.node_lost(1));
+  CHECK_FALSE(log.node_lost(1));
+  CHECK(log.node_lost(2));
+}
+
+TEST_CASE("a node on which trial after trial fails rests, longer each time") {
+  NodeHealth nodes;
+  MonoTime now{};
+  CHECK_FALSE(nodes.failed("a", now));
+  CHECK_FALSE(nodes.failed("a", now));
+  CHECK_FALSE(nodes.rests("a", now));
+  CHECK(nodes.failed("a", now) == std::chrono::seconds(10));
+  CHECK(nodes.rests("a", now));
+  CHECK_FALSE(nodes.rests("b", now));
+  now += std::chrono::seconds(10);
+  CHECK_FALSE(nodes.rests("a", now));
+  CHECK(nodes.failed("a", now) == std::chrono::seconds(20));
+  for (int i = 0; i < 20; ++i) nodes.failed("a", now);
+  CHECK(nodes.failed("a", now) == std::chrono::minutes(10));
+  nodes.worked("a");
+  CHECK_FALSE(nodes.rests("a", now));
+  CHECK_FALSE(nodes.failed("a", now));
 }
 
 TEST_CASE("a budget counts what was spent before, and not what is invalid") {

@@ -54,7 +54,7 @@ void AgentRegistry::receive(Frames frames, std::vector<RegistryEvent>& events) {
       if (++garbage_ <= kGarbageNotices) {
         events.push_back(Notice{fmt::format("ignored a {}", e.what())});
       }
-      if (!by_identity_.contains(identity)) refuse(identity, false, e.what());
+      on_unreadable(identity, frames[i], e.what());
       continue;
     }
     if (const auto* hello = std::get_if<control::Hello>(&message)) {
@@ -68,6 +68,21 @@ void AgentRegistry::receive(Frames frames, std::vector<RegistryEvent>& events) {
     }
     on_message(found->second, message, events);
   }
+}
+
+// What a lease has said that is no message will not be said in any other way:
+// the lease ends, and neither its node nor the study.
+void AgentRegistry::on_unreadable(const std::string& identity,
+                                  const std::string& frame,
+                                  const std::string& why) {
+  const auto found = by_identity_.find(identity);
+  if (found == by_identity_.end()) return refuse(identity, false, why);
+  const RegisteredAgent& agent = agents_[found->second];
+  const auto lease = lease_in(frame);
+  if (!lease || lease->slot >= agent.slot_count) return;
+  const size_t slot = agent.first_slot + static_cast<size_t>(lease->slot);
+  if (!holds(slots_[slot], lease->trial, lease->attempt)) return;
+  kill(slot, Reason::bad_output, fmt::format("sent a {}", why));
 }
 
 void AgentRegistry::on_message(size_t index, const control::Message& message,
@@ -260,8 +275,7 @@ void AgentRegistry::check(std::vector<RegistryEvent>& events) {
   for (size_t i = 0; i < agents_.size(); ++i) {
     if (!agents_[i].present) continue;
     RegisteredAgent& agent = agents_[i];
-    if (options_.local && !agent.remote &&
-        process_name(static_cast<pid_t>(agent.pid)) != agent.name) {
+    if (options_.local && !agent.remote && has_ended(agent.name)) {
       const std::string why = "the agent's process has ended";
       events.push_back(Notice{fmt::format("node {}: {}", agent.node, why)});
       lose_agent(i, why, false, events);
@@ -269,6 +283,11 @@ void AgentRegistry::check(std::vector<RegistryEvent>& events) {
       const std::string why =
           fmt::format("node {} has been silent for {}", agents_[i].node,
                       format_duration(now - agents_[i].heard));
+      events.push_back(Notice{why});
+      lose_agent(i, why, false, events);
+    } else if (is_revoked(agent)) {
+      const std::string why =
+          fmt::format("node {} may not take part any more", agent.node);
       events.push_back(Notice{why});
       lose_agent(i, why, false, events);
     } else if (agent.outbox.size() > kMaxUnsent) {
@@ -283,6 +302,11 @@ void AgentRegistry::check(std::vector<RegistryEvent>& events) {
   if (now >= next_heartbeat_) next_heartbeat_ = now + heartbeat_;
   for (size_t i = 0; i < slots_.size(); ++i) check_slot(i, now, events);
   report_notices(events);
+}
+
+bool AgentRegistry::is_revoked(const RegisteredAgent& agent) const {
+  const auto& security = options_.listen.security;
+  return security && agent.remote && !security->allowed->contains(agent.key);
 }
 
 void AgentRegistry::check_slot(size_t index, MonoTime now,

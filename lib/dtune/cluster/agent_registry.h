@@ -139,8 +139,12 @@ class AgentRegistry {
  private:
   void receive(Frames frames, std::vector<RegistryEvent>& events);
   void refuse(const std::string& identity, bool again, const std::string& why);
+  void on_unreadable(const std::string& identity, const std::string& frame,
+                     const std::string& why);
   void on_hello(const std::string& identity, const control::Hello& hello,
                 std::vector<RegistryEvent>& events);
+  std::string reason_full(const control::Hello& hello) const;
+  std::optional<size_t> abandoned(const control::Hello& hello) const;
   size_t add_agent(const std::string& identity, const control::Hello& hello,
                    std::vector<RegistryEvent>& events);
   bool readmit(size_t index, const std::string& identity,
@@ -172,6 +176,7 @@ class AgentRegistry {
   void leaves(size_t index);
   void stays(size_t index, std::vector<RegistryEvent>& events);
   SlotState free_state(const RegisteredSlot& slot) const;
+  bool is_revoked(const RegisteredAgent& agent) const;
   void check_slot(size_t index, MonoTime now,
                   std::vector<RegistryEvent>& events);
   void welcome(size_t agent);

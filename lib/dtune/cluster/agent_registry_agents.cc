@@ -12,6 +12,9 @@ namespace {
 // Who is refused tries again, and strangers try without end.
 constexpr size_t kMaxReportedRefusals = 50;
 
+constexpr int kMostSlotsOfKey = kMaxSlots;
+constexpr size_t kMostSlots = size_t{1} << 16;
+
 }  // namespace
 
 void AgentRegistry::refuse(const std::string& identity, bool again,
@@ -33,6 +36,10 @@ void AgentRegistry::on_hello(const std::string& identity,
       [&hello](const RegisteredAgent& a) { return a.name == hello.agent; });
   size_t index = static_cast<size_t>(same - agents_.begin());
   if (same == agents_.end()) {
+    if (const std::string why = reason_full(hello); !why.empty()) {
+      refuse(identity, false, why);
+      return;
+    }
     index = add_agent(identity, hello, events);
   } else if (!readmit(index, identity, hello, events)) {
     return;
@@ -45,16 +52,55 @@ void AgentRegistry::on_hello(const std::string& identity,
   welcome(index);
 }
 
+// An allowed key may not fill the coordinator's memory with agents.
+std::string AgentRegistry::reason_full(const control::Hello& hello) const {
+  const std::string& key = listener_.sender();
+  int64_t of_key = hello.slots;
+  for (const RegisteredAgent& agent : agents_) {
+    if (agent.key == key) of_key += agent.slot_count;
+  }
+  if (abandoned(hello)) return "";
+  if (!key.empty() && of_key > kMostSlotsOfKey) {
+    return fmt::format("agents with this machine's key have {} slots already",
+                       of_key - hello.slots);
+  }
+  if (slots_.size() + static_cast<size_t>(hello.slots) > kMostSlots) {
+    return fmt::format("there are {} slots already", slots_.size());
+  }
+  return "";
+}
+
+// The place of an agent that has left and had the same key and as many slots.
+std::optional<size_t> AgentRegistry::abandoned(
+    const control::Hello& hello) const {
+  const std::string& key = listener_.sender();
+  for (size_t i = 0; !key.empty() && i < agents_.size(); ++i) {
+    const RegisteredAgent& agent = agents_[i];
+    if (!agent.present && agent.key == key && agent.remote &&
+        agent.slot_count == hello.slots) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
 size_t AgentRegistry::add_agent(const std::string& identity,
                                 const control::Hello& hello,
                                 std::vector<RegistryEvent>& events) {
-  RegisteredAgent agent;
+  const auto place = abandoned(hello);
+  if (!place) {
+    RegisteredAgent agent;
+    agent.first_slot = slots_.size();
+    agent.slot_count = hello.slots;
+    agents_.push_back(std::move(agent));
+    slots_.resize(slots_.size() + static_cast<size_t>(hello.slots));
+  }
+  const size_t index = place.value_or(agents_.size() - 1);
+  RegisteredAgent& agent = agents_[index];
   agent.name = hello.agent;
   agent.node = unused_node(hello.node, events);
   agent.pid = hello.pid;
   agent.threads = hello.threads;
-  agent.first_slot = slots_.size();
-  agent.slot_count = hello.slots;
   agent.remote = !Listener::is_local(identity);
   agent.key = listener_.sender();
   if (agent.remote) {
@@ -63,13 +109,12 @@ size_t AgentRegistry::add_agent(const std::string& identity,
                            hello.slots, hello.slots == 1 ? "" : "s")});
   }
   for (int i = 0; i < hello.slots; ++i) {
-    RegisteredSlot slot;
-    slot.agent = agents_.size();
-    slot.number = i;
-    slots_.push_back(slot);
+    RegisteredSlot fresh;
+    fresh.agent = index;
+    fresh.number = i;
+    slots_[agent.first_slot + static_cast<size_t>(i)] = fresh;
   }
-  agents_.push_back(std::move(agent));
-  return agents_.size() - 1;
+  return index;
 }
 
 // False where it is another.
@@ -131,7 +176,10 @@ void AgentRegistry::allow_worker(size_t index, const std::string& public_key) {
   const auto& security = options_.listen.security;
   if (!security || !agents_[slots_[index].agent].remote) return;
   forbid_worker(index);
-  if (!is_curve_key(public_key)) return;
+  // One that is known belongs to another, who would lose it with this worker.
+  if (!is_curve_key(public_key) || security->allowed->contains(public_key)) {
+    return;
+  }
   security->allowed->add(public_key);
   slots_[index].public_key = public_key;
 }

@@ -20,6 +20,10 @@ class AttemptLog {
   // An attempt failed; trial.failures counts it. True: it may be tried again.
   bool failed(const Trial& trial, Reason cause, int exit_code);
 
+  // The trial's node was lost, which is not its failure. False where it has
+  // happened so often that the trial may be what ends nodes.
+  bool node_lost(TrialId trial) { return ++nodes_lost_[trial] <= kMostLost; }
+
   // A trial had nothing to report; true: so many in a row that the search
   // should end.
   bool came_to_nothing() { return ++fruitless_ >= kMostFruitless; }
@@ -28,9 +32,11 @@ class AttemptLog {
 
  private:
   static constexpr int kMostFruitless = 100;
+  static constexpr int kMostLost = 10;
 
   const int retries_;
   std::map<TrialId, AttemptHistory> histories_;
+  std::map<TrialId, int> nodes_lost_;
   int fruitless_ = 0;
 };
 

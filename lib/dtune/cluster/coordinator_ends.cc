@@ -43,6 +43,9 @@ void Coordinator::Impl::settle(Trial& trial, const LeaseOver& over) {
     attempt_failed(trial, lost);
   } else if (over.ended.outcome == control::Outcome::complete) {
     on_final_over(trial, over.ended);
+  } else if (over.ended.reason == Reason::node_lost &&
+             attempts_.node_lost(trial.id)) {
+    set_aside(trial, over.ended);
   } else if (over.ended.outcome == control::Outcome::failed) {
     attempt_failed(trial, over.ended);
   } else {
@@ -74,6 +77,7 @@ void Coordinator::Impl::set_aside(Trial& trial, const control::Ended& ended) {
 void Coordinator::Impl::attempt_failed(Trial& trial,
                                        const control::Ended& ended) {
   ++trial.failures;
+  note_failure_of(trial.node);
   const bool again = attempts_.failed(trial, ended.reason, ended.exit_code);
   // A checkpoint from which no step succeeds may be what is wrong.
   if (leases_.reported(trial.id) == 0 && leases_.steps_before(trial.id) > 0) {
@@ -106,6 +110,15 @@ void Coordinator::Impl::attempt_failed(Trial& trial,
   } else if (trial.curve.empty()) {
     count_fruitless("trials failed before their first step", ended.detail);
   }
+}
+
+void Coordinator::Impl::note_failure_of(const std::string& node) {
+  const auto rest = nodes_.failed(node, clock_.now());
+  if (!rest || registry_.present_agents() < 2) return;
+  records_.notice(
+      fmt::format("node {}: trial after trial fails there; it is given none "
+                  "for {}, while others work",
+                  node, format_duration(*rest)));
 }
 
 // Where nothing else limits the search, what makes every trial fail ends it.

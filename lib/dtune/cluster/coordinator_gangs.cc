@@ -20,13 +20,25 @@ std::string how_it_ended(const control::Ended& ended) {
 
 // Slots for the next trial, all that it needs or none: those of one node where
 // that is possible, so that its ranks are near each other.
+// Its node is not given anything for a while; where all nodes rest, none does:
+// then it is the trials that fail.
+bool Coordinator::Impl::rests(const RegisteredSlot& slot) const {
+  const MonoTime now = clock_.now();
+  if (!nodes_.rests(registry_.agent_of(slot).node, now)) return false;
+  const auto& slots = registry_.slots();
+  return std::any_of(slots.begin(), slots.end(), [&](const RegisteredSlot& s) {
+    return s.state != SlotState::gone &&
+           !nodes_.rests(registry_.agent_of(s).node, now);
+  });
+}
+
 std::vector<size_t> Coordinator::Impl::free_slots() const {
   const auto& slots = registry_.slots();
   const std::set<size_t> lone = gangs_.lone_slots(leased());
   std::map<size_t, std::vector<size_t>> by_agent;
   size_t idle = 0;
   for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].state != SlotState::idle) continue;
+    if (slots[i].state != SlotState::idle || rests(slots[i])) continue;
     if (!gangs_.enabled() || lone.contains(i)) return {i};
     by_agent[slots[i].agent].push_back(i);
     ++idle;
@@ -179,11 +191,13 @@ void Coordinator::Impl::check_gang_size(MonoTime now) {
                   wanted, usable));
 }
 
-void Coordinator::Impl::show_gangs(ClusterStatus& status) const {
+void Coordinator::Impl::show_gangs(ClusterStatus& status) {
   if (!gangs_.enabled()) return;
   for (const TrialId id : leased()) {
     if (!gangs_.has(id)) continue;
     const GangStatus gang = gangs_.status(id);
+    records_.put_rank_rounds(
+        rank_log_.sample(study_.trial(id), gang, clock_.wall_ms()));
     for (const LeasedSlot& held : leases_.slots(id)) {
       const RegisteredSlot& slot = registry_.slots()[held.slot];
       const std::string& node = registry_.agent_of(slot).node;

@@ -75,6 +75,7 @@ ClusterStatus Coordinator::Impl::cluster_status() {
                 : slot.state == SlotState::down        ? "starting"
                 : held && !slot.progress.phase.empty() ? slot.progress.phase
                 : held                                 ? "training"
+                : rests(slot)                          ? "resting"
                                                        : "idle";
     if (held) out.seconds_since_report = to_seconds(now - slot.last_report);
     out.progress = slot.progress.fraction;

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <sstream>
+#include <thread>
 
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -20,7 +22,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOpen = "open";
 constexpr const char* kSecret = ".token";
+constexpr const char* kRevoke = ".revoke";
+constexpr const char* kTokens = "tokens";
 constexpr uint64_t kMaxBytes = 4096;
+constexpr uint64_t kMaxListBytes = uint64_t{1} << 20;
 
 // 16 bytes of the system's random numbers, in hex.
 std::string random_text() {
@@ -45,6 +50,7 @@ std::optional<JoinSecret> read_secret(const fs::path& file) try {
   JoinSecret secret;
   std::istringstream words(read_file(file, kMaxBytes));
   if (!(words >> secret.text >> secret.expires_ms)) return std::nullopt;
+  words >> secret.node;
   return secret;
 } catch (const Error&) {
   return std::nullopt;
@@ -80,15 +86,16 @@ std::optional<EnrolmentPoint> find_enrolment(const fs::path& folder) {
                           file.string()));
 }
 
-JoinSecret make_join_secret(int64_t expires_ms) {
-  return {random_text(), expires_ms};
+JoinSecret make_join_secret(int64_t expires_ms, const std::string& node) {
+  return {random_text(), expires_ms, node};
 }
 
 void leave_secret(const fs::path& folder, const JoinSecret& secret) {
   // The name says nothing of the secret.
-  write_private_file(folder / (random_text() + kSecret),
-                     fmt::format("{} {}\n", secret.text, secret.expires_ms),
-                     true);
+  write_private_file(
+      folder / (random_text() + kSecret),
+      fmt::format("{} {} {}\n", secret.text, secret.expires_ms, secret.node),
+      true);
 }
 
 std::vector<JoinSecret> take_secrets(const fs::path& folder) {
@@ -103,6 +110,58 @@ std::vector<JoinSecret> take_secrets(const fs::path& folder) {
     taken.push_back(*secret);
   }
   return taken;
+}
+
+bool leave_revocation(const fs::path& folder, const std::string& node,
+                      Duration patience) {
+  const fs::path file = folder / (random_text() + kRevoke);
+  write_private_file(file, node + "\n", true);
+  constexpr Duration kTurn = std::chrono::milliseconds(10);
+  std::error_code error;
+  for (Duration left = patience; left > Duration(0); left -= kTurn) {
+    if (!fs::exists(file, error)) return true;
+    std::this_thread::sleep_for(kTurn);
+  }
+  fs::remove(file, error);
+  return false;
+}
+
+void take_revocations(const fs::path& folder,
+                      const std::function<void(const std::string&)>& revoke) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().extension() != kRevoke || !is_own(it->path())) continue;
+    std::string node = read_file(it->path(), kMaxBytes);
+    node.erase(node.find_last_not_of('\n') + 1);
+    revoke(node);
+    std::error_code ignored;
+    fs::remove(it->path(), ignored);  // only now: its end is the answer
+  }
+}
+
+void publish_tokens(const fs::path& folder,
+                    const std::vector<JoinSecret>& tokens) {
+  std::string text;
+  for (const JoinSecret& token : tokens) {
+    text += fmt::format("{} {}\n", token.expires_ms, token.node);
+  }
+  write_private_file(folder / kTokens, text, true);
+}
+
+std::vector<JoinSecret> published_tokens(const fs::path& folder) {
+  std::vector<JoinSecret> tokens;
+  const fs::path file = folder / kTokens;
+  if (!is_own(file)) return tokens;
+  std::istringstream lines(read_file(file, kMaxListBytes));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    JoinSecret token;
+    if (!(words >> token.expires_ms)) continue;
+    words >> token.node;
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
 }
 
 }  // namespace dtune

@@ -3,6 +3,8 @@
 //
 //   open          where machines join; there while the coordinator runs
 //   <id>.token    a secret that a process has left for the coordinator
+//   <id>.revoke   what a process wants the coordinator to revoke
+//   tokens        those that were not used: "<expires> <node>" each
 //
 // All files are private: a process that can write them as this user could also
 // write down keys that are allowed.
@@ -10,9 +12,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "dtune/base/clock.h"
 
 namespace dtune {
 
@@ -36,13 +41,29 @@ std::optional<EnrolmentPoint> find_enrolment(
 struct JoinSecret {
   std::string text;  // 16 random bytes in hex
   int64_t expires_ms = 0;
+  std::string node;  // the machine that it is for; "": any
 };
-JoinSecret make_join_secret(int64_t expires_ms);
+JoinSecret make_join_secret(int64_t expires_ms, const std::string& node = "");
 
 void leave_secret(const std::filesystem::path& folder,
                   const JoinSecret& secret);
 // What was left. Each file is removed before it counts, so it counts once,
 // any side that dies; files of others, or that others can read, never count.
 std::vector<JoinSecret> take_secrets(const std::filesystem::path& folder);
+
+// Leaves the wish to revoke all keys of a machine and the tokens for it ("":
+// every token that was not used), and waits until the coordinator has taken it;
+// false: it does not.
+bool leave_revocation(const std::filesystem::path& folder,
+                      const std::string& node, Duration patience);
+// Calls `revoke` with the name of each machine, or ""; what it has done is the
+// answer to who has left the wish.
+void take_revocations(const std::filesystem::path& folder,
+                      const std::function<void(const std::string&)>& revoke);
+
+// What can still be used, without the secrets.
+void publish_tokens(const std::filesystem::path& folder,
+                    const std::vector<JoinSecret>& tokens);
+std::vector<JoinSecret> published_tokens(const std::filesystem::path& folder);
 
 }  // namespace dtune

@@ -1,15 +1,19 @@
 // The coordinator's side of joining.
+#include <array>
+#include <cerrno>
 #include <ctime>
 #include <deque>
 #include <mutex>
-#include <sstream>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/cluster/allowed_keys.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/endpoint.h"
@@ -23,7 +27,6 @@ constexpr const char* kKeyFile = "dtune.key";
 constexpr size_t kEnrolBytes = 1024;
 constexpr int kEnrolQueue = 16;
 constexpr size_t kMaxNotices = 100;
-constexpr uint64_t kMaxFileBytes = uint64_t{16} << 20;
 
 std::string utc(int64_t wall_ms) {
   const std::time_t seconds = wall_ms / 1000;
@@ -59,9 +62,36 @@ struct Token {
   int64_t used_ms = 0;
 };
 
-JoinSecret expiring(const Clock& clock, Duration lifetime) {
-  return make_join_secret(clock.wall_ms() + lifetime.count() / 1'000'000);
+JoinSecret expiring(const Clock& clock, Duration lifetime,
+                    const std::string& node) {
+  return make_join_secret(clock.wall_ms() + lifetime.count() / 1'000'000, node);
 }
+
+// Is readable when a file has come into a folder.
+class FolderWatch {
+ public:
+  FolderWatch() : file_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    if (file_ < 0) {
+      throw Error(ErrorKind::temporary, "inotify: " + errno_text(errno));
+    }
+  }
+  ~FolderWatch() { close(file_); }
+  FolderWatch(const FolderWatch&) = delete;
+  FolderWatch& operator=(const FolderWatch&) = delete;
+
+  int descriptor() const { return file_; }
+  void add(const std::filesystem::path& folder) {
+    inotify_add_watch(file_, folder.c_str(), IN_MOVED_TO | IN_CLOSE_WRITE);
+  }
+  void drain() {
+    std::array<char, 4096> events;
+    while (read(file_, events.data(), events.size()) > 0) {
+    }
+  }
+
+ private:
+  int file_;
+};
 
 }  // namespace
 
@@ -98,32 +128,19 @@ struct EnrolmentServer::Impl {
     return listen;
   }
 
-  // Lines: key, node, time.
   void load() {
-    std::error_code error;
-    if (!std::filesystem::exists(options.allowed_file, error)) return;
-    check_private(options.allowed_file);
-    std::istringstream lines(read_file(options.allowed_file, kMaxFileBytes));
-    for (std::string line; std::getline(lines, line);) {
-      const std::string key = line.substr(0, line.find(' '));
-      if (line.empty() || line.starts_with("# ")) continue;
-      if (!is_curve_key(key)) {
-        throw Error(
-            ErrorKind::config,
-            fmt::format("{}: '{}' is not a public key (remove the line)",
-                        options.allowed_file.string(), key));
-      }
-      file_text += line + "\n";
-      allowed->add(key);
-    }
+    joined = read_allowed_keys(options.allowed_file);
+    for (const AllowedKey& one : joined) allowed->add(one.key);
   }
 
   void serve() {
     while (true) {
       PollSet polls;
       polls.add(wakeup.descriptor());
+      const size_t left = polls.add(watch.descriptor());
       listener.add_to(polls);
       polls.wait(std::chrono::seconds(60));
+      if (polls.ready(left)) look_into_folder();
       {
         const std::lock_guard lock(mutex);
         if (stopping) return;
@@ -169,6 +186,9 @@ struct EnrolmentServer::Impl {
     } else if (!token->used_by.empty()) {
       why = fmt::format("the token was used by {} at {}", token->used_by,
                         utc(token->used_ms));
+    } else if (!token->secret.node.empty() &&
+               token->secret.node != enrol.node) {
+      why = fmt::format("the token is for {} alone", token->secret.node);
     } else if (clock.wall_ms() >= token->secret.expires_ms) {
       why =
           fmt::format("the token expired at {}", utc(token->secret.expires_ms));
@@ -187,6 +207,7 @@ struct EnrolmentServer::Impl {
     token->used_by = node;
     token->used_ms = clock.wall_ms();
     allowed->add(key);
+    publish();
     notice_locked(fmt::format("{} has joined; its key {} is kept in {}", node,
                               short_key(key), options.allowed_file.string()));
     return "";
@@ -208,11 +229,53 @@ struct EnrolmentServer::Impl {
     return !left.empty();
   }
 
+  // What other processes have left in the folder.
+  void look_into_folder() {
+    watch.drain();
+    const std::lock_guard lock(mutex);
+    if (take_left()) publish();
+    take_revocations(options.enrolment,
+                     [this](const std::string& node) { revoke(node); });
+  }
+
+  void revoke(const std::string& node) {
+    std::erase_if(tokens, [&node](const Token& token) {
+      return token.used_by.empty() &&
+             (node.empty() || token.secret.node == node);
+    });
+    publish();
+    if (node.empty()) {
+      notice_locked("the tokens that were not used are revoked");
+      return;
+    }
+    std::vector<AllowedKey> left;
+    for (const AllowedKey& one : joined) {
+      if (one.node != node) left.push_back(one);
+    }
+    write_allowed_keys(options.allowed_file, left);
+    for (const AllowedKey& one : joined) {
+      if (one.node == node) allowed->remove(one.key);
+    }
+    joined = std::move(left);
+    notice_locked(fmt::format("{} is revoked: it may not join again", node));
+  }
+
+  void publish() {
+    if (options.enrolment.empty() || !opened) return;
+    std::vector<JoinSecret> usable;
+    for (const Token& token : tokens) {
+      const bool good =
+          token.used_by.empty() && clock.wall_ms() < token.secret.expires_ms;
+      if (good) usable.push_back(token.secret);
+    }
+    publish_tokens(options.enrolment, usable);
+  }
+
   void remember(const std::string& key, const std::string& node) {
-    const std::string text =
-        file_text + fmt::format("{} {} {}\n", key, node, utc(clock.wall_ms()));
-    write_private_file(options.allowed_file, text, true);
-    file_text = text;
+    std::vector<AllowedKey> more = joined;
+    more.push_back({key, node, utc(clock.wall_ms())});
+    write_allowed_keys(options.allowed_file, more);
+    joined = std::move(more);
   }
 
   void notice(std::string text) {
@@ -230,12 +293,14 @@ struct EnrolmentServer::Impl {
   SocketContext context;
   Listener listener;  // used by the thread alone once it runs
   Wakeup wakeup;
+  FolderWatch watch;
   int port = 0;
   std::mutex mutex;  // guards what follows
   bool stopping = false;
   std::deque<Token> tokens;
   std::vector<std::string> notices;
-  std::string file_text;
+  std::vector<AllowedKey> joined;
+  bool opened = false;  // other processes may leave something
   std::thread thread;
 };
 
@@ -262,9 +327,10 @@ std::string EnrolmentServer::endpoint() const {
 }
 
 std::string EnrolmentServer::make_token(Duration lifetime) {
-  const JoinSecret secret = expiring(impl_->clock, lifetime);
+  const JoinSecret secret = expiring(impl_->clock, lifetime, "");
   const std::lock_guard lock(impl_->mutex);
   impl_->tokens.push_back({secret, "", 0});
+  impl_->publish();
   return JoinToken{impl_->port, impl_->options.keys.public_key, secret.text}
       .text();
 }
@@ -273,12 +339,17 @@ void EnrolmentServer::open_enrolment(const std::string& endpoint) {
   dtune::open_enrolment(
       impl_->options.enrolment,
       {endpoint, impl_->port, impl_->options.keys.public_key});
+  impl_->watch.add(impl_->options.enrolment);
+  const std::lock_guard lock(impl_->mutex);
+  impl_->opened = true;
+  impl_->publish();
 }
 
 std::string make_token_beside(const std::filesystem::path& folder,
                               const EnrolmentPoint& enrolment,
-                              Duration lifetime, const Clock& clock) {
-  const JoinSecret secret = expiring(clock, lifetime);
+                              const std::string& node, Duration lifetime,
+                              const Clock& clock) {
+  const JoinSecret secret = expiring(clock, lifetime, node);
   leave_secret(folder, secret);
   return JoinToken{enrolment.port, enrolment.server_key, secret.text}.text();
 }

@@ -50,9 +50,11 @@ JoinToken parse_join_token(const std::string& text);
 inline constexpr Duration kTokenLifetime = std::chrono::hours(24);
 
 // A token of the coordinator that runs beside this process and has opened
-// `enrolment` in `folder`; good for one machine. Throws as leave_secret.
+// `enrolment` in `folder`; good for one machine, which has to call itself
+// `node` if that is not "". Throws as leave_secret.
 std::string make_token_beside(const std::filesystem::path& folder,
                               const EnrolmentPoint& enrolment,
+                              const std::string& node = "",
                               Duration lifetime = kTokenLifetime,
                               const Clock& clock = system_clock());
 

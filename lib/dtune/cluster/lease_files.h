@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,9 +15,10 @@
 namespace dtune {
 
 // A file's name on the wire. Leases of one trial have names of their own, since
-// two of them (a trial and its speculative copy) may be under way.
+// two of them (a trial and its speculative copy) may be under way. The lease's
+// capability is part of it: what is not known cannot be asked for.
 struct LeaseFileNames {
-  LeaseFileNames(TrialId trial, Attempt attempt);
+  explicit LeaseFileNames(const control::Assign& assign);
   std::string checkpoint;
   std::string reports;  // sidecar.h
   std::string model;
@@ -48,9 +50,10 @@ class LeaseFiles {
   // Tells a node where its files are.
   void describe(control::Welcome& welcome, bool remote) const;
 
-  // From now on the holder of this lease may fetch and replace what `assign`
-  // names. Members of a gang have the same lease: once or often.
-  void open(const control::Assign& assign);
+  // From now on the holder of this lease, a worker of this key ("": on this
+  // machine), may fetch and replace what `assign` names. Fills in the lease's
+  // capability. Members of a gang have the same lease: once or often.
+  void open(control::Assign& assign, const std::string& key);
   // Leases that are not held any more may do nothing from now on.
   using Leases = std::set<std::pair<TrialId, Attempt>>;
   void close_all_but(const Leases& held);
@@ -58,11 +61,15 @@ class LeaseFiles {
   FileServer::Traffic traffic() const { return server_.traffic(); }
 
  private:
+  struct OpenLease {
+    std::string capability;
+    std::set<std::string> keys;  // of its workers on other machines
+  };
   const LeaseFilesOptions options_;
   std::filesystem::path probe_;
   std::string word_;
   FileServer server_;
-  Leases open_;
+  std::map<std::pair<TrialId, Attempt>, OpenLease> open_;
 };
 
 }  // namespace dtune

@@ -17,6 +17,7 @@
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/lease_files.h"
 #include "dtune/cluster/sidecar.h"
+#include "dtune/comm/file_hash.h"
 
 namespace dtune {
 namespace {
@@ -148,15 +149,30 @@ fs::path NodeFiles::data(const std::string& theirs,
   make_folder(folder);
   fs::path path =
       folder / fmt::format("{:016x}-{}.data", info->hash, info->size);
-  if (fs::exists(path, ignored)) return path;
+  if (holds_data(path, info->hash)) return path;
   fs::path lock = path;
   lock.replace_extension(".lock");
   const Turn turn(lock, stop);
-  if (fs::exists(path, ignored)) return path;  // another has fetched it
+  if (holds_data(path, info->hash)) return path;  // another has fetched it
+  fs::remove(path, ignored);                      // damaged
   spdlog::info("fetching the data ({:.1f} MiB)",
                static_cast<double>(info->size) / (1 << 20));
   client().download(LeaseFileNames::kData, path, stop);
   return path;
+}
+
+// Reads all of it once: others write to the cache, and disks forget.
+bool NodeFiles::holds_data(const fs::path& path, uint64_t hash) {
+  const auto mark = mark_of(path);
+  if (!mark) return false;
+  const auto known = known_data_.find(path);
+  if (known != known_data_.end() && known->second == *mark) return true;
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  if (file_hash({text, bytes.size()}) != hash) return false;
+  known_data_[path] = *mark;
+  return true;
 }
 
 // "<cache>/workers/<pid:start>", and a lock that says whether it is alive.
@@ -207,7 +223,7 @@ control::Assign NodeFiles::take_up(control::Assign lease) {
 void NodeFiles::fetch_checkpoint(const control::Assign& lease,
                                  const std::atomic<bool>& stop) {
   if (shared_ || lease.checkpoint.empty()) return;
-  const LeaseFileNames names(lease.trial, lease.attempt);
+  const LeaseFileNames names(lease);
   if (!client().download(names.checkpoint, lease.checkpoint, stop)) return;
   if (const auto mark = mark_of(lease.checkpoint)) {
     known_[lease.checkpoint] = *mark;
@@ -226,7 +242,7 @@ bool NodeFiles::send_checkpoint(const control::Assign& lease,
                                 const std::atomic<bool>& stop) {
   const auto mark = mark_of(lease.checkpoint);
   if (!mark) return false;
-  const LeaseFileNames names(lease.trial, lease.attempt);
+  const LeaseFileNames names(lease);
   const auto ticket = static_cast<uint64_t>(lease.attempt);
   try {
     // The reports first: a checkpoint that is ahead of them is not trusted.
@@ -252,7 +268,7 @@ void NodeFiles::send_model(const control::Assign& lease,
   if (shared_ || lease.model_file.empty() || !fs::exists(lease.model_file)) {
     return;
   }
-  const LeaseFileNames names(lease.trial, lease.attempt);
+  const LeaseFileNames names(lease);
   const auto ticket = static_cast<uint64_t>(lease.attempt);
   const fs::path recipe = recipe_beside(lease.model_file);
   if (fs::exists(recipe)) {

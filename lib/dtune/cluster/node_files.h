@@ -72,6 +72,7 @@ class NodeFiles {
   static std::optional<Mark> mark_of(const std::filesystem::path& path);
 
   FileClient& client();
+  bool holds_data(const std::filesystem::path& path, uint64_t hash);
   void open_folder();
   void clear_folder();
   void close_folder();
@@ -82,7 +83,8 @@ class NodeFiles {
   std::unique_ptr<FileClient> client_;
   std::filesystem::path folder_;  // of this process; "": none yet
   std::unique_ptr<FileLock> folder_lock_;
-  std::map<std::filesystem::path, Mark> known_;  // fetched, sent
+  std::map<std::filesystem::path, Mark> known_;       // fetched, sent
+  std::map<std::filesystem::path, Mark> known_data_;  // found to be right
   bool send_failed_ = false;  // the last time: do not wait as long again
 };
 

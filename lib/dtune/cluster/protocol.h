@@ -49,6 +49,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -60,7 +61,8 @@
 
 namespace dtune {
 
-inline constexpr int kMaxSlots = 4096;  // of one agent
+inline constexpr int kMaxSlots = 4096;    // of one agent
+inline constexpr int kMaxThreads = 4096;  // of one slot
 
 // The step is trained and waits for room for its checkpoint.
 inline constexpr const char* kNoSpacePhase = "disk full";
@@ -124,6 +126,7 @@ struct Assign {
   int threads = 1;
   std::string checkpoint;
   std::string model_file;
+  std::string capability;  // of the lease, where files travel (lease_files.h)
   // Of a trial that takes several slots (RankInfo); "": it has this one alone.
   std::string gang;
   int member = 0;
@@ -250,5 +253,9 @@ std::string encode(control::Message message, int version = wire::kVersion);
 // nested too deeply, not MessagePack, another version, unknown type, a field
 // that is missing, ill-typed or out of its range.
 control::Message decode(std::string_view bytes, int version = wire::kVersion);
+
+// The slot and lease of a message that decode() refuses, where it says them;
+// the result's type means nothing.
+std::optional<control::Cut> lease_in(std::string_view bytes);
 
 }  // namespace dtune

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "dtune/cluster/capability.h"
+
 namespace dtune {
 namespace {
 
@@ -44,7 +46,9 @@ void TrialGangs::begin(const Trial& trial,
   Gang& gang = gangs_[trial.id] = {};
   gang.members = static_cast<int>(nodes.size());
   if (gang.members == 1) return;
-  gang.name = fmt::format("{}.{}", trial.id, trial.attempt);
+  // Only who knows the name can join.
+  gang.name =
+      fmt::format("{}.{}-{}", trial.id, trial.attempt, new_capability());
   GangOptions options;
   options.gang = gang.name;
   options.parallel = parallel_;

@@ -15,6 +15,19 @@ namespace dtune::files {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// A file that was renamed has its new name after a power cut, too.
+void sync_folder_of(const fs::path& path) {
+  const int folder =
+      ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  ::fsync(folder);
+  ::close(folder);
+}
+
+}  // namespace
+
 Message Arrivals::put(const std::string& peer, const Put& message,
                       const Target& target) {
   const auto known = arrivals_.find(message.name);
@@ -112,6 +125,7 @@ void Arrivals::store(Arrival& arrival) {
     throw Problem{code == ENOSPC || code == EDQUOT ? Why::full : Why::failed,
                   name + ": " + errno_text(code)};
   }
+  if (target.durable) sync_folder_of(target.path);
   arrival.file = OpenFile();
   arrival.stored = true;
 }

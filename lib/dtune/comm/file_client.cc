@@ -57,7 +57,9 @@ class Part {
       remove();
       return false;
     }
-    if (::rename(path_.c_str(), target_.c_str()) == 0) return true;
+    // What bears its name and size is used without a second look.
+    const bool synced = ::fdatasync(file_.get()) == 0;
+    if (synced && ::rename(path_.c_str(), target_.c_str()) == 0) return true;
     throw Problem{Why::failed, errno_text(errno)};
   }
   void remove() { ::unlink(path_.c_str()); }

@@ -110,7 +110,11 @@ void FileServer::Impl::receive(Frames frames) {
 SharedFile FileServer::Impl::named(const std::string& name) {
   const std::lock_guard lock(mutex);
   const auto found = shared.find(name);
-  if (found == shared.end()) {
+  const std::string& key = listener.sender();
+  const bool known =
+      found != shared.end() && (key.empty() || found->second.keys.empty() ||
+                                found->second.keys.contains(key));
+  if (!known) {
     throw Problem{Why::forbidden, name + ": nothing of this name is shared"};
   }
   return found->second;

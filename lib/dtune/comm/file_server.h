@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "dtune/comm/listener.h"
@@ -18,6 +19,9 @@ struct SharedFile {
   // May be replaced with this number (of a lease); none: not at all.
   std::optional<uint64_t> ticket;
   bool durable = false;  // what is stored survives power loss
+  // Those who come over the network have to have one of these keys; empty: any
+  // that may connect.
+  std::set<std::string> keys;
 };
 
 // One thread, so that long transfers do not delay other messages. Knows no

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -17,7 +21,8 @@ namespace dtune {
 namespace {
 
 constexpr std::string_view kIpc = "ipc://";
-constexpr size_t kMaxFrames = 100'000;  // of one message
+constexpr size_t kMaxFrames = 100'000;              // of one message
+constexpr std::string_view kFolder = "dtune-run-";  // of sockets
 
 [[noreturn]] void fail_socket(const std::string& what) {
   throw Error(ErrorKind::comm,
@@ -45,6 +50,34 @@ std::vector<std::filesystem::path> socket_roots() {
   }
   roots.emplace_back("/tmp");
   return roots;
+}
+
+// The lock is held as long as the process lives that made the folder; -1: it is
+// another's.
+int lock_folder(const std::filesystem::path& folder) {
+  const int file = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0) return file;
+  if (file >= 0) close(file);
+  return -1;
+}
+
+// Folders of processes that were killed. One that was made just now may not be
+// locked yet.
+void remove_abandoned(const std::filesystem::path& root) {
+  constexpr auto kYoung = std::chrono::minutes(1);
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root, error)) {
+    std::error_code ignored;
+    if (!entry.path().filename().string().starts_with(kFolder) ||
+        now - entry.last_write_time(ignored) < kYoung) {
+      continue;
+    }
+    const int lock = lock_folder(entry.path());
+    if (lock < 0) continue;
+    std::filesystem::remove_all(entry.path(), ignored);
+    close(lock);
+  }
 }
 
 bool is_six(const std::string& endpoint) {
@@ -241,11 +274,13 @@ void check_endpoint(const std::string& endpoint) {
 SocketDirectory::SocketDirectory() {
   std::string problem = "no folder to try";
   for (const std::filesystem::path& root : socket_roots()) {
-    std::string name = (root / "dtune-XXXXXX").string();
+    std::string name = (root / (std::string(kFolder) + "XXXXXX")).string();
     if (name.size() + 24 > sizeof(sockaddr_un::sun_path)) {
       problem = root.string() + ": its path is too long for sockets";
     } else if (mkdtemp(name.data()) != nullptr) {  // mode 0700
       path_ = name;
+      lock_ = lock_folder(path_);
+      remove_abandoned(root);
       return;
     } else {
       problem = root.string() + ": " + errno_text(errno);
@@ -258,6 +293,7 @@ SocketDirectory::SocketDirectory() {
 SocketDirectory::~SocketDirectory() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
 }
 
 std::string SocketDirectory::endpoint(const std::string& name) const {

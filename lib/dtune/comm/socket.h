@@ -118,7 +118,8 @@ void check_endpoint(const std::string& endpoint);
 
 // A fresh folder that only this user can enter, with a path short enough for
 // sockets: in $XDG_RUNTIME_DIR, the temporary folder or /tmp. Removed with what
-// is in it when this is destroyed.
+// is in it when this is destroyed; folders of processes that were killed are
+// removed when the next one is made.
 class SocketDirectory {
  public:
   SocketDirectory();
@@ -131,6 +132,7 @@ class SocketDirectory {
 
  private:
   std::filesystem::path path_;
+  int lock_ = -1;
 };
 
 }  // namespace dtune

@@ -80,7 +80,7 @@ std::string GangClient::Impl::get(const std::string& key, Duration timeout) {
   if (found != values.end()) return found->second;
   throw Error(ErrorKind::comm,
               fmt::format("gang {}: no member has set '{}' within {}",
-                          rank.gang, key, format_duration(timeout)));
+                          label(rank.gang), key, format_duration(timeout)));
 }
 
 void GangClient::Impl::enqueue(Message message) {
@@ -136,7 +136,7 @@ void GangClient::Impl::check_server() const {
   const Duration silent = turns.now() - heard;
   if (silent <= lease) return;
   throw GangLost(fmt::format("gang {}: its server at {} has been silent for {}",
-                             rank.gang, rank.endpoint,
+                             label(rank.gang), rank.endpoint,
                              format_duration(silent)));
 }
 

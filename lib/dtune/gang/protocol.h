@@ -119,6 +119,12 @@ struct Packet {
 
 const char* type_name(const Message& message);
 
+// What people see of a gang's name: what comes after "-" is a secret of its
+// members.
+inline std::string label(const std::string& gang) {
+  return gang.substr(0, gang.find('-'));
+}
+
 // Throws Error(comm) where it is larger than wire::kMaxFrameBytes.
 std::string encode(Packet packet);
 

@@ -53,6 +53,14 @@ inline constexpr Between kElapsed{0, kTime.most};
 // Also NaN and infinities: results of a training that may have diverged.
 struct AnyReal {};
 
+// A real, both ends included.
+struct Within {
+  double least = 0;
+  double most = 0;
+};
+// Of a duration: 30,000 years.
+inline constexpr Within kSeconds{0, 1e12};
+
 // A text that `holds` is true of.
 struct Text {
   bool (*holds)(std::string_view) = nullptr;
@@ -189,6 +197,12 @@ class FieldReader {
   void get(PackView value, double& out) {
     out = value.real();
     if (!std::isfinite(out)) throw BadField{"", "is not finite"};
+  }
+  void get(PackView value, double& out, Within range) {
+    get(value, out);
+    if (out < range.least || out > range.most) {
+      throw BadField{"", "is out of its range"};
+    }
   }
   void get(PackView value, std::string& out) { out = value.text(); }
   void get(PackView value, std::string& out, Text text) {
