@@ -40,8 +40,9 @@ std::string findings_json(const std::vector<Finding>& findings, bool healthy) {
          '\n';
 }
 
-int examine(const Console& console) {
-  const std::vector<Finding> findings = [&console] {
+int examine(const Console& console, const std::string& connect) {
+  const std::vector<Finding> findings = [&] {
+    if (!connect.empty()) return examine_connection(connect);
     const Patience patience(
         [&console] { console.notice("measuring this machine ..."); });
     return examine_machine();
@@ -63,12 +64,20 @@ int examine(const Console& console) {
 
 Action declare_doctor(Arguments& arguments) {
   auto json = std::make_shared<bool>(false);
+  auto connect = std::make_shared<std::string>();
   arguments.describe(
       "Checks what training needs: cores, memory, disk, LibTorch and the "
       "speed of its BLAS, CUDA, data sets. Exit code 1 if there is a problem.");
+  arguments.option("--connect", *connect, "ENDPOINT",
+                   "Check the way to a coordinator instead: address, port, "
+                   "keys, version.");
   arguments.flag("--json", *json, "As JSON.");
   arguments.example("dtune doctor", "why is it slow?");
-  return [json](const Console& console) { return examine(console); };
+  arguments.example("dtune doctor --connect tcp://10.0.0.1:5555",
+                    "why can this machine not join?");
+  return [json, connect](const Console& console) {
+    return examine(console, *connect);
+  };
 }
 
 }  // namespace dtune

@@ -11,6 +11,7 @@
 #include "app/signals.h"
 #include "app/token_input.h"
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "dtune/base/file.h"
 #include "dtune/cluster/agent.h"
@@ -76,7 +77,20 @@ constexpr uint64_t kMaxTokenBytes = 4096;
 
 std::string read_token(const std::string& file) {
   if (file.empty()) return "";
-  if (file != "-") return read_file(file, kMaxTokenBytes);
+  if (file != "-") {
+    const auto others = std::filesystem::perms::group_read |
+                        std::filesystem::perms::others_read;
+    std::error_code error;
+    const auto state = std::filesystem::status(file, error);
+    if (std::filesystem::is_regular_file(state) &&
+        (state.permissions() & others) != std::filesystem::perms::none) {
+      spdlog::warn(
+          "{}: other users of this machine can read this token until "
+          "it is used (chmod 600 {})",
+          file, file);
+    }
+    return read_file(file, kMaxTokenBytes);
+  }
   std::string line;
   std::getline(std::cin, line);
   if (line.empty()) {
@@ -144,6 +158,7 @@ int serve_node(const NodeOptions& options) {
   agent.threads_per_slot = static_cast<int>(options.threads.value_or(1));
   agent.devices = parse_devices(options.devices);
   agent.worker_argv = {own_program(), "worker"};
+  agent.guard_argv = {own_program(), "guard"};
   return serve_for(agent, options.stay && agent.curve, signals.stop());
 }
 
@@ -193,6 +208,18 @@ int serve_slot(const SlotOptions& options) {
 }
 
 }  // namespace
+
+Action declare_guard(Arguments& arguments) {
+  auto agent = std::make_shared<std::string>();
+  arguments.describe(
+      "Kills what an agent leaves behind when it is killed; 'dtune agent' "
+      "starts it by itself.");
+  arguments.option("--agent", *agent, "NAME", "The agent's process.");
+  return [agent](const Console&) {
+    require(*agent, "dtune guard", "--agent");
+    return run_guard(*agent);
+  };
+}
 
 Action declare_agent(Arguments& arguments) {
   auto options = std::make_shared<NodeOptions>();

@@ -20,4 +20,8 @@ struct Finding {
 // Looks at this machine; loads LibTorch and measures it (some seconds).
 std::vector<Finding> examine_machine();
 
+// Looks at the way to a coordinator, "tcp://10.0.0.1:5555", as an agent of this
+// machine would take it; takes some seconds where there is no answer.
+std::vector<Finding> examine_connection(const std::string& endpoint);
+
 }  // namespace dtune

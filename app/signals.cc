@@ -3,7 +3,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
 
 #include "app/screen.h"
 #include <unistd.h>
@@ -19,9 +21,11 @@ constexpr std::array kStopping = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> stop_count{0};                             // NOLINT
 std::atomic<const char*> first_text{""};                    // NOLINT
 std::atomic<bool> says_nothing{false};                      // NOLINT
+std::atomic<int64_t> last_request{INT64_MIN / 2};           // NOLINT
 std::array<struct sigaction, kStopping.size()> old_action;  // NOLINT
 
 static_assert(std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<int64_t>::is_always_lock_free);
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
 void say(const char* text) {
@@ -31,8 +35,24 @@ void say(const char* text) {
       ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
-extern "C" void on_stop_signal(int) {
+// A process that is to get SIGTERM when its parent dies gets one for every
+// thread of that parent: what comes within a second is one request. Ctrl-C
+// counts as often as it is pressed.
+bool repeats(int signal) {
+  if (signal == SIGINT) return false;
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  constexpr int64_t kSecond = 1'000'000'000;
+  const int64_t now = time.tv_sec * kSecond + time.tv_nsec;
+  return now - last_request.exchange(now) < kSecond;
+}
+
+extern "C" void on_stop_signal(int signal) {
   const int saved = errno;
+  if (repeats(signal)) {
+    errno = saved;
+    return;
+  }
   switch (stop_count.fetch_add(1) + 1) {
     case 1:
       say(first_text);
@@ -51,6 +71,7 @@ extern "C" void on_stop_signal(int) {
 
 StopSignals::StopSignals(bool quiet, const char* first) {
   stop_count = 0;
+  last_request = INT64_MIN / 2;
   first_text = first;
   says_nothing = quiet;
   struct sigaction action {};

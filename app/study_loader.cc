@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 
 #include "dtune/base/error.h"
+#include "dtune/store/consistency.h"
 
 namespace dtune {
 namespace {
@@ -54,6 +55,7 @@ LoadedStudy load_study(const fs::path& database, StoreMode mode,
                                fs::path(row.recipe_path).parent_path());
   Study study = study_of(row, recipe);
   study.trials = store->load_trials(part);
+  check_units(study.recipe.space, study.trials);
   study.reports = last_sequence(study.trials);
   if (mode != StoreMode::read_only) {
     const auto decisions = store->load_decisions();
@@ -114,8 +116,10 @@ void grant_budget(const BudgetSpec& budget, StudyRow& row) {
 }
 
 std::optional<pid_t> writer_of(const fs::path& database) {
+  std::error_code error;
+  const fs::path real = fs::canonical(database, error);  // as its writer does
   struct stat info {};
-  if (::stat((database.string() + "-lock").c_str(), &info) != 0) return {};
+  if (::stat((real.string() + "-lock").c_str(), &info) != 0) return {};
   const std::string wanted = fmt::format("{:02x}:{:02x}:{}", major(info.st_dev),
                                          minor(info.st_dev), info.st_ino);
   std::ifstream locks("/proc/locks");

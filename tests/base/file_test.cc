@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -323,9 +324,16 @@ TEST_CASE("the cache folder follows the environment") {
     const std::string old_home = std::getenv("HOME") ? std::getenv("HOME") : "";
     ::setenv("XDG_CACHE_HOME", cache, 1);
     ::setenv("HOME", home, 1);
-    const fs::path result = cache_directory();
+    fs::path result;
+    std::exception_ptr problem;
+    try {
+      result = cache_directory();
+    } catch (const Error&) {
+      problem = std::current_exception();
+    }
     ::setenv("XDG_CACHE_HOME", old_cache.c_str(), 1);
     ::setenv("HOME", old_home.c_str(), 1);
+    if (problem) std::rethrow_exception(problem);
     return result;
   };
   const TemporaryDirectory home("dtune-test");
@@ -336,6 +344,20 @@ TEST_CASE("the cache folder follows the environment") {
   CHECK(with("", "").parent_path() == fs::temp_directory_path());
   // A home that cannot be written, not by root either.
   CHECK(with("", "/dev/null").parent_path() == fs::temp_directory_path());
+  // A folder that another user could have put there.
+  const TemporaryDirectory shared("dtune-test");
+  const fs::path ours = shared.path() / fmt::format("dtune-{}", ::getuid());
+  const char* temporary = std::getenv("TMPDIR");
+  const std::string before = temporary != nullptr ? temporary : "/tmp";
+  ::setenv("TMPDIR", shared.path().c_str(), 1);
+  fs::create_directory_symlink(home.path(), ours);
+  CHECK_THROWS_AS(with("", "/dev/null"), Error);
+  fs::remove(ours);
+  fs::create_directory(ours);
+  CHECK(with("", "/dev/null") == ours);
+  fs::permissions(ours, fs::perms::all);
+  CHECK_THROWS_AS(with("", "/dev/null"), Error);
+  ::setenv("TMPDIR", before.c_str(), 1);
 }
 
 TEST_CASE("the program knows its folder") {

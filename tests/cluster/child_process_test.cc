@@ -7,6 +7,7 @@
 #include "cluster/toy.h"
 #include "eventually.h"
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,6 +146,24 @@ TEST_CASE("orphans are those whose agent is no more") {
   CHECK(kill_orphans(toy::unique("orphan-test")) >= 1);
   CHECK(orphan.wait(kPatience)->signal == SIGKILL);
   CHECK(!kept.status());
+}
+
+TEST_CASE("a process that cannot be looked at is not taken for ended") {
+  Child child(shell("exec sleep 1000"));
+  const std::string name = process_name(child.pid());
+  CHECK_FALSE(has_ended(name));
+  CHECK(has_ended(name + "0"));  // its number, used again
+  CHECK(has_ended("nonsense"));
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{0, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const bool seems_ended = has_ended(name);
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK_FALSE(seems_ended);
+  child.signal_group(SIGKILL);
+  child.wait(kPatience);
+  CHECK(has_ended(name));
 }
 
 TEST_CASE("a memory cap makes allocation fail, not the machine") {

@@ -133,6 +133,41 @@ TEST_CASE("a program starts from what it checkpointed, and may repeat itself") {
   CHECK(report.metrics.at("val_accuracy") == 0.2);
 }
 
+TEST_CASE("a program whose checkpoint is ahead of the record begins again") {
+  const TemporaryDirectory folder;
+  // Counts on from the step in its checkpoint, as after a kill between saving
+  // and printing.
+  TrialAssignment assignment = command(
+      "s=0; [ -e $DTUNE_CHECKPOINT ] && s=$(cat $DTUNE_CHECKPOINT); "
+      "while [ $s -lt 6 ]; do s=$((s + 1)); echo $s > $DTUNE_CHECKPOINT; "
+      "echo step=$s val_accuracy=0.$s; done",
+      6);
+  assignment.checkpoint = folder.path() / "checkpoint";
+  assignment.resume_step = 2;
+  SUBCASE("a step is left out") {
+    write_file_atomic(assignment.checkpoint, "4\n", false);
+  }
+  SUBCASE("all was done") {
+    write_file_atomic(assignment.checkpoint, "6\n", false);
+  }
+  auto session = start(assignment);
+  for (int step = 3; step <= 6; ++step) {
+    const StepReport report = session->run_step(kGoOn);
+    CHECK(report.step == step);
+    CHECK(report.metrics.at("val_accuracy") == doctest::Approx(0.1 * step));
+  }
+}
+
+TEST_CASE("a program that leaves steps out by itself fails") {
+  const TemporaryDirectory folder;
+  TrialAssignment assignment =
+      command("echo step=1 val_accuracy=1; echo step=3 val_accuracy=1");
+  assignment.checkpoint = folder.path() / "checkpoint";
+  auto session = start(assignment);
+  session->run_step(kGoOn);
+  CHECK(failure_of(*session) == Reason::bad_output);
+}
+
 TEST_CASE("ending a session ends all that its program has started") {
   {
     auto session = start(command(

@@ -75,6 +75,17 @@ TEST_CASE("an agent that ends at once is started thrice, with growing pauses") {
         "study: no luck\nstudy: no luck\nstudy: no luck\n");
 }
 
+TEST_CASE("an agent that is killed again and again is started again") {
+  Agent agent("exec sleep 1000");
+  for (int i = 0; i < 5; ++i) {
+    const pid_t pid = agent.await_start();
+    kill(pid, SIGKILL);
+    agent.await_end(pid);
+    agent.clock.advance(seconds(60));
+  }
+  CHECK_FALSE(agent.launcher.given_up());
+}
+
 TEST_CASE("an agent that ends after a while is started again at once") {
   Agent agent("exec sleep 1000");
   for (int i = 0; i < 5; ++i) {

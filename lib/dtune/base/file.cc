@@ -223,6 +223,19 @@ bool can_write(fs::path folder) {
          ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
+// In a folder that all users share: another may have made it first.
+fs::path own_folder(const fs::path& folder) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) return folder;  // not made yet
+  const bool own = S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
+                   (info.st_mode & 022) == 0;
+  if (own) return folder;
+  throw Error(ErrorKind::data,
+              fmt::format("{}: is not a folder of this user alone (remove it, "
+                          "or set XDG_CACHE_HOME to a folder to use)",
+                          folder.string()));
+}
+
 }  // namespace
 
 fs::path cache_directory() {
@@ -234,7 +247,8 @@ fs::path cache_directory() {
     fs::path cache = fs::path(home) / ".cache" / "dtune";
     if (can_write(cache)) return cache;
   }
-  return fs::temp_directory_path() / fmt::format("dtune-{}", ::getuid());
+  return own_folder(fs::temp_directory_path() /
+                    fmt::format("dtune-{}", ::getuid()));
 }
 
 fs::path executable_directory() {

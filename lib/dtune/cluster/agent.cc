@@ -1,9 +1,13 @@
 #include "dtune/cluster/agent.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +16,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/turn_clock.h"
+#include "dtune/cluster/child_process.h"
 #include "dtune/cluster/coordinator_link.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/slot_process.h"
@@ -23,6 +28,15 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kHelloInterval = std::chrono::seconds(1);
+
+std::unique_ptr<Child> start_guard(std::vector<std::string> argv) {
+  argv.insert(argv.end(), {"--agent", process_name(getpid())});
+  return std::make_unique<Child>(SpawnOptions{.argv = std::move(argv),
+                                              .death_signal = 0,
+                                              .capture = true,
+                                              .merge = true,
+                                              .feed = true});
+}
 
 class Agent {
  public:
@@ -49,6 +63,7 @@ class Agent {
 
   const AgentOptions options_;
   SlotOptions slot_options_;
+  std::unique_ptr<Child> guard_;
   SocketDirectory directory_;
   SocketContext context_;
   const std::string name_;  // unique among all agents
@@ -92,6 +107,7 @@ Agent::Agent(const AgentOptions& options)
   slot_options_.grace = options.grace;
   slot_options_.log_line = options.log_line;
   workers_.bind(slot_options_.endpoint);
+  if (!options.guard_argv.empty()) guard_ = start_guard(options.guard_argv);
   began_ = heard_ = turns_.now();
 }
 
@@ -389,6 +405,21 @@ SlotProcess* Agent::slot(int number) {
 }
 
 }  // namespace
+
+int run_guard(const std::string& agent) {
+  std::array<char, 64> text;
+  ssize_t size = 0;
+  do {
+    size = read(STDIN_FILENO, text.data(), text.size());
+  } while (size > 0 || (size < 0 && errno == EINTR));
+  // Workers die with their agent, but not all at the same moment.
+  constexpr int kRounds = 5;
+  for (int i = 0; i < kRounds; ++i) {
+    kill_marked({"DTUNE_AGENT=" + agent});
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  return kExitOk;
+}
 
 int run_agent(const AgentOptions& options, const std::atomic<int>& stop) {
   if (options.slots < 1 || options.slots > kMaxSlots) {

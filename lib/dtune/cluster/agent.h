@@ -25,6 +25,8 @@ struct AgentOptions {
   std::vector<int> devices;  // CUDA ordinals, one per slot, or empty
   std::vector<std::string> worker_argv;  // program and arguments of a worker;
                                          // the agent appends its own
+  // Runs run_guard(); "--agent <name>" is appended. Empty: no guard.
+  std::vector<std::string> guard_argv;
   Duration heartbeat{1'000'000'000};
   Duration grace{3'000'000'000};
   // How long to wait for the coordinator's welcome.
@@ -48,8 +50,13 @@ struct AgentOptions {
 // <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT. Heartbeat
 // and grace are the coordinator's once it has answered. Workers are killed by
 // the kernel when the thread that called this ends; after a kill -9 of this
-// process, what their commands started is ended by kill_orphans() of the
-// coordinator or of the next agent.
+// process, what their commands started is ended by the guard.
 int run_agent(const AgentOptions& options, const std::atomic<int>& stop);
+
+// The guard of an agent, a process of its own: waits until stdin is closed,
+// which is when the agent has died, and kills what is left of its workers and
+// of what those have started (DTUNE_AGENT=<name> in the environment), wherever
+// it has gone. An agent that ends in good order kills its guard first.
+int run_guard(const std::string& agent);
 
 }  // namespace dtune

@@ -11,6 +11,7 @@ namespace dtune {
 namespace {
 
 constexpr int kMostEarlyEnds = 3;
+constexpr int kMostKills = 20;  // by others: its program is not what is wrong
 constexpr Duration kEarly = std::chrono::seconds(10);
 
 }  // namespace
@@ -43,7 +44,9 @@ void LocalLauncher::on_line(const std::string& line) {
 // One end is a matter for the log alone: the coordinator says what its leases
 // come to.
 LaunchFailure LocalLauncher::explain(const ExitStatus& status) {
-  if (failures() < kMostEarlyEnds) return {};
+  if (failures() < (status.signal == 0 ? kMostEarlyEnds : kMostKills)) {
+    return {};
+  }
   return {fmt::format("the agent of this machine ended {} times in a row, the "
                       "last time with {}: {} (see {})",
                       failures(), describe(status), last_words(),

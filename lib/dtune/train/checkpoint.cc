@@ -157,7 +157,11 @@ void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
       {"report", report_to_json(report).dump()},
       {"checksum", std::to_string(checksum)}};
   if (path.has_parent_path()) fs::create_directories(path.parent_path());
-  write_safetensors(path, pieces, metadata, /*durable=*/false);
+  // A step that costs less than a second is not worth waiting for the disk: it
+  // is trained again where the machine loses power.
+  constexpr double kWorthSyncing = 1;  // s
+  write_safetensors(path, pieces, metadata,
+                    /*durable=*/report.seconds >= kWorthSyncing);
 }
 
 StepReport load_checkpoint(const fs::path& path, const CheckpointOwner& owner,

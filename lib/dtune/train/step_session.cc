@@ -58,7 +58,10 @@ std::map<std::string, double> StepSession::finish_final() {
 
 void StepSession::resume(StepReport report, bool later) {
   const int known = assignment_.resume_step;
-  if (report.step < known || (!later && report.step > known + 1)) {
+  // What is behind was whole before the machine lost power: its steps are
+  // trained again. The ranks of a gang agree on a newer one by themselves.
+  const bool behind = later && report.step < known;
+  if (behind || (!later && report.step > known + 1)) {
     throw Error(
         ErrorKind::data,
         fmt::format("{}: the checkpoint cannot be used: it holds step {}, not "

@@ -1,0 +1,144 @@
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <thread>
+
+#include "app/doctor.h"
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/cluster/coordinator_link.h"
+#include "dtune/cluster/join.h"
+#include "dtune/cluster/protocol.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/keys.h"
+
+namespace dtune {
+namespace {
+
+constexpr int kConnectMs = 3000;
+constexpr Duration kAnswer = std::chrono::seconds(5);
+
+Finding problem(const std::string& topic, const std::string& what,
+                const std::string& remedy) {
+  return {topic, Health::problem, what, remedy};
+}
+
+// errno of a connection that was tried; 0: it was made.
+int try_port(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints,
+                    &found) != 0) {
+    return EINVAL;
+  }
+  const int one =
+      ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int code = ::connect(one, found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
+  ::freeaddrinfo(found);
+  if (code == EINPROGRESS) {
+    pollfd item{one, POLLOUT, 0};
+    code = ETIMEDOUT;
+    socklen_t size = sizeof code;
+    if (::poll(&item, 1, kConnectMs) == 1) {
+      ::getsockopt(one, SOL_SOCKET, SO_ERROR, &code, &size);
+    }
+  }
+  ::close(one);
+  return code;
+}
+
+Finding check_port(const std::string& host, int port) {
+  const std::string where = fmt::format("{} port {}", host, port);
+  const int code = try_port(host, port);
+  if (code == 0) return {"port", Health::good, where + " is open", ""};
+  if (code == ECONNREFUSED) {
+    return problem("port", "nothing listens at " + where,
+                   "start the study there with --listen, or correct the port");
+  }
+  if (code == ETIMEDOUT) {
+    return problem("port", "no answer from " + where,
+                   "open the port in the fire walls between the machines");
+  }
+  return problem("port", where + ": " + errno_text(code),
+                 "check the address and the routes to it");
+}
+
+// Asks for a study that there is none of: the answer proves that both sides
+// know each other's keys and speak the same version.
+Finding check_answer(const std::string& endpoint,
+                     const std::optional<CurveClient>& curve) {
+  CoordinatorLink link(endpoint, curve);
+  control::Hello hello;
+  hello.study_id = "?";
+  hello.node = hello.agent = "doctor";
+  hello.slots = 0;
+  const Frames message = {encode(hello)};
+  bool sent = false;
+  const MonoTime end = system_clock().now() + kAnswer;
+  while (system_clock().now() < end) {
+    link.check();
+    sent = sent || link.send(message);
+    if (const auto frames = link.receive()) {
+      decode(frames->front());  // throws where the version is another
+      return {"answer", Health::good,
+              "the coordinator lets this machine in, and is of this version",
+              ""};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return problem(
+      "answer",
+      link.trouble().empty() ? "no coordinator answers" : link.trouble(),
+      "check that what listens there is 'dtune run --listen'");
+}
+
+}  // namespace
+
+std::vector<Finding> examine_connection(const std::string& endpoint) {
+  std::vector<Finding> findings;
+  const auto tcp = parse_tcp(endpoint);
+  if (!tcp) {
+    return {problem("address", endpoint + " is no tcp://HOST:PORT",
+                    "write it as 'dtune run --listen' prints it")};
+  }
+  try {
+    const std::string host = resolve_host(tcp->host);
+    findings.push_back({"address", Health::good,
+                        fmt::format("{} is {}", tcp->host, host), ""});
+    findings.push_back(check_port(host, tcp->port));
+    if (findings.back().health == Health::problem) return findings;
+    std::optional<CurveClient> curve;
+    try {
+      const std::atomic<int> never{0};
+      JoinOptions join;
+      join.endpoint = endpoint;
+      join.state = state_directory();
+      curve = join_cluster(join, never);
+      findings.push_back({"key", Health::good,
+                          "this machine has joined that coordinator before",
+                          ""});
+    } catch (const Error&) {
+      if (!is_loopback(host)) {
+        findings.push_back(
+            problem("key", "this machine has not joined that coordinator",
+                    "join with a token: 'dtune token STUDY' there prints one"));
+        return findings;
+      }
+    }
+    findings.push_back(check_answer(endpoint, curve));
+  } catch (const Error& error) {
+    findings.push_back(problem("answer", error.what(), ""));
+  }
+  return findings;
+}
+
+}  // namespace dtune
