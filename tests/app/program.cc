@@ -195,9 +195,10 @@ RunningProgram Workplace::start(const std::vector<std::string>& words,
   return {words, path(), environment, terminal, user_};
 }
 
-std::vector<std::string> Workplace::orphans() const {
+std::vector<std::string> Workplace::orphans(int patience_ms) const {
   const std::string mark = fmt::format("{}={}", kMark, path().string());
-  const auto until = steady_clock::now() + std::chrono::seconds(10);
+  const auto until =
+      steady_clock::now() + std::chrono::milliseconds(patience_ms);
   std::vector<std::string> found;
   do {
     found.clear();

@@ -68,8 +68,8 @@ class Workplace {
                        bool terminal = false) const;
 
   // Processes that were started in this place and still live, after a moment
-  // of patience: their command lines.
-  std::vector<std::string> orphans() const;
+  // of patience: "PID NAME" of each.
+  std::vector<std::string> orphans(int patience_ms = 10'000) const;
 
   // Whom the program runs as: 0 keeps this user (else the tests' user must be
   // root, and the place is given to that user).

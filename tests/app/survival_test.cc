@@ -1,0 +1,287 @@
+// What must not end, poison or mix up a study: processes that are killed,
+// databases that came from anywhere, links, strangers at the port.
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "app/program.h"
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dtune/store/sqlite_database.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Each step is saved, so that a paused trial goes on from there; a descendant
+// leaves session and process group.
+std::string saving_recipe(const std::string& more) {
+  return "study: saving\n"
+         "command:\n"
+         "  run: [sh, script.sh]\n"
+         "  steps: 6\n"
+         "space: { x: { log: [0.01, 1] } }\n"
+         "objective: val_accuracy\n"
+         "slots: 2\n" +
+         more;
+}
+
+constexpr const char* kSaving =
+    "setsid sh -c 'while :; do sleep 1; done' &\n"
+    "s=0; [ -e $DTUNE_CHECKPOINT ] && s=$(cat $DTUNE_CHECKPOINT)\n"
+    "while [ $s -lt 6 ]; do\n"
+    "  sleep 0.05; s=$((s + 1))\n"
+    "  echo $s > $DTUNE_CHECKPOINT.new\n"
+    "  mv $DTUNE_CHECKPOINT.new $DTUNE_CHECKPOINT\n"
+    "  echo step=$s val_accuracy=0.$s\n"
+    "done\n";
+
+std::set<std::string> files_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+std::string command_line(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::string words = std::move(text).str();
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  return words;
+}
+
+// The processes of dtune itself in this place, programs apart, but its guards.
+void kill_dtune(const Workplace& place, const RunningProgram& program) {
+  std::vector<pid_t> found;
+  for (const std::string& line : place.orphans(/*patience_ms=*/0)) {
+    const pid_t pid = std::stoi(line);
+    const std::string words = command_line(pid);
+    if (contains(words, " agent ") || contains(words, " worker ")) {
+      found.push_back(pid);
+    }
+  }
+  CHECK(found.size() >= 2);
+  program.send(SIGKILL);
+  for (const pid_t pid : found) ::kill(pid, SIGKILL);
+}
+
+void make_keys(Workplace& place) {
+  place.environment["XDG_CONFIG_HOME"] = (place / "config").string();
+  REQUIRE(place.run({"keygen"}).code == 0);
+}
+
+nlohmann::json json_of(const Outcome& outcome) {
+  REQUIRE_MESSAGE(nlohmann::json::accept(outcome.out), outcome.err);
+  return nlohmann::json::parse(outcome.out);
+}
+
+// Connections that say nothing.
+class Strangers {
+ public:
+  Strangers(int port, int count) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < count; ++i) {
+      const int one = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+      (void)!::connect(one, reinterpret_cast<const sockaddr*>(&address),
+                       sizeof address);
+      sockets_.push_back(one);
+    }
+  }
+  ~Strangers() {
+    for (const int one : sockets_) ::close(one);
+  }
+
+ private:
+  std::vector<int> sockets_;
+};
+
+}  // namespace
+
+TEST_CASE("what programs have started ends with a kill -9 of all of dtune") {
+  Workplace place;
+  place.write("script.sh", kSaving);
+  place.write("saving.yaml", saving_recipe("budget: { trials: 40 }\n"));
+  RunningProgram program = place.start({"run", "saving.yaml", "--verbose"});
+  REQUIRE(program.wait_for("step 2/6"));
+  kill_dtune(place, program);
+  program.wait();
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("the agent cleans up when its coordinator alone is killed") {
+  Workplace place;
+  place.write("script.sh", kSaving);
+  place.write("saving.yaml", saving_recipe("budget: { trials: 40 }\n"));
+  RunningProgram program = place.start({"run", "saving.yaml", "--verbose"});
+  REQUIRE(program.wait_for("step 2/6"));
+  program.send(SIGKILL);
+  program.wait();
+  CHECK(place.orphans().empty());
+}
+
+TEST_CASE("an edited database is refused in words by every command") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(3, 3, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  fs::rename(place / "shell.db", place / "whole.db");
+  for (const char* sql :
+       {"UPDATE report SET step = 2147483648 WHERE step = 2",
+        "DELETE FROM report WHERE trial = 1", "DELETE FROM session",
+        "UPDATE trial SET unit = '[]'", "DELETE FROM trial WHERE id = 2",
+        "UPDATE study SET budget_steps = -5",
+        "UPDATE report SET metrics = '{}'", "PRAGMA user_version = 1",
+        "DROP TABLE decision"}) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{
+             {"status", "shell.db"},
+             {"replay", "shell.db"},
+             {"resume", "shell.db", "--trials", "+1", "--quiet"}}) {
+      CAPTURE(std::string(sql));
+      CAPTURE(words[0]);
+      fs::copy_file(place / "whole.db", place / "shell.db",
+                    fs::copy_options::overwrite_existing);
+      Database(place / "shell.db", DatabaseAccess::write).execute(sql);
+      const Outcome outcome = place.run(words);
+      // Sessions are looked at only where they are needed.
+      const bool reads_all = words[0] == "replay";
+      const bool of_session = contains(sql, "session");
+      if (!of_session || reads_all) {
+        CHECK_MESSAGE(outcome.code == 2, outcome.err);
+        CHECK(contains(outcome.err, "shell.db: "));
+      }
+      CHECK(outcome.signal == 0);
+      CHECK_FALSE(contains(outcome.err, "a bug in dtune"));
+    }
+  }
+}
+
+TEST_CASE("a copy of a study has checkpoints of its own") {
+  Workplace place;
+  place.write("script.sh", kSaving);
+  place.write("saving.yaml",
+              saving_recipe("budget: { trials: 8 }\nsampler: sobol\n"
+                            "scheduler: asha\n"));
+  {
+    RunningProgram program = place.start({"run", "saving.yaml", "--verbose"});
+    REQUIRE(program.wait_for("trial 3 "));
+    program.send(SIGINT);
+    REQUIRE(program.wait().code == 130);
+  }
+  const fs::path checkpoints = place / "saving.files/checkpoints";
+  const auto before = files_in(checkpoints);
+  REQUIRE_FALSE(before.empty());
+  fs::create_directory(place / "copy");
+  fs::copy_file(place / "saving.db", place / "copy/saving.db");
+  const Outcome outcome =
+      place.run({"resume", "copy/saving.db", "--quiet", "--set",
+                 "command.directory=" + place.path().string()});
+  CHECK_MESSAGE(outcome.signal == 0, outcome.err);
+  CHECK(files_in(checkpoints) == before);
+}
+
+TEST_CASE("a study is run once, whichever link leads to it") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 3, "2"));
+  RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
+  REQUIRE(program.wait_for("step 1/3"));
+  fs::create_symlink(place / "shell.db", place / "link.db");
+  const Outcome second = place.run({"resume", "link.db"});
+  CHECK(second.code == 75);
+  CHECK(contains(second.err, fmt::format("process {}", program.pid())));
+  program.send(SIGTERM);
+  CHECK(program.wait().code == 130);
+}
+
+TEST_CASE("strangers who say nothing take nothing from a study") {
+  Workplace place;
+  make_keys(place);
+  place.write("shell.yaml", shell_recipe(30, 3, "0.02"));
+  RunningProgram program = place.start(
+      {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
+  REQUIRE(program.wait_for("step 1/3"));
+  const Outcome token = place.run({"token", "shell.yaml", "--json"});
+  REQUIRE_MESSAGE(token.code == 0, token.err);
+  const std::string endpoint = nlohmann::json::parse(token.out)["connect"];
+  const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+  const rlimit few{128, 128};
+  REQUIRE(::prlimit(program.pid(), RLIMIT_NOFILE, &few, nullptr) == 0);
+  const Strangers strangers(port, 400);
+  const Outcome outcome = program.wait();
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK_FALSE(contains(outcome.out, "process has ended"));
+  CHECK(contains(outcome.out, "30 trials: 30 "));
+}
+
+TEST_CASE("a machine that is revoked leaves a study that runs") {
+  Workplace place;
+  make_keys(place);
+  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+  RunningProgram program = place.start(
+      {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  REQUIRE(program.wait_for("study shell started"));
+  const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
+  const std::string endpoint = token["connect"];
+  place.write("far.token", std::string(token["token"]) + "\n");
+  const auto agent = [&] {
+    return place.start({"agent", "--connect", endpoint, "--token-file",
+                        "far.token", "--node", "far", "--state", "far",
+                        "--slots", "1", "--wait", "20s"});
+  };
+  RunningProgram far = agent();
+  REQUIRE(program.wait_for("node far has joined"));
+  const auto list =
+      json_of(place.run({"token", "shell.yaml", "--list", "--json"}));
+  REQUIRE(list["joined"].size() == 1);
+  CHECK(list["joined"][0]["node"] == "far");
+  CHECK(place.run({"token", "shell.yaml", "--revoke", "near"}).code == 2);
+  CHECK(place.run({"token", "shell.yaml", "--revoke", "far"}).code == 0);
+  CHECK(program.wait_for("node far may not take part any more"));
+  far.send(SIGKILL);
+  far.wait();
+  RunningProgram again = agent();  // its token was used
+  CHECK(again.wait().code == 2);
+  CHECK(
+      json_of(place.run({"token", "shell.yaml", "--list", "--json"}))["joined"]
+          .empty());
+  program.send(SIGINT);
+  CHECK(program.wait().code == 130);
+}
+
+TEST_CASE("doctor says what is in the way to a coordinator") {
+  Workplace place;
+  make_keys(place);
+  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+  RunningProgram program = place.start(
+      {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  REQUIRE(program.wait_for("study shell started"));
+  const std::string endpoint =
+      json_of(place.run({"token", "shell.yaml", "--json"}))["connect"];
+  const auto doctor = [&](const std::string& where) {
+    return place.run({"doctor", "--connect", where});
+  };
+  const Outcome stranger = doctor(endpoint);
+  CHECK(stranger.code == 1);
+  CHECK(contains(stranger.out, "is open"));
+  const Outcome closed = doctor("tcp://127.0.0.1:1");
+  CHECK(closed.code == 1);
+  CHECK(contains(closed.out, "nothing listens at 127.0.0.1 port 1"));
+  CHECK(doctor("127.0.0.1:1").code == 1);
+  program.send(SIGINT);
+  program.wait();
+}
