@@ -1,4 +1,4 @@
-"""Logits of exported modules in PyTorch against `dtune predict`.
+"""Logits of exported models in PyTorch and onnxruntime against `dtune predict`.
 
     compare.py DTUNE
 
@@ -16,6 +16,8 @@ import sys
 import tempfile
 
 import numpy
+import onnx
+import onnxruntime
 import torch
 
 TOLERANCE = 2e-4
@@ -95,6 +97,15 @@ def load_module(path):
     return module
 
 
+def onnx_logits(path, images):
+    onnx.checker.check_model(str(path), full_check=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return torch.tensor(session.run(["logits"], {"images": images})[0]).double()
+
+
 def difference(dtune, folder, channels, size, model):
     height, width = size
     (folder / "r.yaml").write_text(
@@ -112,21 +123,23 @@ def difference(dtune, folder, channels, size, model):
     net = module.load(folder / "r.files/model.safetensors")
     with torch.no_grad():
         logits = net(module.preprocess(images)).double()
-    theirs = logits.log_softmax(1)
-    return ((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1)).item()
+    run(dtune, folder, "export", "r.files/model.safetensors", "--onnx", "model.onnx")
+    off = lambda theirs: ((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1)).item()
+    return off(logits.log_softmax(1)), off(onnx_logits(folder / "model.onnx", images).log_softmax(1))
 
 
 def main():
     dtune = str(pathlib.Path(sys.argv[1]).resolve())
     torch.set_num_threads(1)
-    print(f"PyTorch {torch.__version__}, tolerance {TOLERANCE}")
+    print(f"PyTorch {torch.__version__}, onnxruntime {onnxruntime.__version__}, tolerance {TOLERANCE}")
     worst = 0
     for name, channels, size, model in NETWORKS:
         with tempfile.TemporaryDirectory() as folder:
-            off = difference(dtune, pathlib.Path(folder), channels, size, model)
-        print(f"{name:<24}{off:.1e}", flush=True)
-        # Not finite is worse than anything.
-        worst = max(worst, off if off == off else float("inf"))
+            both = difference(dtune, pathlib.Path(folder), channels, size, model)
+        print(f"{name:<24}{both[0]:.1e}  {both[1]:.1e}", flush=True)
+        for off in both:
+            # Not finite is worse than anything.
+            worst = max(worst, off if off == off else float("inf"))
     if worst > TOLERANCE:
         sys.exit(f"the logits differ by {worst:.1e}")
 

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include "dtune/base/file.h"
+#include "dtune/base/safetensors.h"
+#include "dtune/report/model_card.h"
+#include "dtune/report/onnx.h"
 
 using namespace dtune;  // NOLINT: a test
 
@@ -137,4 +140,63 @@ TEST_CASE("layers of every kind become PyTorch's") {
             "CLASSES = [\"cat\",\"dog's \\\"best\\\"\",\"\\\\ \xc3\xa9\"]"));
   CHECK(has(module, "MEAN = [0.25, 0.25, 0.25]"));
   if (python_runs()) CHECK(compiles(module));
+}
+
+namespace {
+
+// A model file of one linear layer over two pixels.
+std::filesystem::path small_model(const TemporaryDirectory& folder) {
+  const std::vector<float> weight = {1, 2, 3, 4}, bias = {5, 6};
+  const FloatTensor tensors[] = {{"linear1.weight", {2, 2}, weight},
+                                 {"linear1.bias", {2}, bias}};
+  const auto path = folder.path() / "model.safetensors";
+  write_safetensors(path, tensors,
+                    {{"format", "pt"},
+                     {"dtune_format", kModelFormat},
+                     {"study", "tiny | <b>"},
+                     {"recipe", "study: tiny\n"},
+                     {"input_shape", "1x1x2"},
+                     {"class_names", R"(["cat","dog"])"},
+                     {"mean", "[0.5]"},
+                     {"deviation", "[0.25]"},
+                     {"metrics", R"({"test_accuracy":0.875})"},
+                     {"trained_on", "train"}},
+                    false);
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("a model as ONNX has its weights, its classes and both outputs") {
+  const TemporaryDirectory folder;
+  const SafetensorsFile file(small_model(folder));
+  const ModelMetadata metadata = read_model_metadata(file);
+  ModelSpec model;
+  model.layers = {of(LayerKind::flatten), of(LayerKind::linear, 2)};
+  const std::string bytes =
+      onnx_model(metadata, expand_model(model, metadata.input, 2), file);
+  for (const char* part :
+       {"Gemm", "Softmax", "linear1.weight", "logits", "probabilities",
+        "class_names", "images", "Transpose"}) {
+    CHECK_MESSAGE(has(bytes, part), part);
+  }
+  const float weights[] = {1, 2, 3, 4};
+  CHECK(has(bytes, std::string(reinterpret_cast<const char*>(weights),
+                               sizeof weights)));
+  CHECK_FALSE(has(bytes, "study: tiny"));
+  model.layers.back().channels = 3;  // not what the file has
+  CHECK_THROWS_AS(
+      onnx_model(metadata, expand_model(model, metadata.input, 3), file),
+      Error);
+}
+
+TEST_CASE("a model's card says what it is and how it is loaded") {
+  const TemporaryDirectory folder;
+  const auto path = small_model(folder);
+  const std::string card = model_card(SafetensorsFile(path), path);
+  CHECK(has(card, "| test_accuracy | 0.8750 |"));
+  CHECK(has(card, "Classes, in the order of the logits: cat, dog."));
+  CHECK(has(card, "Input: 1x1x2"));
+  CHECK(has(card, "dtune eval " + path.string()));
+  CHECK(has(card, "net = model.load(\"" + path.string() + "\")"));
 }

@@ -200,6 +200,25 @@ Lines rank_lines(const ClusterStatus& status, int room,
   return lines;
 }
 
+// The slot that has said nothing for the longest time, where that is long.
+std::string silence_line(const ClusterStatus& status, const TextStyle& style) {
+  constexpr double kLong = 60;  // seconds
+  const auto silent =
+      std::max_element(status.slots.begin(), status.slots.end(),
+                       [](const SlotStatus& a, const SlotStatus& b) {
+                         return a.seconds_since_report < b.seconds_since_report;
+                       });
+  if (silent == status.slots.end() || silent->seconds_since_report < kLong) {
+    return "";
+  }
+  return paint(
+      style, Color::dim,
+      fit(fmt::format("quiet  trial {} on {} {}: {} since its last report",
+                      silent->trial, printable(silent->node), silent->slot,
+                      format_seconds(silent->seconds_since_report)),
+          style.columns, style.unicode));
+}
+
 // As many trials as there are lines for, and how many are left out.
 Lines trial_lines(const Study& study, int room, const TextStyle& style) {
   std::vector<const Trial*> trials = order_for_display(study);
@@ -229,6 +248,8 @@ std::string render_live(const Study& study, const ClusterStatus& status,
   if (!status.slots.empty()) tail.push_back(slots_line(status, style));
   const Lines ranks = rank_lines(status, height / 3, style);
   tail.insert(tail.end(), ranks.begin(), ranks.end());
+  const std::string silence = silence_line(status, style);
+  if (!silence.empty()) tail.push_back(silence);
 
   constexpr int kBlank = 2;  // around the table
   const int room = height - static_cast<int>(lines.size() + tail.size());
