@@ -154,9 +154,7 @@ Action declare_resume(Arguments& arguments) {
                    "Write what the ranks of each trial do when, for Perfetto "
                    "or chrome://tracing (recipe: parallel).",
                    Complete::file);
-  arguments.option("--junit", options->view.junit, "FILE",
-                   "Write the outcome of 'expect:' as JUnit XML.",
-                   Complete::file);
+  declare_result_files(arguments, options->view);
   arguments.example("dtune resume recipe.db", "go on after Ctrl-C or a crash");
   arguments.example("dtune resume recipe.db --trials +20 --time +10m",
                     "search for longer");

@@ -15,12 +15,22 @@
 namespace dtune {
 namespace {
 
-// https://no-color.org: set and not empty means no colour.
-bool color_wanted() {
-  const char* no_color = std::getenv("NO_COLOR");
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+// https://no-color.org: set and not empty means no colour. Below it
+// https://bixense.com/clicolors: CLICOLOR_FORCE means colour also where no
+// terminal is, as in the log of a CI job.
+bool color_wanted(bool terminal) {
+  if (is_set("NO_COLOR")) return false;
+  if (is_set("CLICOLOR_FORCE") &&
+      std::strcmp(std::getenv("CLICOLOR_FORCE"), "0") != 0) {
+    return true;
+  }
   const char* term = std::getenv("TERM");
-  return (no_color == nullptr || *no_color == '\0') &&
-         (term == nullptr || std::strcmp(term, "dumb") != 0);
+  return terminal && (term == nullptr || std::strcmp(term, "dumb") != 0);
 }
 
 void to_stderr(const std::string& text) {
@@ -49,8 +59,8 @@ Console Console::standard(bool json) {
   console.json = json;
   console.out_terminal = ::isatty(STDOUT_FILENO) == 1;
   console.err_terminal = ::isatty(STDERR_FILENO) == 1;
-  console.out_color = console.out_terminal && color_wanted();
-  console.err_color = console.err_terminal && color_wanted();
+  console.out_color = color_wanted(console.out_terminal);
+  console.err_color = color_wanted(console.err_terminal);
   return console;
 }
 

@@ -7,10 +7,12 @@
 
 #include "app/command.h"
 #include "app/help.h"
+#include "app/study_list.h"
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "dtune/base/error.h"
@@ -41,8 +43,34 @@ int run_command(const Command& command, const Console& console,
   return action(console);
 }
 
+// What a folder of studies holds, and what to do next with the latest; false
+// where there are none.
+bool show_studies_here(const Console& console) {
+  std::vector<StudyListing> studies;
+  for (const auto& database : databases_below(".")) {
+    studies.push_back(listing_for(database));
+  }
+  const auto latest =
+      std::max_element(studies.begin(), studies.end(),
+                       [](const StudyListing& a, const StudyListing& b) {
+                         return a.row.created_ms < b.row.created_ms;
+                       });
+  if (latest == studies.end() || !latest->problem.empty()) return false;
+  console.print(ls_text(studies, style_of(console)));
+  const bool running = latest->held;
+  const bool ended = latest->row.state == StudyState::finished ||
+                     latest->row.state == StudyState::failed;
+  console.print(fmt::format("\nnext     dtune {} {}\nhelp     dtune --help\n",
+                            running ? "status"
+                            : ended ? "report"
+                                    : "resume",
+                            shell_quoted(latest->database)));
+  return true;
+}
+
 int dispatch(const Console& console, const std::vector<std::string>& words) {
   if (words.empty()) {
+    if (show_studies_here(console)) return kExitOk;
     console.print(main_help());
     return kExitConfig;
   }
@@ -80,6 +108,17 @@ int run_main(const Console& console, std::vector<std::string> words) {
   }
 }
 
+// Each slot, node and stranger at a port takes descriptors. Programs that are
+// tuned get the same.
+void raise_descriptor_limit() {
+  constexpr rlim_t kEnough = 65'536;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (limit.rlim_cur >= std::min(kEnough, limit.rlim_max)) return;
+  limit.rlim_cur = std::min(kEnough, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 // Output that could not be written is an error, not silence.
 int finish(const Console& console, int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
@@ -97,6 +136,7 @@ int finish(const Console& console, int code) {
 }  // namespace dtune
 
 int main(int argc, char** argv) {
+  dtune::raise_descriptor_limit();
   const std::vector<std::string> words(argv + 1, argv + argc);
   const bool json =
       std::find(words.begin(), words.end(), "--json") != words.end();

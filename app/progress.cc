@@ -177,6 +177,7 @@ class LiveProgress final : public ProgressSink {
                     color_, unicode_);
     if (stopping) frame += fit(hint_, size.columns, unicode_) + '\n';
     screen_.draw(frame);
+    screen_.progress(status.done_fraction);
   }
   // What follows is the summary; it says more than the last frame.
   void on_finished(const Study& /*study*/) override { screen_.clear(); }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,11 +20,15 @@ constexpr std::string_view kShow = "\x1b[?25h";
 constexpr std::string_view kBegin = "\x1b[?2026h";
 constexpr std::string_view kEnd = "\x1b[?2026l";
 
+// ConEmu's progress, which several terminals took over.
+constexpr std::string_view kNoProgress = "\x1b]9;4;0\x1b\\";
+
 constexpr std::array kFatal = {SIGSEGV, SIGABRT, SIGBUS,
                                SIGFPE,  SIGILL,  SIGQUIT};
 
 // A handler can reach nothing but these.
 std::atomic<bool> cursor_hidden{false};                       // NOLINT
+std::atomic<bool> progress_shown{false};                      // NOLINT
 std::atomic<bool> continued{false};                           // NOLINT
 std::array<struct sigaction, kFatal.size() + 1> old_actions;  // NOLINT
 
@@ -34,6 +39,16 @@ void write_terminal(std::string_view bytes) {
     if (n <= 0) return;  // a terminal that is gone shows nothing
     bytes.remove_prefix(static_cast<size_t>(n));
   }
+}
+
+bool shows_progress() {
+  const auto is = [](const char* variable, std::string_view wanted) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && (wanted.empty() || value == wanted);
+  };
+  return is("WT_SESSION", "") || is("ConEmuANSI", "ON") ||
+         is("TERM_PROGRAM", "WezTerm") || is("TERM_PROGRAM", "ghostty") ||
+         is("TERM", "xterm-ghostty");
 }
 
 extern "C" void on_fatal_signal(int signal) {
@@ -74,7 +89,17 @@ Screen::~Screen() {
   ::sigaction(SIGTSTP, &old_actions.back(), nullptr);
 }
 
+void Screen::progress(double done) {
+  static const bool shown = shows_progress();
+  const int percent = static_cast<int>(std::clamp(done, 0.0, 1.0) * 100);
+  if (!shown || percent == percent_) return;
+  percent_ = percent;
+  progress_shown = true;
+  write_terminal(fmt::format("\x1b]9;4;1;{}\x1b\\", percent));
+}
+
 void Screen::restore_terminal() {
+  if (progress_shown.exchange(false)) write_terminal(kNoProgress);
   if (cursor_hidden.exchange(false)) write_terminal(kShow);
 }
 

@@ -24,6 +24,10 @@ class Screen {
   void print_above(std::string_view lines);
   // Removes the frame.
   void clear();
+  // Shows how much is done, 0..1, on the terminal's tab or in the task bar.
+  // Goes with the screen; does nothing where the terminal is not known to show
+  // it: some take the sequence for a message.
+  void progress(double done);
 
   // Safe in a signal handler, does nothing where no screen lives.
   static void restore_terminal();
@@ -32,7 +36,8 @@ class Screen {
   std::string erase() const;
 
   std::string frame_;
-  int lines_ = 0;  // of the frame, above the cursor
+  int percent_ = -1;  // shown last; -1: nothing
+  int lines_ = 0;     // of the frame, above the cursor
 };
 
 }  // namespace dtune

@@ -1,6 +1,7 @@
 #include "app/study_run.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -9,8 +10,10 @@
 #include "app/nodes.h"
 #include "app/progress.h"
 #include "app/remote_access.h"
+#include "app/report_writer.h"
 #include "app/signals.h"
 #include "app/study_check.h"
+#include "app/study_report.h"
 #include "app/study_tuner.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -20,6 +23,7 @@
 #include "dtune/report/expectations.h"
 #include "dtune/report/json.h"
 #include "dtune/report/summary.h"
+#include "dtune/review/markdown.h"
 #include "dtune/tuner/factory.h"
 
 namespace dtune {
@@ -121,6 +125,8 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                    .remote_endpoint = coordinator.remote_endpoint(),
                    .make_token = [&access] { return access.make_token(); },
                    .log = loaded.files.folder / "agent.log"});
+  std::optional<ReportWriter> pages;
+  if (!view.report.empty()) pages.emplace(loaded.files.database, view.report);
   return coordinator.run(signals.stop());
 }
 
@@ -162,6 +168,33 @@ void tell_why(const Console& console, const StudyOutcome& outcome) {
   }
 }
 
+// GitHub shows each step's summaries one below the other in one file.
+void write_summary(const std::string& path, const std::string& text) {
+  const char* shared = std::getenv("GITHUB_STEP_SUMMARY");
+  const bool append = shared != nullptr && path == shared && fs::exists(path);
+  write_file_atomic(path, append ? read_file(path) + text : text, false);
+}
+
+// For the machines and people that do not see the terminal.
+void write_result_files(const Console& console, const LoadedStudy& loaded,
+                        const std::vector<ExpectationResult>& results,
+                        const RunView& view) {
+  const Study& study = loaded.study;
+  if (!view.junit.empty()) {
+    write_file_atomic(view.junit, junit_xml(study, results), false);
+  }
+  if (!view.summary.empty()) {
+    write_summary(view.summary,
+                  summary_markdown(study, shown_facts(loaded), results));
+    std::fputs(github_annotations(results).c_str(), stderr);
+  }
+  if (!view.report.empty()) {
+    write_file_atomic(view.report, study_report({loaded.files.database}),
+                      false);
+    console.notice(fmt::format("wrote {}", view.report));
+  }
+}
+
 std::string result_json(const LoadedStudy& loaded,
                         const std::vector<ExpectationResult>& results) {
   auto document =
@@ -174,8 +207,27 @@ std::string result_json(const LoadedStudy& loaded,
 
 }  // namespace
 
+void declare_result_files(Arguments& arguments, RunView& view) {
+  arguments.option("--junit", view.junit, "FILE",
+                   "Write the outcome of 'expect:' as JUnit XML.",
+                   Complete::file);
+  arguments.option("--summary", view.summary, "FILE",
+                   "Write the result as Markdown, and say on stderr which "
+                   "expectations failed in the words of GitHub's workflow "
+                   "commands.",
+                   Complete::file);
+  arguments.option("--report", view.report, "FILE",
+                   "Write the page of 'dtune report' every now and then and "
+                   "at the end.",
+                   Complete::file);
+  arguments.option("--notify", view.notify, "COMMAND",
+                   "Run by a shell at the end; DTUNE_STUDY, DTUNE_STATE and "
+                   "DTUNE_BEST are in its environment.");
+}
+
 StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
                          const RunView& view) {
+  check_program(loaded.recipe);
   StudyOutcome outcome = coordinate(console, loaded, view);
   try {
     refresh_facts(loaded);
@@ -188,10 +240,45 @@ StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
   return outcome;
 }
 
+namespace {
+
+constexpr double kLongRun = 60;  // seconds after which people look elsewhere
+
+void notify(const Console& console, const LoadedStudy& loaded,
+            const std::string& command) {
+  const Study& study = loaded.study;
+  const Trial* best = chosen_trial(study, loaded.facts);
+  const ObjectiveSpec& objective = study.recipe.objective;
+  const auto value =
+      best == nullptr ? std::nullopt : best_value(objective, *best);
+  ::setenv("DTUNE_STUDY", loaded.facts.database.c_str(), 1);
+  ::setenv("DTUNE_STATE", to_string(study.state), 1);
+  ::setenv("DTUNE_BEST",
+           value ? format_metric(metric_of(objective, *value)).c_str() : "", 1);
+  std::fflush(stdout);
+  const int status = std::system(command.c_str());  // NOLINT: the user's words
+  if (status != 0) {
+    console.warning(fmt::format("--notify: '{}' failed", command));
+  }
+}
+
+// For a user who looks elsewhere.
+void call_user(const Console& console, const LoadedStudy& loaded,
+               const RunView& view, double seconds) {
+  if (!view.notify.empty()) notify(console, loaded, view.notify);
+  if (console.out_terminal && !console.quiet && seconds > kLongRun) {
+    console.print("\a");
+  }
+}
+
+}  // namespace
+
 int run_study(const Console& console, LoadedStudy& loaded,
               const RunView& view) {
+  const MonoTime start = system_clock().now();
   const StudyOutcome outcome = train_study(console, loaded, view);
   const int code = report_result(console, loaded, view);
+  call_user(console, loaded, view, to_seconds(system_clock().now() - start));
   return outcome.temporary ? kExitTemporary : code;
 }
 
@@ -215,9 +302,7 @@ int report_result(const Console& console, const LoadedStudy& loaded,
   const Study& study = loaded.study;
   const auto results = judge(loaded);
   const bool finished = study.state == StudyState::finished;
-  if (!view.junit.empty()) {
-    write_file_atomic(view.junit, junit_xml(study, results), false);
-  }
+  write_result_files(console, loaded, results, view);
   if (console.json) {
     console.line(result_json(loaded, results));
   } else {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "app/arguments.h"
 #include "app/console.h"
 #include "app/study_loader.h"
 
@@ -18,8 +19,14 @@ struct RunView {
   std::string junit;     // file for JUnit XML, or ""
   std::string events;    // file for JSON lines, or ""
   std::string trace;     // file for the ranks' trace, or ""
+  std::string report;    // file for the page of dtune report, or ""
+  std::string summary;   // file for a summary in Markdown, or ""
+  std::string notify;    // command to run at the end, or ""
   std::string listen;    // where agents of other machines join, or ""
 };
+
+// The options that `dtune run` and `dtune resume` have in common.
+void declare_result_files(Arguments& arguments, RunView& view);
 
 // Trains what the budget of `loaded` (opened for writing) has left; says why
 // where it did not finish. Blocks.
@@ -35,7 +42,8 @@ int run_study(const Console& console, LoadedStudy& loaded, const RunView& view);
 int with_junit(const RunView& view, const std::string& name,
                const std::function<int()>& command);
 
-// Prints the result, evaluates `expect:`, writes JUnit; returns the exit code.
+// Prints the result, evaluates `expect:`, writes the files that `view` names;
+// returns the exit code.
 int report_result(const Console& console, const LoadedStudy& loaded,
                   const RunView& view);
 

@@ -72,6 +72,33 @@ TEST_CASE("what matters is told from what does not, and where it is best") {
   CHECK(std::abs(std::log10(best) + 2) < 0.8);
 }
 
+TEST_CASE("mean effects have the shape of what made the results") {
+  const auto importance =
+      parameter_importance(make_study(120, [](const std::vector<double>& u) {
+        return 0.9 - 2 * (u[0] - 0.5) * (u[0] - 0.5) - 0.2 * u[2];
+      }));
+  REQUIRE(importance);
+  const ParameterImportance& lr = importance->parameters[0];
+  REQUIRE(lr.effect.size() == kEffectPlaces);
+  CHECK(lr.effect[kEffectPlaces / 2].mean > lr.effect.front().mean + 0.1);
+  CHECK(lr.effect[kEffectPlaces / 2].mean > lr.effect.back().mean + 0.1);
+  CHECK(lr.effect.front().deviation > 0);
+  CHECK(lr.deviation > 0);
+  CHECK(lr.deviation < 0.3);
+  // A row for each cell of the first: the mean over it is the first's effect.
+  const PairEffect& pair = importance->pairs.front();
+  CHECK(pair.first == "lr");
+  CHECK(pair.second == "dropout");
+  REQUIRE(pair.values.size() == kPairPlaces * kPairPlaces);
+  double middle = 0, edge = 0;
+  for (size_t i = 0; i < kPairPlaces; ++i) {
+    middle += pair.values[kPairPlaces / 2 * kPairPlaces + i] / kPairPlaces;
+    edge += pair.values[i] / kPairPlaces;
+  }
+  CHECK(middle > edge + 0.1);
+  CHECK(edge == doctest::Approx(lr.effect[1].mean).epsilon(0.05));
+}
+
 namespace {
 
 // As make_study, with a word; `value` NaN: the trial breaks without a report.

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
 
-#include "dtune/review/forest.h"
+#include "dtune/review/marginals.h"
 #include "dtune/space/axis.h"
 
 namespace dtune {
@@ -14,7 +13,7 @@ namespace {
 constexpr size_t kFewestTrials = 8;
 constexpr size_t kMostSamples = 4000;
 constexpr double kWorstShare = 0.1;
-constexpr size_t kGrid = 65;  // places at which a mean effect is looked at
+constexpr size_t kGrid = kEffectPlaces;
 // What supports a best place: good trials near it.
 constexpr double kGoodShare = 1.0 / 3;
 constexpr double kNear = 0.05;
@@ -122,90 +121,6 @@ std::vector<const Trial*> good_trials(const Study& study) {
   return good;
 }
 
-// A function of one coordinate that is constant between breaks.
-struct Effect {
-  std::vector<double> breaks;  // 0, ..., 1
-  std::vector<double> values;  // one less
-
-  double mean() const {
-    double sum = 0;
-    for (size_t i = 0; i < values.size(); ++i) sum += width(i) * values[i];
-    return sum;
-  }
-  double variance() const {
-    const double middle = mean();
-    double sum = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      sum += width(i) * (values[i] - middle) * (values[i] - middle);
-    }
-    return sum;
-  }
-  double at(double u) const {
-    const auto after = std::upper_bound(breaks.begin(), breaks.end(), u);
-    const auto place = static_cast<size_t>(after - breaks.begin());
-    return values[std::clamp<size_t>(place, 1, values.size()) - 1];
-  }
-
- private:
-  double width(size_t i) const { return breaks[i + 1] - breaks[i]; }
-};
-
-// The boxes of a tree at the horizon; their last coordinate is done with.
-ForestTree at_the_horizon(const ForestTree& tree) {
-  ForestTree slice;
-  for (const ForestBox& box : tree) {
-    if (box.high.back() >= 1) slice.push_back(box);
-  }
-  return slice;
-}
-
-double volume(const ForestBox& box) {
-  double product = 1;
-  for (size_t i = 0; i + 1 < box.low.size(); ++i) {
-    product *= box.high[i] - box.low[i];
-  }
-  return product;
-}
-
-double total_variance(const ForestTree& slice) {
-  double sum = 0, squares = 0;
-  for (const ForestBox& box : slice) {
-    sum += volume(box) * box.mean;
-    squares += volume(box) * box.mean * box.mean;
-  }
-  return std::max(0.0, squares - sum * sum);
-}
-
-// The mean over all other coordinates, by sweeping over the boxes' edges.
-Effect main_effect(const ForestTree& slice, size_t axis) {
-  Effect effect;
-  std::set<double> edges{0, 1};
-  for (const ForestBox& box : slice) {
-    edges.insert(box.low[axis]);
-    edges.insert(box.high[axis]);
-  }
-  effect.breaks.assign(edges.begin(), edges.end());
-  std::vector<double> change(effect.breaks.size(), 0);
-  const auto place = [&](double edge) {
-    return static_cast<size_t>(
-        std::lower_bound(effect.breaks.begin(), effect.breaks.end(), edge) -
-        effect.breaks.begin());
-  };
-  for (const ForestBox& box : slice) {
-    const double width = box.high[axis] - box.low[axis];
-    if (width <= 0) continue;
-    const double share = box.mean * volume(box) / width;
-    change[place(box.low[axis])] += share;
-    change[place(box.high[axis])] -= share;
-  }
-  double sum = 0;
-  for (size_t i = 0; i + 1 < effect.breaks.size(); ++i) {
-    sum += change[i];
-    effect.values.push_back(sum);
-  }
-  return effect;
-}
-
 double grid_place(size_t i) { return double(i) / (kGrid - 1); }
 
 // A parameter's mean effect by tree, at the places of the grid.
@@ -278,6 +193,84 @@ std::optional<Value> best_place(const Parameter& parameter,
   return decode_value(parameter, grid_place(*best));
 }
 
+// Mean and standard deviation of what the trees say.
+Spread spread_of(double sum, double squares, size_t count) {
+  const double mean = sum / double(count);
+  return {mean,
+          std::sqrt(std::max(0.0, squares / double(count) - mean * mean))};
+}
+
+std::vector<Spread> spread_of(const Effects& effects) {
+  std::vector<Spread> spread;
+  for (size_t i = 0; i < kGrid; ++i) {
+    double sum = 0, squares = 0;
+    for (const auto& effect : effects) {
+      sum += effect[i];
+      squares += effect[i] * effect[i];
+    }
+    spread.push_back(spread_of(sum, squares, effects.size()));
+  }
+  return spread;
+}
+
+// What the trees say of one parameter.
+struct AxisSums {
+  double variance = 0;  // over the trees
+  double shares = 0;    // of each tree's own variance
+  double share_squares = 0;
+  Effects effects;
+};
+
+void add_tree(const ForestTree& slice, double variance, size_t axis,
+              AxisSums& sums) {
+  const Effect effect = main_effect(slice, axis);
+  const double own = effect.variance();
+  const double share = variance > 0 ? std::min(1.0, own / variance) : 0;
+  sums.variance += own;
+  sums.shares += share;
+  sums.share_squares += share * share;
+  auto& places = sums.effects.emplace_back();
+  for (size_t i = 0; i < kGrid; ++i) places[i] = effect.at(grid_place(i));
+}
+
+ParameterImportance importance_of(const Parameter& parameter,
+                                  const AxisSums& sums, double total,
+                                  const std::vector<const Trial*>& good) {
+  const Effects near =
+      is_word(parameter) ? sums.effects : smoothed(sums.effects);
+  return {.name = parameter.name,
+          .share = std::clamp(sums.variance / total, 0.0, 1.0),
+          .deviation =
+              spread_of(sums.shares, sums.share_squares, sums.effects.size())
+                  .deviation,
+          .best = best_place(parameter, near, good),
+          .effect = spread_of(sums.effects)};
+}
+
+// Of the parameters that matter most: the mean over the trees.
+std::vector<PairEffect> pair_effects(
+    const std::vector<ForestTree>& slices, const SearchSpace& space,
+    const std::vector<ParameterImportance>& parameters) {
+  std::vector<PairEffect> pairs;
+  const size_t most = std::min(kPairedParameters, parameters.size());
+  for (size_t a = 0; a < most; ++a) {
+    for (size_t b = a + 1; b < most; ++b) {
+      PairEffect pair{parameters[a].name, parameters[b].name, {}};
+      pair.values.assign(kPairPlaces * kPairPlaces, 0);
+      for (const ForestTree& slice : slices) {
+        const std::vector<double> cells =
+            pair_effect(slice, *space.find(pair.first),
+                        *space.find(pair.second), kPairPlaces);
+        for (size_t i = 0; i < cells.size(); ++i) {
+          pair.values[i] += cells[i] / double(slices.size());
+        }
+      }
+      pairs.push_back(std::move(pair));
+    }
+  }
+  return pairs;
+}
+
 }  // namespace
 
 std::optional<Importance> parameter_importance(const Study& study) {
@@ -285,40 +278,33 @@ std::optional<Importance> parameter_importance(const Study& study) {
   std::vector<ForestSample> samples = samples_of(study, importance.trials);
   if (importance.trials < kFewestTrials) return std::nullopt;
   importance.failures = add_failures(study, raise_worst(samples), samples);
-  const std::vector<ForestTree> forest =
-      grow_forest(samples, {}, hash_text("importance"));
-
   const auto& parameters = study.recipe.space.parameters();
   double total = 0;
-  std::vector<double> alone(parameters.size(), 0);
-  std::vector<Effects> effects(parameters.size());
-  for (const ForestTree& tree : forest) {
-    const ForestTree slice = at_the_horizon(tree);
-    total += total_variance(slice);
+  std::vector<AxisSums> sums(parameters.size());
+  std::vector<ForestTree> slices;
+  for (const ForestTree& tree :
+       grow_forest(samples, {}, hash_text("importance"))) {
+    slices.push_back(end_of_last(tree));
+    const double variance = total_variance(slices.back());
+    total += variance;
     for (size_t axis = 0; axis < parameters.size(); ++axis) {
-      const Effect effect = main_effect(slice, axis);
-      alone[axis] += effect.variance();
-      auto& places = effects[axis].emplace_back();
-      for (size_t i = 0; i < kGrid; ++i) places[i] = effect.at(grid_place(i));
+      add_tree(slices.back(), variance, axis, sums[axis]);
     }
   }
   if (!(total > 0)) return std::nullopt;
   const std::vector<const Trial*> good = good_trials(study);
   importance.together = 1;
   for (size_t axis = 0; axis < parameters.size(); ++axis) {
-    const double share = std::clamp(alone[axis] / total, 0.0, 1.0);
-    importance.together -= share;
     importance.parameters.push_back(
-        {parameters[axis].name, share,
-         best_place(parameters[axis],
-                    is_word(parameters[axis]) ? effects[axis]
-                                              : smoothed(effects[axis]),
-                    good)});
+        importance_of(parameters[axis], sums[axis], total, good));
+    importance.together -= importance.parameters.back().share;
   }
   importance.together = std::max(0.0, importance.together);
   std::stable_sort(
       importance.parameters.begin(), importance.parameters.end(),
       [](const auto& a, const auto& b) { return a.share > b.share; });
+  importance.pairs =
+      pair_effects(slices, study.recipe.space, importance.parameters);
   return importance;
 }
 

@@ -9,16 +9,43 @@
 
 namespace dtune {
 
+// Mean and standard deviation over the trees of a forest.
+struct Spread {
+  double mean = 0;
+  double deviation = 0;
+};
+
+// Places at which a mean effect is looked at: even in the unit range, ends
+// included.
+inline constexpr size_t kEffectPlaces = 65;
+// Effects of two are those of the cells of a grid, for pairs of so many
+// parameters at most.
+inline constexpr size_t kPairPlaces = 16;
+inline constexpr size_t kPairedParameters = 4;
+
 struct ParameterImportance {
   std::string name;
-  double share = 0;  // of the variance, by this parameter alone; 0..1
+  double share = 0;      // of the variance, by this parameter alone; 0..1
+  double deviation = 0;  // of the share, over the trees
   // Where its mean effect is best, of the places near good trials; empty where
   // the results do not tell it from others.
   std::optional<Value> best;
+  // The mean over all other parameters, at the horizon: of the objective, the
+  // larger the better.
+  std::vector<Spread> effect;
+};
+
+// The mean effect of two parameters, as ParameterImportance::effect: row after
+// row, a row for each cell of `first`.
+struct PairEffect {
+  std::string first;
+  std::string second;
+  std::vector<double> values;  // kPairPlaces squared
 };
 
 struct Importance {
   std::vector<ParameterImportance> parameters;  // the largest share first
+  std::vector<PairEffect> pairs;  // of those with the largest shares
   double together = 0;  // share of the variance that only several explain
   size_t trials = 0;    // with a result
   size_t failures = 0;  // beside these: trials that broke

@@ -83,7 +83,7 @@ class Merger {
 
   [[noreturn]] void contradiction() const {
     throw Error(
-        ErrorKind::store,
+        ErrorKind::data,
         fmt::format("the records of the study contradict each other after "
                     "report {} and decision {} (rows were changed or deleted "
                     "by hand)",

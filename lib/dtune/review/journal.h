@@ -16,9 +16,9 @@ struct JournalItem {
 };
 
 // All records, first things first. A session stands before the first record
-// that was made in it. Throws Error(store): the study (or a part of it) was
-// made by a dtune that kept no note of the order, or the records contradict
-// each other (were changed by hand).
+// that was made in it. Throws Error(store) where the study (or a part of it)
+// was made by a dtune that kept no note of the order, Error(data) where the
+// records contradict each other (were changed by hand).
 std::vector<JournalItem> journal_of(const StudyRecords& records);
 
 }  // namespace dtune

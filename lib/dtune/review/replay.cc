@@ -7,6 +7,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/review/journal.h"
+#include "dtune/store/consistency.h"
 
 namespace dtune {
 namespace {
@@ -70,7 +71,7 @@ class Replay {
 };
 
 void Replay::fail(const std::string& what) {
-  throw Error(ErrorKind::store,
+  throw Error(ErrorKind::data,
               fmt::format("the records of the study contradict each other: {} "
                           "(rows were changed or deleted by hand)",
                           what));
@@ -91,6 +92,7 @@ void Replay::begin(const Session& session) {
   study_.recipe.budget.time = from_seconds(session.budget_seconds);
   study_.recipe.budget.steps = session.budget_steps;
   study_.sessions = session.number;
+  check_units(study_.recipe.space, records_.trials);
   tuner_ = options_.make_tuner(study_.recipe, study_.horizon);
   ++result_.sessions;
 }
@@ -150,6 +152,7 @@ void Replay::take_in(const RecordedReport& recorded) {
 
 // What the coordinator makes of the scheduler's verdict.
 Choice Replay::judge(const Trial& t) {
+  if (!tuner_.scheduler) fail("no session was begun");
   ++result_.judged;
   const bool reached = t.steps() >= t.target_step;
   const Verdict verdict = tuner_.scheduler->judge(study_, t, reached);
@@ -171,6 +174,7 @@ Choice Replay::judge(const Trial& t) {
 
 // What the scheduler has a free slot do.
 Choice Replay::ask(const Decision& decision) {
+  if (!tuner_.scheduler) fail("no session was begun");
   ++result_.asked;
   study_.searched_seconds = decision.searched_seconds;
   const Directive directive = tuner_.scheduler->next(

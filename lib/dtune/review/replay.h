@@ -60,8 +60,8 @@ struct ReplayResult {
 // (horizon, divergence, budgets, clocks) are taken over. What is not asked
 // again: a `wait`, since its time is not recorded.
 //
-// Deterministic. Costs what the tuner costs. Throws Error(store) as journal_of
-// does, and what the options throw.
+// Deterministic. Costs what the tuner costs. Throws as journal_of and
+// check_units do, and what the options throw.
 ReplayResult replay(const StudyRecords& records, const ReplayOptions& options);
 
 }  // namespace dtune
