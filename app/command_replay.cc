@@ -114,7 +114,9 @@ int replay_study(const Console& console, const ReplayCommand& command) {
   try {
     result = replay(records, options);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::store) throw;
+    const bool of_records =
+        error.kind() == ErrorKind::store || error.kind() == ErrorKind::data;
+    if (!of_records) throw;
     throw Error(error.kind(), fmt::format("{}: {}", name, error.what()));
   }
   if (console.json) {

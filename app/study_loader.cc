@@ -55,7 +55,12 @@ LoadedStudy load_study(const fs::path& database, StoreMode mode,
                                fs::path(row.recipe_path).parent_path());
   Study study = study_of(row, recipe);
   study.trials = store->load_trials(part);
-  check_units(study.recipe.space, study.trials);
+  try {
+    check_units(study.recipe.space, study.trials);
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                fmt::format("{}: {}", database.string(), error.what()));
+  }
   study.reports = last_sequence(study.trials);
   if (mode != StoreMode::read_only) {
     const auto decisions = store->load_decisions();

@@ -158,10 +158,13 @@ TEST_CASE("an edited database is refused in words by every command") {
                     fs::copy_options::overwrite_existing);
       Database(place / "shell.db", DatabaseAccess::write).execute(sql);
       const Outcome outcome = place.run(words);
-      // Sessions are looked at only where they are needed.
-      const bool reads_all = words[0] == "replay";
-      const bool of_session = contains(sql, "session");
-      if (!of_session || reads_all) {
+      // Sessions are looked at only where they are needed; other results only
+      // lead to other decisions.
+      const bool replays = words[0] == "replay";
+      const bool matters = contains(sql, "session")   ? replays
+                           : contains(sql, "metrics") ? !replays
+                                                      : true;
+      if (matters) {
         CHECK_MESSAGE(outcome.code == 2, outcome.err);
         CHECK(contains(outcome.err, "shell.db: "));
       }
@@ -225,7 +228,9 @@ TEST_CASE("strangers who say nothing take nothing from a study") {
   const Outcome outcome = program.wait();
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   CHECK_FALSE(contains(outcome.out, "process has ended"));
-  CHECK(contains(outcome.out, "30 trials: 30 "));
+  const auto status = json_of(place.run({"status", "shell.yaml", "--json"}));
+  CHECK(status["trials"]["total"] == 30);
+  CHECK(status["failures"].empty());
 }
 
 TEST_CASE("a machine that is revoked leaves a study that runs") {
