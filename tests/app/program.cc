@@ -35,10 +35,11 @@ constexpr const char* kMark = "DTUNE_TEST_WORKPLACE";
   std::vector<char*> argv;
   for (std::string& word : copy) argv.push_back(word.data());
   argv.push_back(nullptr);
+  ::unsetenv("NO_COLOR");
+  ::unsetenv("CLICOLOR_FORCE");
   for (const auto& [name, value] : environment) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }
-  ::unsetenv("NO_COLOR");
   const auto id = static_cast<uid_t>(user);
   if (user != 0 && (::setgid(id) != 0 || ::setuid(id) != 0)) ::_exit(98);
   if (::chdir(folder.c_str()) == 0) ::execv(argv[0], argv.data());

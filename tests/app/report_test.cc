@@ -81,7 +81,10 @@ void multiply_trials(const Workplace& place, int trials) {
   database.execute(fmt::format(
       "CREATE TEMP TABLE number(n); WITH RECURSIVE c(n) AS (SELECT 2 UNION ALL "
       "SELECT n + 1 FROM c WHERE n < {}) INSERT INTO number SELECT n FROM c; "
-      "INSERT INTO trial SELECT n, kind, json_object('lr', 0.0001 + n / "
+      "INSERT INTO trial (id, kind, point, unit, seed, state, reason, detail, "
+      "attempt, failures, target_step, node, slot, created_ms, started_ms, "
+      "ended_ms, checkpoint, checkpoint_step, last_step, best_step, "
+      "best_value) SELECT n, kind, json_object('lr', 0.0001 + n / "
       "100000.0), unit, seed, CASE WHEN n % 3 THEN 'cut' ELSE 'paused' END, "
       "'rung', detail, attempt, failures, target_step, node, slot, created_ms, "
       "started_ms, ended_ms, checkpoint, checkpoint_step, last_step, "

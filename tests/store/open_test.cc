@@ -178,8 +178,9 @@ TEST_CASE("an older database is brought up to date step by step") {
   Database database(path, DatabaseAccess::write);
   CHECK_THROWS_WITH_AS(
       check_version(database, later),
-      (path.string() + ": was written by an older dtune (its schema is version "
-                       "3, this dtune needs 5: 'dtune resume' upgrades it)")
+      fmt::format("{}: was written by an older dtune (its schema is version "
+                  "{}, this dtune needs {}: 'dtune resume' upgrades it)",
+                  path.string(), now, now + 2)
           .c_str(),
       Error);
   migrate(database, later);
