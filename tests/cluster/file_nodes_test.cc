@@ -262,7 +262,10 @@ TEST_CASE("a lease's files are open to its holder alone") {
   REQUIRE(files.send_checkpoint(lease, kNever));
   // Trial and attempt are easy to guess.
   for (const char* word : {"", "0", "00000000000000000000000000000000"}) {
-    NodeFiles stranger(ends.node_options());
+    const TemporaryDirectory elsewhere;
+    NodeFilesOptions options = ends.node_options();
+    options.cache = elsewhere.path();
+    NodeFiles stranger(options);
     stranger.welcome(ends.elsewhere());
     control::Assign guess = ends.assign;
     guess.capability = word;
