@@ -6,6 +6,7 @@
 #include "tuner/model_sampling.h"
 #include "tuner/simulation.h"
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "dtune/base/error.h"
 #include "dtune/tuner/factory.h"
@@ -308,7 +309,8 @@ TEST_CASE("decisions say what they expect") {
   const Run result = run(learnt_recipe("plain-gp", 2, 8), slots(1));
   const auto expects = std::count_if(
       result.log.begin(), result.log.end(), [](const std::string& line) {
-        return line.find("is expected at step 20") != std::string::npos;
+        return line.find(fmt::format("is expected at step {}", kHorizon)) !=
+               std::string::npos;
       });
   CHECK(expects >= 5);
 }
@@ -318,7 +320,7 @@ TEST_CASE("the chance of a gain falls once a search has found what there is") {
   const Tuner tuner = make_tuner(recipe, kHorizon);
   Study study = make_study(recipe, kHorizon);
   Options options = slots(1);
-  options.stop_after_reports = 40;
+  options.stop_after_reports = 100;
   simulate(study, *tuner.sampler, *tuner.scheduler, options);
   const auto early = tuner.scheduler->chance_of_gain(study, 0.001, 0.2);
   REQUIRE(early);

@@ -305,6 +305,7 @@ std::optional<Dismissal> FreezeThawScheduler::dismiss(const Study& study,
   std::vector<ModelQuery> queries;
   for (const Trial* trial : paused_trials(study)) {
     if (trial->id == leader || trial->steps() < trial->target_step) continue;
+    if (!must && looks(*trial) < kLooksBeforeCut) continue;
     trials.push_back(trial);
     queries.push_back({trial->unit, model_->horizon()});
   }
@@ -318,9 +319,7 @@ std::optional<Dismissal> FreezeThawScheduler::dismiss(const Study& study,
       std::min_element(chances.begin(), chances.end()) - chances.begin());
   const double chance = std::exp(chances[least]);
   const Trial& trial = *trials[least];
-  if (!must && (chance >= epsilon_ || looks(trial) < kLooksBeforeCut)) {
-    return std::nullopt;
-  }
+  if (!must && chance >= epsilon_) return std::nullopt;
   return Dismissal{
       trial.id, Reason::hopeless,
       fmt::format("P(beats the leader by step {}) = {:.2g} by now, {}",
