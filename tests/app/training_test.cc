@@ -412,8 +412,10 @@ TEST_CASE("checkpoints of paused trials keep to resources.disk") {
               "data: { kind: synthetic, size: [8, 8], classes: 3, samples: "
               "200, difficulty: 0.8 }\n"
               "model: { arch: cnn-small, width: 32 }\n"
-              "train: { epochs: 6, batch_size: 64 }\n"
-              "budget: { trials: 9 }\n"
+              "train: { epochs: 4, batch_size: 64 }\n"
+              "sampler: random\n"
+              "scheduler: { kind: asha, eta: 2, min_steps: 1 }\n"
+              "budget: { trials: 12 }\n"
               "final: false\n"
               "resources: { slots: 1, disk: 2m }\n");
   const Outcome outcome = place.run({"run", "s.yaml", "--quiet"});

@@ -223,7 +223,11 @@ std::string best_json(const Study& study, const StudyFacts& facts) {
       {"final_trial", model.trial > 0 ? Json(model.trial) : Json()},
       {"search", figures_json(searched)},
       {"final", figures_json(model)},
-      {"chosen", text_or_null(result ? result->chosen : "")},
+      {"chosen", text_or_null(result ? result->chosen
+                              : best != nullptr && facts.result &&
+                                      facts.result->best == best->id
+                                  ? facts.result->chosen
+                                  : "")},
       {"database", facts.database},
       {"state", to_string(study.state)},
   };

@@ -74,10 +74,21 @@ std::string kept_step(const Study& study, const FinalResult& model) {
   return trial + ", step " + format_step(model.step, last);
 }
 
+// Why the best of a search is that trial, where no model is kept.
+std::string chosen_words(const Study& study, const StudyFacts& facts) {
+  const Trial* best = chosen_trial(study, facts);
+  const bool decided =
+      best != nullptr && facts.result && facts.result->best == best->id;
+  return decided ? facts.result->chosen : "";
+}
+
 std::string result_lines(const Study& study, const StudyFacts& facts,
                          const TextStyle& style) {
   const FinalResult* model = shipped_model(study, facts);
-  if (model == nullptr) return "";
+  if (model == nullptr) {
+    const std::string why = chosen_words(study, facts);
+    return why.empty() ? "" : labelled(style, "why", printable(why));
+  }
   std::string text;
   const std::string validation = metrics_text(model->metrics, "val_");
   const std::string test = metrics_text(model->metrics, "test_");
