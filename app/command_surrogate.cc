@@ -68,17 +68,22 @@ CubeSplit split_of(const std::vector<RecordedCurves>& curves,
   return split;
 }
 
-// What the prior is learnt from: all that is not left out.
-std::vector<RecordedCube> learnt_from(
-    const std::vector<RecordedCurves>& curves, const CubeAxes& axes,
-    const std::vector<std::string>& left_out) {
+// What the prior is learnt from: all that is not left out. `recorded`: how many
+// of them were recorded; the others are copies of these.
+std::vector<RecordedCube> learnt_from(const std::vector<RecordedCurves>& curves,
+                                      const CubeAxes& axes,
+                                      const std::vector<std::string>& left_out,
+                                      size_t& recorded) {
   std::vector<RecordedCurves> kept;
   for (const RecordedCurves& one : curves) {
     const bool out =
         std::find(left_out.begin(), left_out.end(), one.task) != left_out.end();
     if (!out) kept.push_back(one);
   }
-  if (kept.size() < kFewCurves) return shifted_cubes(kept, axes);
+  recorded = kept.size();
+  if (kept.size() > 1 && kept.size() < kFewCurves) {
+    return shifted_cubes(kept, axes);
+  }
   std::vector<RecordedCube> cubes;
   for (const RecordedCurves& one : kept) {
     cubes.push_back(recorded_cube(one, axes));
@@ -103,11 +108,16 @@ std::string provenance(const SurrogateOptions& options, uint64_t samples) {
 
 std::shared_ptr<const LearntPrior> train_prior(
     const Console& console, const SurrogateOptions& options,
-    const CubeAxes& axes, const std::vector<RecordedCube>& cubes) {
+    const CubeAxes& axes, const std::vector<RecordedCurves>& curves,
+    const std::vector<std::string>& left_out) {
+  size_t recorded = 0;
+  const auto cubes = learnt_from(curves, axes, left_out, recorded);
   const LearntPrior learnt = LearntPrior::learn(axes, cubes, kPriorComponents);
   learnt.save(options.output_prior, provenance(options, 0));
-  console.notice(fmt::format("wrote {}: learnt from {} cubes",
-                             options.output_prior, cubes.size()));
+  const auto copies = cubes.size() - recorded;
+  console.notice(fmt::format(
+      "wrote {}: learnt from {} cubes{}", options.output_prior, recorded,
+      copies > 0 ? fmt::format(" and {} shifted copies", copies) : ""));
   // As it was written: the network is to know that one.
   return std::make_shared<const LearntPrior>(
       LearntPrior::load(options.output_prior));
@@ -167,8 +177,7 @@ int train_surrogate(const Console& console, const SurrogateOptions& options) {
   const std::vector<RecordedCurves> curves = read_all_curves(options);
   const CubeAxes axes = prior_axes(curves);
   CubeSplit split = split_of(curves, axes, left_out);
-  const auto prior =
-      train_prior(console, options, axes, learnt_from(curves, axes, left_out));
+  const auto prior = train_prior(console, options, axes, curves, left_out);
   if (!options.prior_only) {
     train_weights(console, options, prior, std::move(split));
   }

@@ -22,7 +22,7 @@ TEST_CASE("plan says what a run would do with the database, as the run does") {
   place.write("shell.yaml", shell_recipe(4, 3, "0.1"));
   CHECK(database_line(place) == "new");
   {
-    RunningProgram program = place.start({"run", "shell.yaml"});
+    RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 2/3"));
     CHECK(contains(database_line(place), "works on it: a run has to wait"));
     program.send(SIGINT);

@@ -113,6 +113,7 @@ TEST_CASE("records that do not fit together cannot be replayed") {
   place.write("shell.yaml", shell_recipe(4, 2, "0"));
   REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
   std::string words;
+  int code = 2;
   SUBCASE("a row is gone") {
     tamper(place, "DELETE FROM decision WHERE number = 3");
     words = "contradict each other";
@@ -124,9 +125,10 @@ TEST_CASE("records that do not fit together cannot be replayed") {
   SUBCASE("made by an older dtune") {
     tamper(place, "UPDATE decision SET after_report = -1");
     words = "was begun by an older dtune";
+    code = 3;
   }
   const Outcome outcome = place.run({"replay", "shell.db"});
-  CHECK(outcome.code == 3);
+  CHECK(outcome.code == code);
   CHECK(contains(outcome.err, "shell.db: "));
   CHECK(contains(outcome.err, words));
 }
