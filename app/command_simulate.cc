@@ -18,6 +18,7 @@
 #include "dtune/base/suggest.h"
 #include "dtune/simulate/benchmark.h"
 #include "dtune/simulate/statistics_report.h"
+#include "dtune/surrogate/shipped.h"
 #include "dtune/tuner/factory.h"
 
 namespace dtune {
@@ -40,6 +41,7 @@ struct SimulateOptions {
   std::string prior;
   std::string epsilon;
   bool calibration = false;
+  bool allow_seen = false;
   std::string json_file;
   std::string plot_file;
 };
@@ -182,6 +184,27 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
   return out;
 }
 
+// The shipped network was trained on the tasks of the shipped prior, which
+// leaves out the judged one by itself; a network cannot.
+void refuse_seen(const SimulateOptions& options, const Worlds& worlds,
+                 const std::vector<Contender>& contenders) {
+  const bool judged =
+      options.networks.empty() && !options.allow_seen &&
+      std::any_of(contenders.begin(), contenders.end(),
+                  [](const Contender& c) { return c.sampler == "convlstm"; });
+  if (!judged) return;
+  const std::vector<std::string>& seen = shipped_prior().tasks();
+  for (const auto& world : worlds) {
+    if (std::find(seen.begin(), seen.end(), world->task()) == seen.end()) {
+      continue;
+    }
+    fail_simulate(fmt::format(
+        "the shipped network was trained on task '{}' (give --network FILE of "
+        "`surrogate train --leave-out`, judge learnt-gp, or say --allow-seen)",
+        world->task()));
+  }
+}
+
 int simulate_curves(const Console& console, const SimulateOptions& options) {
   const std::vector<Contender> contenders = contenders_of(options);
   const CubeContext context = parse_context(split_list(options.context));
@@ -191,6 +214,7 @@ int simulate_curves(const Console& console, const SimulateOptions& options) {
     std::move(more.begin(), more.end(), std::back_inserter(worlds));
   }
   choose_tasks(split_list(options.tasks), worlds);
+  refuse_seen(options, worlds, contenders);
   const BenchmarkOptions benchmark = benchmark_options(options, console);
   const auto runs = run_benchmark(worlds, contenders, benchmark);
   const BudgetLabels labels = label_budgets(benchmark.simulation, worlds);
@@ -264,6 +288,9 @@ Action declare_simulate(Arguments& arguments) {
   arguments.flag(
       "--calibration", options->calibration,
       "Predict as well, and count how many values lie inside their bands.");
+  arguments.flag("--allow-seen", options->allow_seen,
+                 "Judge convlstm also on tasks that its network was trained "
+                 "on.");
   arguments.option("--json", options->json_file, "FILE",
                    "Write the table as JSON.", Complete::file);
   arguments.option("--plot", options->plot_file, "FILE",

@@ -54,9 +54,12 @@ std::string differences(const std::vector<ContenderStatistics>& rows,
   const std::vector<ContenderStatistics> others(rows.begin() + 1, rows.end());
   return by_budget(others, "less " + name_of(rows.front().contender), style,
                    [](const BudgetStatistics& at) {
-                     return format_difference(at.difference) + " (" +
-                            format_difference(at.difference_low) + " " +
-                            format_difference(at.difference_high) + ")";
+                     return format_difference(at.difference);
+                   }) +
+         by_budget(others, "90% interval", style,
+                   [](const BudgetStatistics& at) {
+                     return format_difference(at.difference_low) + " " +
+                            format_difference(at.difference_high);
                    });
 }
 

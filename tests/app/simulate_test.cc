@@ -11,10 +11,11 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-// Two tasks of 3 x 2 x 2 points and four epochs.
-void write_small_curves(const std::filesystem::path& path) {
+// Tasks of 3 x 2 x 2 points and four epochs.
+void write_small_curves(const std::filesystem::path& path,
+                        const std::vector<std::string>& tasks) {
   std::vector<RecordedCurves> all;
-  for (const char* task : {"shoes", "lungs"}) {
+  for (const std::string& task : tasks) {
     RecordedCurves curves;
     curves.task = task;
     curves.log10_lr = {-3, -2, -1};
@@ -31,7 +32,7 @@ void write_small_curves(const std::filesystem::path& path) {
 }
 
 struct SimulatePlace : Workplace {
-  SimulatePlace() { write_small_curves(*this / "c.npz"); }
+  SimulatePlace() { write_small_curves(*this / "c.npz", {"shoes", "lungs"}); }
   Outcome simulate(std::vector<std::string> words) const {
     words.insert(words.begin(), {"simulate", "c.npz"});
     return run(words);
@@ -127,6 +128,37 @@ TEST_CASE("simulate explains what it cannot take") {
   CHECK(contains(error({"--context", "width"}), "'width' is not a size"));
   CHECK(contains(error({"--context", "width=nan"}), "is not a size"));
   CHECK(contains(error({"--plott", "x"}), "did you mean '--plot'?"));
+}
+
+TEST_CASE("a network does not judge what it was trained on unless told to") {
+  SimulatePlace place;
+  write_small_curves(place / "seen.npz", {"126026"});  // of LCBench
+  const auto judged = [&](std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {"simulate", "seen.npz", "--seeds", "1", "--budget", "4"});
+    return place.run(words);
+  };
+  const Outcome refused = judged({});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err,
+                 "the shipped network was trained on task '126026'"));
+  CHECK(judged({"--sampler", "learnt-gp"}).code == 0);
+  CHECK(judged({"--sampler", "convlstm", "--allow-seen"}).code == 0);
+}
+
+TEST_CASE("several files are simulated together, each with its own length") {
+  SimulatePlace place;
+  write_small_curves(place / "d.npz", {"hats"});
+  const Outcome outcome =
+      place.run({"simulate", "c.npz", "d.npz", "--seeds", "2", "--sampler",
+                 "random,sobol", "--scheduler", "fifo", "--json", "o.json"});
+  REQUIRE(outcome.code == 0);
+  CHECK(contains(outcome.out, "less random + fifo"));
+  const auto json = nlohmann::json::parse(place.read("o.json"));
+  CHECK(json["tasks"].size() == 3);
+  CHECK(json["rows"][0]["runs"] == 6);
+  CHECK(json["rows"][0]["difference"]["4"] == 0);
+  CHECK(json["rows"][1].contains("difference_low"));
 }
 
 TEST_CASE("simulate names the file and member that are damaged") {

@@ -9,6 +9,7 @@
 //           Derived from `report`, so that summaries need not read it:
 //           last_step; best_step and best_value (0 and NULL where there is
 //           none; best_value is negated where the goal is to minimize).
+//           repeats: 1 where it trains a candidate again with another seed.
 // report    what a trial reported after a step. metrics: JSON object; numbers
 //           that JSON has no words for are the texts "nan", "inf" and "-inf".
 //           Keyed by (trial, step, attempt): a repeat changes nothing; the

@@ -22,10 +22,11 @@ constexpr double kDefaultEpsilon = 0.005;
 constexpr int kLooksBeforeCut = 3;
 // Up to this horizon a trial trains on while it has this chance to beat the
 // leader at the end: so few steps tell little, and full trainings more. Mean
-// regret on four recorded CNNs of 6 to 20 steps, each with a prior of the other
-// data sets, after 2, 4, 8, 12, 20 trainings .35 .27 .19 .15 .10; with a new
-// decision at each look .40 .30 .20 .17 .12. At 51 steps (LCBench) a first trial
-// trained to its end costs until 8 trainings.
+// regret of the best report on four recorded CNNs of 6 to 20 steps (t-* in
+// tests/worlds), each with a prior of the other images, after 2, 4, 8, 12, 20
+// trainings .35 .27 .19 .15 .10; with a new decision at each look .40 .30 .20
+// .17 .12. At 51 steps (LCBench) a first trial that is trained to its end costs
+// until 8 trainings.
 constexpr double kGoOn = 0.03;
 constexpr int kShortHorizon = 20;
 

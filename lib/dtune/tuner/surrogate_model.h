@@ -29,8 +29,8 @@ struct SurrogateParts {
   std::shared_ptr<const CubePrior> prior;
   const ConvLstm* network = nullptr;  // null: no correction; must outlive it
   std::shared_ptr<const ConvLstm> own_network;  // null, or what `network` is
-  bool learnt = true;                 // the learnt process uncorrected
-  bool plain = true;                  // the process without a prior
+  bool learnt = true;  // the learnt process uncorrected
+  bool plain = true;   // the process without a prior
   // By study of old: what its trials reported.
   std::vector<std::vector<WarmObservation>> warm;
   // Why there is no prior where one might be expected (learnt_part.h); "".
