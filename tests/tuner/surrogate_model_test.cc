@@ -283,6 +283,17 @@ TEST_CASE("a trial that was begun anew is learnt anew") {
   CHECK(model.log_chance(queries(), 0.01) == fresh.log_chance(queries(), 0.01));
 }
 
+TEST_CASE("what is expected of an accuracy is one") {
+  const Recipe recipe = rates_recipe();
+  Study study = rising_study(recipe, 1, 1);
+  SurrogateModel model = plain_model(recipe);
+  model.update(study);
+  const Prediction p = model.predict({study.trial(1).unit, kHorizon});
+  CHECK(p.low >= 0);
+  CHECK(p.high <= 1);
+  CHECK(p.low < p.high);
+}
+
 TEST_CASE("a loss is predicted in its own units, smaller being better") {
   Recipe recipe = rates_recipe();
   recipe.objective = {"val_loss", Goal::minimize};

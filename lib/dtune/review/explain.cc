@@ -112,7 +112,7 @@ std::string trusted(const Study& study, const ReplayTuner& tuner) {
 
 namespace {
 
-// What is worth going on for, where nobody said it.
+// The gain that is worth going on for, where the recipe gives none.
 double usual_gain(const Study& study) {
   std::vector<double> values;
   for (const Trial& trial : study.trials) {

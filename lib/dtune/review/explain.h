@@ -42,7 +42,7 @@ struct TrialExplanation {
 std::vector<std::string> tuner_words(const Study& study,
                                      const ReplayTuner& tuner);
 
-// Whom the tuner trusts: the first sentence that it says of itself, or "".
+// The weights of the predictors: the first sentence of tuner_words(), or "".
 std::string trusted(const Study& study, const ReplayTuner& tuner);
 
 // "a fifth more trials gain more than 0.001 with a probability of 0.12", by

@@ -242,7 +242,9 @@ Prediction SurrogateModel::predict(const ModelQuery& query) {
       const double middle = (low + high) / 2;
       (mixture.cumulative(middle) < p ? low : high) = middle;
     }
-    return scale_.to_metric((low + high) / 2);
+    const double value = scale_.to_metric((low + high) / 2);
+    // A share, such as an accuracy, stays one.
+    return scale_.identity() ? std::clamp(value, 0.0, 1.0) : value;
   };
   const double sign = objective_.goal == Goal::maximize ? 1 : -1;
   Prediction p = {query.step, sign * quantile(0.5), sign * quantile(0.05),
