@@ -232,6 +232,7 @@ void tell(const Console& console, const RecordOptions& options,
         {"repeats", std::max<size_t>(1, curves.repeats.size())},
         {"missing", recording.missing},
         {"incomplete", recording.incomplete},
+        {"lost", recording.lost},
         {"best", curves.best()},
         {"median_final", curves.median_final()}}
                      .dump(2));
@@ -252,6 +253,13 @@ void tell(const Console& console, const RecordOptions& options,
         "  {} have no value at all and {} end early (they diverged or failed): "
         "from there on they count as chance level",
         recording.missing, recording.incomplete));
+  }
+  if (recording.lost > 0) {
+    console.warning(fmt::format(
+        "{} trials crashed, were killed or were lost: what their points are "
+        "worth is not known, so nothing should be learnt from this file "
+        "(remove the study beside it and record again)",
+        recording.lost));
   }
 }
 

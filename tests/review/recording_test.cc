@@ -106,6 +106,9 @@ TEST_CASE("the curves of a grid become a cube, what is missing is at chance") {
   Study study = grid_study(axes, 4);
   study.trials[0].curve.resize(2);  // lr 1e-3, dropout 0, l2 1e-5
   study.trials[1].curve.clear();    // lr 1e-3, dropout 0, l2 1e-3
+  study.trials[0].state = study.trials[1].state = TrialState::failed;
+  study.trials[0].reason = Reason::crashed;
+  study.trials[1].reason = Reason::diverged;
   const GridAxes found = axes_of_trials(study);
   CHECK(found.lr == axes.lr);
   CHECK(found.l2 == axes.l2);
@@ -117,6 +120,7 @@ TEST_CASE("the curves of a grid become a cube, what is missing is at chance") {
   const Recording made = record_curves(study, found, options);
   CHECK(made.missing == 1);
   CHECK(made.incomplete == 1);
+  CHECK(made.lost == 1);
   const RecordedCurves& curves = made.curves;
   REQUIRE(curves.values.size() == 3 * 2 * 2 * 2);
   CHECK(curves.value({-3, -5, 0}, 1) == doctest::Approx(0.1 + 0.001 + 0.001));

@@ -256,16 +256,39 @@ GridAxes axes_of_trials(const Study& study) {
   return axes;
 }
 
+namespace {
+
+// It failed for what happened to its process, which says nothing of its point.
+bool is_lost(const Trial& trial) {
+  switch (trial.reason) {
+    case Reason::crashed:
+    case Reason::out_of_memory:
+    case Reason::lease_lapsed:
+    case Reason::node_lost:
+    case Reason::killed:
+    case Reason::wall_clock:
+      return trial.state != TrialState::complete;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 Recording record_curves(const Study& study, const GridAxes& axes,
                         const RecordingOptions& options) {
   check_objective(study.recipe.objective);
+  size_t lost = 0;
   Recorder recorder(study, axes, options);
   for (const Trial& trial : study.trials) {
     if (trial.kind == TrialKind::search && trial.point.size() == 3) {
       recorder.add(trial);
+      if (is_lost(trial)) ++lost;
     }
   }
-  return recorder.finish();
+  Recording recording = recorder.finish();
+  recording.lost = lost;
+  return recording;
 }
 
 Recording merge_repeats(std::vector<Recording> recordings) {
@@ -273,7 +296,7 @@ Recording merge_repeats(std::vector<Recording> recordings) {
   if (recordings.size() == 1) return merged;
   RecordedCurves& mean = merged.curves;
   std::vector<double> sums(mean.values.size(), 0);
-  merged.missing = merged.incomplete = 0;
+  merged.missing = merged.incomplete = merged.lost = 0;
   for (Recording& one : recordings) {
     RecordedCurves& curves = one.curves;
     if (curves.log10_lr != mean.log10_lr || curves.log10_l2 != mean.log10_l2 ||
@@ -286,6 +309,7 @@ Recording merge_repeats(std::vector<Recording> recordings) {
     }
     merged.missing += one.missing;
     merged.incomplete += one.incomplete;
+    merged.lost += one.lost;
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += curves.values[i];
     mean.repeats.push_back(std::move(curves.values));
   }

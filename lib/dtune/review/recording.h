@@ -55,6 +55,7 @@ struct Recording {
   RecordedCurves curves;
   size_t missing = 0;     // points without any value
   size_t incomplete = 0;  // points that end before the last epoch
+  size_t lost = 0;        // of both: not diverged, but crashed, killed or lost
 };
 
 // The objective of the trials at these steps. Throws Error(config): the
