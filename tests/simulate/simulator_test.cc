@@ -292,3 +292,15 @@ TEST_CASE("a simulated recipe has the cube's ranges and context") {
   CHECK(parameters[1].log);
   CHECK(std::get<int64_t>(recipe.sampler.options.at("points")) == 5);
 }
+
+TEST_CASE("curves of unknown networks are not taken for those of a CNN") {
+  RecordedCurves curves = three_rates();
+  curves.context = {};
+  const auto layers = make_cube_world(curves)->recipe().model.layers;
+  REQUIRE(layers.size() == 1);
+  CHECK(layers[0].kind == LayerKind::flatten);
+  curves.context.optimizer = "adam";  // recorded by dtune, from images
+  const auto world = make_cube_world(curves);
+  CHECK(world->recipe().model.layers.empty());
+  CHECK(world->recipe().train.optimizer == OptimizerKind::adam);
+}

@@ -45,7 +45,12 @@ ModelSpec model_of(const CubeContext& context) {
   ModelSpec model;
   // dtune records networks for images; tables of others say their layers.
   if (!context.optimizer.empty()) return model;
-  if (!context.width || !context.depth) return model;
+  if (!context.width || !context.depth) {
+    LayerSpec flatten;
+    flatten.kind = LayerKind::flatten;
+    model.layers = {flatten};  // no convolution, whatever else
+    return model;
+  }
   LayerSpec linear;
   linear.kind = LayerKind::linear;
   linear.channels = static_cast<int>(std::lround(*context.width));
