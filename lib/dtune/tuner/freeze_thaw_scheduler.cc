@@ -36,7 +36,7 @@ class FreezeThawScheduler final : public Scheduler {
                       std::shared_ptr<SurrogateModel> model, double epsilon)
       : epsilon_(epsilon),
         prior_(recipe.space),
-        feasibility_(recipe),
+        feasibility_(std::make_unique<Feasibility>(recipe)),
         model_(std::move(model)) {}
 
   Directive next(const Study& study, Sampler& sampler, int64_t decision,
@@ -61,6 +61,10 @@ class FreezeThawScheduler final : public Scheduler {
     double score = -HUGE_VAL;
     double chance = 0;
   };
+  void update(const Study& study) const {
+    model_->update(study);
+    feasibility_->update(study);
+  }
   Choice best_paused(const Study& study, const Ambition& ambition,
                      const StepCosts& costs) const;
   std::vector<const Trial*> paused_trials(const Study& study) const;
@@ -79,7 +83,7 @@ class FreezeThawScheduler final : public Scheduler {
 
   double epsilon_;
   Prior prior_;
-  Feasibility feasibility_;
+  std::unique_ptr<Feasibility> feasibility_;
   std::shared_ptr<SurrogateModel> model_;
 };
 
@@ -115,7 +119,7 @@ double FreezeThawScheduler::score(const Study& study, double log_chance,
                                   const std::vector<double>& unit,
                                   const StepCosts& costs) const {
   double result =
-      log_chance - costs.log_relative(unit) + feasibility_.log_chance(point);
+      log_chance - costs.log_relative(unit) + feasibility_->log_chance(point);
   if (!prior_.empty()) {
     result += prior_weight(study) * prior_.log_density(unit);
   }
@@ -192,7 +196,7 @@ int FreezeThawScheduler::looks(const Trial& trial) const {
 double FreezeThawScheduler::chance_at_horizon(const Trial& trial) const {
   const ModelQuery query = {trial.unit, model_->horizon()};
   return std::exp(model_->log_chance({&query, 1}, 0).front() +
-                  feasibility_.log_chance(trial.point));
+                  feasibility_->log_chance(trial.point));
 }
 
 // That it passes its own best by the horizon.
@@ -210,7 +214,7 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
     d.target_step = std::max(d.target_step, trial->target_step);
     return d;
   }
-  model_->update(study);
+  update(study);
   if (model_->empty()) {
     if (may_start) {
       if (auto proposal = sampler.propose(study, decision)) {
@@ -222,7 +226,6 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
   const Ambition ambition =
       draw_ambition(study.recipe.seed, decision, model_->horizon());
   const StepCosts costs(study);
-  feasibility_.update(study);
   const Choice paused = best_paused(study, ambition, costs);
   if (may_start) {
     if (auto proposal = sampler.propose(study, decision)) {
@@ -266,12 +269,11 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   verdict.why = "every step is decided anew";
   const bool brief = model_->horizon() <= kShortHorizon;
   if (!brief && looks(trial) < kLooksBeforeCut) return verdict;
-  model_->update(study);
+  update(study);
   if (model_->empty()) return verdict;
   if (model_->leader().trial == trial.id) {
     return brief ? train_on(trial, "leads") : verdict;
   }
-  feasibility_.update(study);
   const double chance = chance_at_horizon(trial);
   if (brief && chance >= std::max(kGoOn, epsilon_)) {
     return train_on(trial,
@@ -292,14 +294,14 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
 }
 
 std::optional<Leader> FreezeThawScheduler::leader(const Study& study) const {
-  model_->update(study);
+  update(study);
   if (model_->empty()) return std::nullopt;
   return model_->leader();
 }
 
 std::optional<Dismissal> FreezeThawScheduler::dismiss(const Study& study,
                                                       bool must) {
-  model_->update(study);
+  update(study);
   if (model_->empty()) return std::nullopt;
   const TrialId leader = model_->leader().trial;
   std::vector<const Trial*> trials;
@@ -312,9 +314,8 @@ std::optional<Dismissal> FreezeThawScheduler::dismiss(const Study& study,
   }
   if (trials.empty()) return std::nullopt;
   std::vector<double> chances = model_->log_chance(queries, 0);
-  feasibility_.update(study);
   for (size_t i = 0; i < trials.size(); ++i) {
-    chances[i] += feasibility_.log_chance(trials[i]->point);
+    chances[i] += feasibility_->log_chance(trials[i]->point);
   }
   const auto least = static_cast<size_t>(
       std::min_element(chances.begin(), chances.end()) - chances.begin());
@@ -335,7 +336,7 @@ std::optional<double> FreezeThawScheduler::chance_of_gain(const Study& study,
                                                           double share) const {
   const auto by_new = dtune::chance_of_gain(study, gain, share);
   if (!by_new) return std::nullopt;
-  model_->update(study);
+  update(study);
   if (model_->empty()) return by_new;
   std::vector<ModelQuery> queries;
   for (const Trial* trial : paused_trials(study)) {
@@ -362,19 +363,19 @@ std::vector<std::string> FreezeThawScheduler::describe_plan(
 
 std::vector<std::string> FreezeThawScheduler::explain(
     const Study& study) const {
-  model_->update(study);
+  update(study);
   return describe_model(*model_);
 }
 
 std::map<std::string, double> FreezeThawScheduler::weights(
     const Study& study) const {
-  model_->update(study);
+  update(study);
   return model_->weights();
 }
 
 std::vector<std::string> FreezeThawScheduler::explain_trial(const Study& study,
                                                             TrialId id) const {
-  model_->update(study);
+  update(study);
   if (model_->empty()) return {};
   const double chance = chance_at_horizon(study.trial(id));
   return {fmt::format("P(beats the leader, trial {}, by step {}) = {:.2g}",
@@ -384,7 +385,7 @@ std::vector<std::string> FreezeThawScheduler::explain_trial(const Study& study,
 std::optional<Prediction> FreezeThawScheduler::predict(const Study& study,
                                                        const Trial& trial,
                                                        int step) const {
-  model_->update(study);
+  update(study);
   if (model_->empty()) return std::nullopt;
   return model_->predict({trial.unit, step});
 }

@@ -479,10 +479,11 @@ std::vector<std::string> SurrogateModel::caveats() const {
   return lines;
 }
 
-// Points that slots work on, and points that broke.
+// Points that slots work on, points that broke, and trials that are infeasible.
 void SurrogateModel::note_unfinished(const Study& study) {
   std::vector<ModelQuery> pending;
   std::vector<ModelQuery> broken;
+  std::set<TrialId> infeasible;
   for (const Trial& trial : study.trials) {
     if (trial.kind != TrialKind::search) continue;
     if (trial.state == TrialState::running ||
@@ -490,12 +491,9 @@ void SurrogateModel::note_unfinished(const Study& study) {
       pending.push_back({trial.unit, next_step(trial.steps())});
     }
     if (is_broken(trial)) broken.push_back({trial.unit, horizon()});
-    if (!objective_.require.empty() && !trial.curve.empty()) {
-      if (best_report(objective_, trial) == nullptr) {
-        infeasible_.insert(trial.id);
-      } else {
-        infeasible_.erase(trial.id);
-      }
+    if (!objective_.require.empty() && !trial.curve.empty() &&
+        best_report(objective_, trial) == nullptr) {
+      infeasible.insert(trial.id);
     }
   }
   if (broken.size() > kMostBroken) {
@@ -504,9 +502,12 @@ void SurrogateModel::note_unfinished(const Study& study) {
     }
     broken.resize(kMostBroken);
   }
-  if (pending != pending_ || broken != broken_) view_.reset();
+  if (pending != pending_ || broken != broken_ || infeasible != infeasible_) {
+    view_.reset();
+  }
   pending_ = std::move(pending);
   broken_ = std::move(broken);
+  infeasible_ = std::move(infeasible);
 }
 
 std::optional<std::vector<double>> SurrogateModel::prior_best() const {
