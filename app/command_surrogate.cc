@@ -57,10 +57,8 @@ CubeSplit split_of(const std::vector<RecordedCurves>& curves,
   CubeSplit split;
   size_t number = 0;
   for (const RecordedCurves& one : curves) {
-    const bool out =
-        std::find(left_out.begin(), left_out.end(), one.task) != left_out.end();
-    const bool judged =
-        left_out.empty() ? ++number % kValidationEvery == 0 : out;
+    const bool judged = left_out.empty() ? ++number % kValidationEvery == 0
+                                         : contains(left_out, one.task);
     auto& cubes = judged ? split.validation : split.training;
     cubes.push_back(recorded_cube(one, axes));
   }
@@ -68,24 +66,22 @@ CubeSplit split_of(const std::vector<RecordedCurves>& curves,
   return split;
 }
 
-// What the prior is learnt from: all that is not left out. `recorded`: how many
-// of them were recorded; the others are copies of these.
-std::vector<RecordedCube> learnt_from(const std::vector<RecordedCurves>& curves,
-                                      const CubeAxes& axes,
-                                      const std::vector<std::string>& left_out,
-                                      size_t& recorded) {
-  std::vector<RecordedCurves> kept;
-  for (const RecordedCurves& one : curves) {
-    const bool out =
-        std::find(left_out.begin(), left_out.end(), one.task) != left_out.end();
-    if (!out) kept.push_back(one);
-  }
-  recorded = kept.size();
-  if (kept.size() > 1 && kept.size() < kFewCurves) {
-    return shifted_cubes(kept, axes);
+std::vector<RecordedCurves> without(std::vector<RecordedCurves> curves,
+                                    const std::vector<std::string>& left_out) {
+  std::erase_if(curves, [&](const RecordedCurves& one) {
+    return contains(left_out, one.task);
+  });
+  return curves;
+}
+
+// What the prior is learnt from.
+std::vector<RecordedCube> cubes_of(const std::vector<RecordedCurves>& curves,
+                                   const CubeAxes& axes) {
+  if (curves.size() > 1 && curves.size() < kFewCurves) {
+    return shifted_cubes(curves, axes);
   }
   std::vector<RecordedCube> cubes;
-  for (const RecordedCurves& one : kept) {
+  for (const RecordedCurves& one : curves) {
     cubes.push_back(recorded_cube(one, axes));
   }
   return cubes;
@@ -108,15 +104,13 @@ std::string provenance(const SurrogateOptions& options, uint64_t samples) {
 
 std::shared_ptr<const LearntPrior> train_prior(
     const Console& console, const SurrogateOptions& options,
-    const CubeAxes& axes, const std::vector<RecordedCurves>& curves,
-    const std::vector<std::string>& left_out) {
-  size_t recorded = 0;
-  const auto cubes = learnt_from(curves, axes, left_out, recorded);
+    const CubeAxes& axes, const std::vector<RecordedCurves>& curves) {
+  const std::vector<RecordedCube> cubes = cubes_of(curves, axes);
   const LearntPrior learnt = LearntPrior::learn(axes, cubes, kPriorComponents);
   learnt.save(options.output_prior, provenance(options, 0));
-  const auto copies = cubes.size() - recorded;
+  const auto copies = cubes.size() - curves.size();
   console.notice(fmt::format(
-      "wrote {}: learnt from {} cubes{}", options.output_prior, recorded,
+      "wrote {}: learnt from {} cubes{}", options.output_prior, curves.size(),
       copies > 0 ? fmt::format(" and {} shifted copies", copies) : ""));
   // As it was written: the network is to know that one.
   return std::make_shared<const LearntPrior>(
@@ -177,7 +171,8 @@ int train_surrogate(const Console& console, const SurrogateOptions& options) {
   const std::vector<RecordedCurves> curves = read_all_curves(options);
   const CubeAxes axes = prior_axes(curves);
   CubeSplit split = split_of(curves, axes, left_out);
-  const auto prior = train_prior(console, options, axes, curves, left_out);
+  const auto prior =
+      train_prior(console, options, axes, without(curves, left_out));
   if (!options.prior_only) {
     train_weights(console, options, prior, std::move(split));
   }
@@ -193,6 +188,10 @@ int run_surrogate(const Console& console, const SurrogateOptions& options) {
 }
 
 }  // namespace
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 std::vector<std::string> task_list(const std::vector<std::string>& texts) {
   std::vector<std::string> tasks;

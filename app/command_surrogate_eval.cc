@@ -15,10 +15,6 @@ namespace {
 
 constexpr uint64_t kDefaultStudies = 102;
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 std::vector<RecordedCube> judged_cubes(const SurrogateOptions& options,
                                        const CubeAxes& axes) {
   const std::vector<std::string> only = task_list(options.leave_out);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dtune/base/random.h"
 #include "dtune/report/facts.h"
 #include "dtune/review/explain.h"
 
@@ -26,7 +27,7 @@ struct Expected {
 double below(const Expected& expected, double level) {
   if (expected.deviation <= 0) return level >= expected.mean ? 1 : 0;
   const double z = (level - expected.mean) / expected.deviation;
-  return 0.5 * std::erfc(-z / std::sqrt(2.0));
+  return normal_cdf(z);
 }
 
 // E[max(X - best, 0)] of a normal X.
@@ -35,8 +36,7 @@ double improvement(const Expected& expected, double best) {
   if (expected.deviation <= 0) return std::max(0.0, ahead);
   const double z = ahead / expected.deviation;
   const double density = std::exp(-z * z / 2) / std::sqrt(2 * M_PI);
-  return ahead * 0.5 * std::erfc(-z / std::sqrt(2.0)) +
-         expected.deviation * density;
+  return ahead * normal_cdf(z) + expected.deviation * density;
 }
 
 Expected expected_of(const Study& study, const OpenTrial& open, double best) {

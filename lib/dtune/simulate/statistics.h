@@ -47,7 +47,8 @@ struct BudgetLabels {
 BudgetLabels label_budgets(const SimulationOptions& options,
                            const Worlds& worlds);
 
-// `budgets`: what each is called. REQUIRES: `runs` as run_benchmark made them. In the order of `contenders`.
+// `budgets`: what each is called. REQUIRES: `runs` as run_benchmark made them.
+// In the order of `contenders`.
 std::vector<ContenderStatistics> summarise(
     const std::vector<BenchmarkRun>& runs, const Worlds& worlds,
     const std::vector<Contender>& contenders,

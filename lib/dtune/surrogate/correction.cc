@@ -9,18 +9,6 @@ namespace {
 
 constexpr double kHalfLogTwoPi = 0.91893853320467274178;
 
-// ln Q(x), Q the upper tail of the standard normal distribution. Far out by
-// the asymptotic series (Abramowitz and Stegun 1964, 26.2.12), whose first
-// term left out is below 1e-9 there.
-double log_normal_tail(double x) {
-  constexpr double kFar = 25;
-  if (x < kFar) return std::log(0.5 * std::erfc(x / std::numbers::sqrt2));
-  x = std::min(x, 1e150);  // whose square is finite
-  const double s = 1 / (x * x);
-  return -0.5 * x * x - kHalfLogTwoPi - std::log(x) +
-         std::log1p(-s * (1 - 3 * s * (1 - 5 * s)));
-}
-
 double log_normal_density(double x) {
   x = std::clamp(x, -1e150, 1e150);
   return -0.5 * x * x - kHalfLogTwoPi;
@@ -43,6 +31,17 @@ double log_mean(const Correction& correction,
 }
 
 }  // namespace
+
+// Far out by the asymptotic series (Abramowitz and Stegun 1964, 26.2.12), whose
+// first term left out is below 1e-9 there.
+double log_normal_tail(double x) {
+  constexpr double kFar = 25;
+  if (x < kFar) return std::log(0.5 * std::erfc(x / std::numbers::sqrt2));
+  x = std::min(x, 1e150);  // whose square is finite
+  const double s = 1 / (x * x);
+  return -0.5 * x * x - kHalfLogTwoPi - std::log(x) +
+         std::log1p(-s * (1 - 3 * s * (1 - 5 * s)));
+}
 
 double log_upper_tail(const Correction& correction, double threshold) {
   std::array<double, kMixtureParts> terms;

@@ -29,6 +29,8 @@ struct Correction {
 inline constexpr Correction kHeavyTails = {
     {0.7, 0.25, 0.05}, {0, 0, 0}, {0.7, 2, 6}};
 
+// ln P(z > x) of a standard normal z; finite for every finite x.
+double log_normal_tail(double x);
 // ln P(z > threshold); finite for every finite threshold.
 double log_upper_tail(const Correction& correction, double threshold);
 // ln of the density at z.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "dtune/surrogate/correction.h"
+
 namespace dtune {
 namespace {
 
@@ -35,15 +37,6 @@ std::vector<Sample> thinned(const std::vector<Sample>& all) {
     some.push_back(all[i * all.size() / kMost]);
   }
   return some;
-}
-
-// ln P(z > threshold), z standard normal.
-double log_tail(double threshold) {
-  if (threshold < 30) {
-    return std::log(
-        std::max(0.5 * std::erfc(threshold / std::sqrt(2.0)), 1e-300));
-  }
-  return -0.5 * threshold * threshold - std::log(threshold * 2.5066282746);
 }
 
 }  // namespace
@@ -105,7 +98,7 @@ double Feasibility::log_chance_at(std::span<const double> coordinates) const {
       const bool upper = one.comparison == Comparison::less ||
                          one.comparison == Comparison::less_equal;
       const double z = (one.bound - p.mean) / deviation;
-      sum += log_tail(upper ? -z : z);
+      sum += log_normal_tail(upper ? -z : z);
     }
   }
   return sum;
