@@ -111,6 +111,15 @@ class Strangers {
   std::vector<int> sockets_;
 };
 
+// A study of shell_recipe() that machines with a token may join, started.
+RunningProgram start_open_study(Workplace& place, int trials, int steps,
+                                const std::string& seconds) {
+  make_keys(place);
+  place.write("shell.yaml", shell_recipe(trials, steps, seconds));
+  return place.start(
+      {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
+}
+
 }  // namespace
 
 TEST_CASE("what programs have started ends with a kill -9 of all of dtune") {
@@ -213,10 +222,7 @@ TEST_CASE("a study is run once, whichever link leads to it") {
 
 TEST_CASE("strangers who say nothing take nothing from a study") {
   Workplace place;
-  make_keys(place);
-  place.write("shell.yaml", shell_recipe(30, 3, "0.02"));
-  RunningProgram program = place.start(
-      {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
+  RunningProgram program = start_open_study(place, 30, 3, "0.02");
   REQUIRE(program.wait_for("step 1/3"));
   const Outcome token = place.run({"token", "shell.yaml", "--json"});
   REQUIRE_MESSAGE(token.code == 0, token.err);
@@ -235,10 +241,7 @@ TEST_CASE("strangers who say nothing take nothing from a study") {
 
 TEST_CASE("a machine that is revoked leaves a study that runs") {
   Workplace place;
-  make_keys(place);
-  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
-  RunningProgram program = place.start(
-      {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  RunningProgram program = start_open_study(place, 1000, 1, "0.1");
   REQUIRE(program.wait_for("study shell started"));
   const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
   const std::string endpoint = token["connect"];
@@ -270,10 +273,7 @@ TEST_CASE("a machine that is revoked leaves a study that runs") {
 
 TEST_CASE("doctor says what is in the way to a coordinator") {
   Workplace place;
-  make_keys(place);
-  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
-  RunningProgram program = place.start(
-      {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
+  RunningProgram program = start_open_study(place, 1000, 1, "0.1");
   REQUIRE(program.wait_for("study shell started"));
   const std::string endpoint =
       json_of(place.run({"token", "shell.yaml", "--json"}))["connect"];
