@@ -1,10 +1,24 @@
 // How agents come to be on nodes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace dtune {
+
+// An agent that takes part in the study.
+struct PresentAgent {
+  std::string job;  // of an engine, as the agent says it; "": none
+  int slots = 1;
+};
+
+// What a launcher that asks an engine for agents has to know.
+struct Demand {
+  // Slots that trials could use now, those in use included; 0: nothing more.
+  int64_t slots = 0;
+  std::vector<PresentAgent> agents;
+};
 
 // One way to start agents (on this machine, over ssh) and the agents that were
 // started in it. Owned and used by the thread that runs the coordinator: their
@@ -16,6 +30,8 @@ class Launcher {
   // Starts what should run and does not. Call often; does not block. Throws
   // Error(study) where the study cannot go on without it.
   virtual void ensure() = 0;
+  // What the next ensure() goes by; for those whose agents come and go.
+  virtual void set_demand(const Demand&) {}
   // The agents are asked to end and are not started again. Does not wait; the
   // destructor does, a little.
   virtual void close() = 0;
