@@ -69,9 +69,13 @@ void ProcessInputs::set(Index i, const ProcessInput& input,
                             {column, static_cast<size_t>(phi.rows())});
 }
 
-void ProcessInputs::append(const ProcessInput& input, const CubePrior* prior) {
-  resize(size() + 1);
-  set(size() - 1, input, prior);
+void ProcessInputs::append(std::span<const ProcessInput> inputs,
+                           const CubePrior* prior) {
+  const Index known = size();
+  resize(known + static_cast<Index>(inputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    set(known + static_cast<Index>(i), inputs[i], prior);
+  }
 }
 
 ProcessInputs ProcessInputs::part(Index from, Index count) const {
@@ -96,20 +100,10 @@ ProcessInputs ProcessInputs::chosen(const std::vector<Index>& which) const {
   return some;
 }
 
-void ProcessInputs::assign(std::span<const ProcessInput> inputs,
-                           const CubePrior* prior) {
-  resize(static_cast<Index>(inputs.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    set(static_cast<Index>(i), inputs[i], prior);
-  }
-}
-
 // Of the inputs of `a` from some index on against one input.
 struct ProcessKernel::Parts {
-  Array distance;  // scaled, all dimensions
-  Array gap;       // scaled, time
-  Array space;     // Matern of each
-  Array time;
+  Array distance;      // scaled, all dimensions
+  Array space;         // Matern of it
   Array context;       // of the dimensions that the cube does not know
   Array outside;       // the distance in these, and beyond the cube's ends
   bool apart = false;  // there may be such distances
@@ -132,16 +126,24 @@ ProcessKernel::ProcessKernel(const std::vector<ProcessDimension>& dimensions,
   }
 }
 
-ProcessKernel::Array ProcessKernel::squares(const ProcessInputs& a, Index from,
-                                            const ProcessInputs& b, Index j,
-                                            Index d) const {
+void ProcessKernel::add_squares(const ProcessInputs& a, Index from,
+                                const ProcessInputs& b, Index j, Index d,
+                                Array& sum) const {
   const auto column = a.unit.col(d).tail(a.size() - from).array();
   const double at = b.unit(j, d);
   const double scale = inverse_[d] * inverse_[d];
   if (dimensions_[static_cast<size_t>(d)].categorical) {
-    return ((column - at).abs() > 1e-9).cast<double>() * scale;
+    sum += ((column - at).abs() > 1e-9).cast<double>() * scale;
+  } else {
+    sum += (column - at).square() * scale;
   }
-  return (column - at).square() * scale;
+}
+
+ProcessKernel::Array ProcessKernel::gaps(const ProcessInputs& a, Index from,
+                                         const ProcessInputs& b,
+                                         Index j) const {
+  return (a.log_time.tail(a.size() - from).array() - b.log_time[j]).abs() /
+         time_scale_;
 }
 
 ProcessKernel::Parts ProcessKernel::parts(const ProcessInputs& a, Index from,
@@ -152,14 +154,11 @@ ProcessKernel::Parts ProcessKernel::parts(const ProcessInputs& a, Index from,
   p.distance = Array::Zero(n);
   p.outside = Array::Zero(n);
   for (Index d = 0; d < inverse_.size(); ++d) {
-    const Array part = squares(a, from, b, j, d);
-    p.distance += part;
-    if (!dimensions_[static_cast<size_t>(d)].recorded) p.outside += part;
+    const bool recorded = dimensions_[static_cast<size_t>(d)].recorded;
+    add_squares(a, from, b, j, d, recorded ? p.distance : p.outside);
   }
-  p.distance = p.distance.sqrt();
-  p.gap = (a.log_time.tail(n).array() - b.log_time[j]).abs() / time_scale_;
+  p.distance = (p.distance + p.outside).sqrt();
   p.space = matern32_of(p.distance);
-  p.time = matern32_of(p.gap);
   p.apart = any_unrecorded_ || a.any_beyond || b.any_beyond;
   if (p.apart) {
     for (Index e = 0; e < a.beyond.cols(); ++e) {
@@ -181,10 +180,15 @@ MatrixXd ProcessKernel::cross(const ProcessInputs& a,
   } else {
     k.setZero();
   }
+  // New points are asked about at one time.
+  Array time;
   for (Index j = 0; j < b.size(); ++j) {
     const Parts p = parts(a, 0, b, j);
-    k.col(j).array() = k.col(j).array() * p.context +
-                       residual2_ * p.space * p.time + constant2_;
+    if (j == 0 || b.log_time[j] != b.log_time[j - 1]) {
+      time = matern32_of(gaps(a, 0, b, j));
+    }
+    k.col(j).array() =
+        k.col(j).array() * p.context + residual2_ * p.space * time + constant2_;
   }
   return k;
 }
@@ -197,7 +201,7 @@ MatrixXd ProcessKernel::self(const ProcessInputs& a,
     const Parts p = parts(a, j, a, j);
     k.col(j).tail(n - j).array() =
         learnt2_ * products.col(j).tail(n - j).array() * p.context +
-        residual2_ * p.space * p.time + constant2_;
+        residual2_ * p.space * matern32_of(gaps(a, j, a, j)) + constant2_;
     k(j, j) += noise();
   }
   return k;
@@ -218,22 +222,26 @@ void ProcessKernel::add_gradient(const ProcessInputs& a,
                                  VectorXd& gradient) const {
   const Index n = a.size();
   const Index d = inverse_.size();
+  Array square;
   for (Index j = 0; j < n; ++j) {
     const Parts p = parts(a, j, a, j);
+    const Array gap = gaps(a, j, a, j);
+    const Array time = matern32_of(gap);
     Array weight = 2 * w.col(j).tail(n - j).array();
     weight[0] = w(j, j);
     const Array learnt =
         learnt2_ * products.col(j).tail(n - j).array() * weight;
-    const Array residual = residual2_ * p.space * p.time * weight;
+    const Array residual = residual2_ * p.space * time * weight;
     // -r dMatern/dr = 3 r^2 exp(-sqrt(3) r), and r^2 is a sum over dimensions.
     const Array slope =
-        3 * residual2_ * weight * p.time * (-kRoot3 * p.distance).exp();
+        3 * residual2_ * weight * time * (-kRoot3 * p.distance).exp();
     Array outside_slope;
     if (p.apart) {
       outside_slope = 3 * learnt * (-kRoot3 * p.outside).exp();
     }
     for (Index i = 0; i < d; ++i) {
-      const Array square = squares(a, j, a, j, i);
+      square.setZero(n - j);
+      add_squares(a, j, a, j, i, square);
       gradient[i] += (slope * square).sum();
       if (!dimensions_[static_cast<size_t>(i)].recorded) {
         gradient[i] += (outside_slope * square).sum();
@@ -243,7 +251,7 @@ void ProcessKernel::add_gradient(const ProcessInputs& a,
     const double from_residual = residual.sum();
     const double from_noise = w(j, j) * noise2_;
     gradient[d + kTimeScale] += (3 * residual2_ * weight * p.space *
-                                 p.gap.square() * (-kRoot3 * p.gap).exp())
+                                 gap.square() * (-kRoot3 * gap).exp())
                                     .sum();
     gradient[d + kNoise] += 2 * from_noise;
     gradient[d + kResidual] += 2 * from_residual;

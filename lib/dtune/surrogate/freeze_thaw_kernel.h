@@ -39,12 +39,10 @@ struct ProcessInputs {
   Eigen::Index size() const { return log_time.size(); }
   // Sets the numbers of columns; REQUIRES: size() == 0.
   void reserve_columns(Eigen::Index dimensions, Eigen::Index components);
-  void append(const ProcessInput& input, const CubePrior* prior);
+  void append(std::span<const ProcessInput> inputs, const CubePrior* prior);
   // `count` of them from `from` on; those with these numbers.
   ProcessInputs part(Eigen::Index from, Eigen::Index count) const;
   ProcessInputs chosen(const std::vector<Eigen::Index>& which) const;
-  // In place of what is there.
-  void assign(std::span<const ProcessInput> inputs, const CubePrior* prior);
 
  private:
   void resize(Eigen::Index n);
@@ -73,10 +71,13 @@ class ProcessKernel {
 
  private:
   using Array = Eigen::ArrayXd;
-  // Squared scaled differences in dimension d between input j of `b` and the
-  // inputs of `a` from `from` on.
-  Array squares(const ProcessInputs& a, Eigen::Index from,
-                const ProcessInputs& b, Eigen::Index j, Eigen::Index d) const;
+  // Of input j of `b` and the inputs of `a` from `from` on: adds the squared
+  // scaled differences in dimension d; scaled differences in time.
+  void add_squares(const ProcessInputs& a, Eigen::Index from,
+                   const ProcessInputs& b, Eigen::Index j, Eigen::Index d,
+                   Array& sum) const;
+  Array gaps(const ProcessInputs& a, Eigen::Index from, const ProcessInputs& b,
+             Eigen::Index j) const;
   struct Parts;
   Parts parts(const ProcessInputs& a, Eigen::Index from, const ProcessInputs& b,
               Eigen::Index j) const;

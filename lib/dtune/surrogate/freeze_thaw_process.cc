@@ -76,7 +76,7 @@ struct FreezeThawProcess::Impl {
   Warp warp_of(const VectorXd& h) const {
     return {h[d() + kTop], std::exp(h[d() + kWarpScale])};
   }
-  void append(const ProcessInput& input);
+  void append(std::span<const ProcessInput> fresh);
   void add(std::span<const ProcessObservation> observations);
   Impl some(Index count) const;
   void see();
@@ -90,27 +90,37 @@ struct FreezeThawProcess::Impl {
   void factorise();
 };
 
-void FreezeThawProcess::Impl::append(const ProcessInput& input) {
-  DTUNE_CHECK(input.unit.size() == dimensions.size());
-  const Index n = inputs.size();
-  inputs.append(input, prior.get());
-  products.conservativeResize(n + 1, n + 1);
-  if (inputs.phi.rows() == 0) {
-    products.col(n).setZero();
-  } else {
-    products.col(n) = inputs.phi.transpose() * inputs.phi.col(n);
+void FreezeThawProcess::Impl::append(std::span<const ProcessInput> fresh) {
+  const Index known = inputs.size();
+  const auto more = static_cast<Index>(fresh.size());
+  for (const ProcessInput& input : fresh) {
+    DTUNE_CHECK(input.unit.size() == dimensions.size());
   }
-  products.row(n) = products.col(n).transpose();
-  z.conservativeResize(n + 1);
+  inputs.append(fresh, prior.get());
+  z.conservativeResize(known + more);
+  MatrixXd all = MatrixXd::Zero(known + more, known + more);
+  all.topLeftCorner(known, known) = products;
+  if (inputs.phi.rows() > 0) {
+    all.rightCols(more).noalias() =
+        inputs.phi.transpose() * inputs.phi.rightCols(more);
+    all.bottomLeftCorner(more, known) =
+        all.topRightCorner(known, more).transpose();
+  }
+  products.swap(all);
 }
 
 void FreezeThawProcess::Impl::add(
     std::span<const ProcessObservation> observations) {
+  std::vector<ProcessInput> fresh;
   for (const ProcessObservation& o : observations) {
     DTUNE_CHECK(std::isfinite(o.value));
-    append(o.input);
+    fresh.push_back(o.input);
+  }
+  Index next = inputs.size();
+  append(fresh);
+  for (const ProcessObservation& o : observations) {
     values.push_back(o.value);
-    z[z.size() - 1] = warp(o.value);
+    z[next++] = warp(o.value);
   }
 }
 
@@ -293,9 +303,9 @@ void FreezeThawProcess::fantasize(std::span<const ProcessInput> inputs) {
   if (inputs.empty()) return;
   const std::vector<Gaussian> expected = predict(inputs);
   const Index known = impl_->inputs.size();
+  impl_->append(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    impl_->append(inputs[i]);
-    impl_->z[impl_->z.size() - 1] = expected[i].mean;
+    impl_->z[known + static_cast<Index>(i)] = expected[i].mean;
   }
   impl_->take_in(known);
 }
@@ -367,7 +377,7 @@ std::vector<Gaussian> FreezeThawProcess::predict(
   const Impl& m = *impl_;
   ProcessInputs at;
   at.reserve_columns(m.d(), m.inputs.phi.rows());
-  at.assign(queries, m.prior.get());
+  at.append(queries, m.prior.get());
   const ProcessKernel k = m.kernel();
   VectorXd means = m.at(kScale) * at.mean;
   VectorXd variances = k.variance(at);

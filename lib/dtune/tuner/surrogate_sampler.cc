@@ -19,8 +19,9 @@ using Units = std::vector<std::vector<double>>;
 constexpr size_t kUniform = 200;
 constexpr size_t kGrid = 80;
 constexpr size_t kLocal = 60;
-// More dimensions are more room.
+// More dimensions are more room, and each point costs time.
 constexpr size_t kMoreADimension = 40;
+constexpr size_t kMostMore = 280;
 
 // Corners and faces matter: the best values often lie on them.
 std::vector<double> grid_point(size_t d, Rng& rng) {
@@ -74,7 +75,8 @@ std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
     const Study& study, Rng& rng) const {
   const SearchSpace& space = study.recipe.space;
   const size_t d = space.dimensions();
-  const size_t more = d > 3 ? (d - 3) * kMoreADimension : 0;
+  const size_t more =
+      d > 3 ? std::min((d - 3) * kMoreADimension, kMostMore) : 0;
   std::vector<Candidate> result;
   const TakenPoints taken(study);
   const auto add = [&](const std::vector<double>& unit) {

@@ -25,8 +25,9 @@ constexpr double kBandWidening = 3.5;
 
 // Of more queries than these a first look at few observations says which are
 // looked at by all.
-constexpr size_t kMostExact = 400;
-constexpr size_t kSketched = 100;
+constexpr size_t kMostQueries = 400;
+constexpr size_t kExact = 100;
+constexpr size_t kSketched = 64;
 
 // Members below this share change nothing.
 constexpr double kNegligible = 1e-3;
@@ -128,7 +129,7 @@ std::vector<double> SurrogateModel::log_chance(
     std::span<const ModelQuery> queries, double ambition) {
   DTUNE_CHECK(!empty());
   const std::vector<ProcessInput> at = inputs(queries);
-  if (at.size() <= kMostExact) {
+  if (at.size() <= kMostQueries) {
     return log_chance_by(view().processes, at, ambition);
   }
   std::vector<double> result = log_chance_by(sketches(), at, ambition);
@@ -137,13 +138,13 @@ std::vector<double> SurrogateModel::log_chance(
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return result[a] > result[b]; });
   std::vector<ProcessInput> chosen;
-  for (size_t i = 0; i < kMostExact; ++i) chosen.push_back(at[order[i]]);
+  for (size_t i = 0; i < kExact; ++i) chosen.push_back(at[order[i]]);
   const std::vector<double> exact =
       log_chance_by(view().processes, chosen, ambition);
   const double least = *std::min_element(exact.begin(), exact.end());
   for (size_t i = 0; i < order.size(); ++i) {
     double& chance = result[order[i]];
-    chance = i < kMostExact ? exact[i] : std::min(chance, least);
+    chance = i < kExact ? exact[i] : std::min(chance, least);
   }
   return result;
 }
