@@ -57,6 +57,7 @@ class Agent {
   void send_raw(std::string frame);
   void flush();
   MonoTime tick_slots(MonoTime now);
+  void check_idle(MonoTime now);
   void begin_end(bool now, int code);
   void shut_down();
   SlotProcess* slot(int number);
@@ -82,7 +83,9 @@ class Agent {
   TurnClock turns_{lease_ / 2};  // a pause of our own is not others' silence
   MonoTime heard_;               // from the coordinator
   MonoTime began_;               // to look for a coordinator
-  Duration patience_;            // for finding one
+  MonoTime ends_{};              // the engine ends it; {}: not known
+  MonoTime last_busy_;
+  Duration patience_;  // for finding one
   MonoTime next_hello_{};
   MonoTime next_heartbeat_{};
   MonoTime next_tick_{};        // of the slots
@@ -90,6 +93,7 @@ class Agent {
   bool ending_ = false;
   bool end_now_ = false;
   int code_ = kExitOk;
+  std::string parting_ = "stopped";  // why it leaves
 };
 
 Agent::Agent(const AgentOptions& options)
@@ -108,7 +112,8 @@ Agent::Agent(const AgentOptions& options)
   slot_options_.log_line = options.log_line;
   workers_.bind(slot_options_.endpoint);
   if (!options.guard_argv.empty()) guard_ = start_guard(options.guard_argv);
-  began_ = heard_ = turns_.now();
+  began_ = heard_ = last_busy_ = turns_.now();
+  if (options.lifetime.count() > 0) ends_ = began_ + options.lifetime;
 }
 
 int Agent::run(const std::atomic<int>& stop) {
@@ -121,10 +126,22 @@ int Agent::run(const std::atomic<int>& stop) {
     const MonoTime next = session_.empty() ? next_hello_ : next_tick_;
     flush();
     wait(std::min(next, next_heartbeat_));
-    if (stop != 0) begin_end(stop > 1, kExitOk);
+    check_idle(turns_.now());
+    if (stop != 0) begin_end(stop > 1, kExitTemporary);
   }
   shut_down();
   return code_;
+}
+
+// An engine gets back what trials have no use for.
+void Agent::check_idle(MonoTime now) {
+  const bool busy =
+      std::any_of(slots_.begin(), slots_.end(),
+                  [](const SlotProcess& s) { return s.holds_trial(); });
+  if (busy || session_.empty()) last_busy_ = now;
+  if (options_.idle.count() <= 0 || now - last_busy_ < options_.idle) return;
+  parting_ = "it had no trial for " + format_duration(options_.idle);
+  begin_end(false, kExitOk);
 }
 
 void Agent::keep_alive(MonoTime now) {
@@ -181,6 +198,10 @@ void Agent::say_hello() {
   hello.slots = options_.slots;
   hello.threads = options_.threads_per_slot;
   hello.pid = getpid();
+  hello.job = options_.job;
+  if (ends_ != MonoTime{}) {
+    hello.left_ns = std::max<int64_t>((ends_ - turns_.now()).count(), 1);
+  }
   if (session_.empty()) outbox_.clear();  // the last one still waits there
   outbox_.push_back(encode(hello));
   next_hello_ = turns_.now() + kHelloInterval;
@@ -393,7 +414,7 @@ void Agent::shut_down() {
     flush();
     wait(std::min(next, now + milliseconds(20)));
   }
-  send(control::Bye{false, "stopped"});
+  send(control::Bye{false, parting_});
   flush();
 }
 

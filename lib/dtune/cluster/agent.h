@@ -34,6 +34,12 @@ struct AgentOptions {
   // How long to look for a coordinator that has gone without a word, before
   // ending. Meanwhile trials are dropped: they will be run elsewhere.
   Duration rejoin{0};
+  std::string job;  // of the engine that started it; "": none did
+  // How long that engine lets it run from now on; 0: not known. The coordinator
+  // gives it no step that would not end before.
+  Duration lifetime{0};
+  // Leaves when no slot has had a trial for so long; 0: never.
+  Duration idle{0};
   // Gets every line that a worker writes; called on the agent's thread. May be
   // empty: the last lines of one that crashes are reported in any case.
   std::function<void(int slot, const std::string& line)> log_line;
@@ -42,9 +48,10 @@ struct AgentOptions {
 // Runs until the coordinator says so, is gone for longer than a lease (and
 // `rejoin`), refuses this agent, or
 // `stop` is set (1: workers may end their step's clean-up within `grace`; 2:
-// at once). Leaves no process behind. Returns an exit code: ok, temporary
-// where the coordinator is gone, config where it refuses, study failed where no
-// worker could be started.
+// at once). Leaves no process behind. Returns an exit code: ok where the run is
+// over, or has nothing for it to do (`idle`); temporary where it had to leave
+// (`stop`) or the coordinator is gone: a job that ends so is to be run again;
+// config where it refuses, study failed where no worker could be started.
 //
 // Workers get, after worker_argv: --connect <endpoint> --slot <k> --threads
 // <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT. Heartbeat

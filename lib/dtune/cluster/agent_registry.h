@@ -62,8 +62,12 @@ struct RegisteredAgent {
   int slot_count = 0;
   int generation = 0;  // times that it was lost
   bool present = false;
-  bool remote = false;   // it came over the network
-  bool leaving = false;  // its workers leave; its slots are given nothing
+  bool remote = false;     // it came over the network
+  bool leaving = false;    // its workers leave; its slots are given nothing
+  bool dismissed = false;  // it was asked to leave
+  std::string job;         // of an engine; "": none
+  MonoTime joined{};
+  MonoTime ends = MonoTime::max();  // then the engine ends it
   MonoTime heard{};
   Frames outbox;
 };
@@ -119,6 +123,9 @@ class AgentRegistry {
   // Of the slots' times: pauses of this process do not count.
   const Clock& clock() const { return turns_; }
   int present_agents() const;
+  const std::vector<RegisteredAgent>& agents() const { return agents_; }
+  // The longest of the latest steps; 0: none was seen.
+  double longest_step() const { return step_limit_.longest(); }
   // That went without a bye, and may have left processes behind.
   int lost_agents() const { return lost_agents_; }
   std::string endpoint() const { return listener_.local_endpoint(); }
@@ -134,6 +141,8 @@ class AgentRegistry {
   void release(size_t index, bool keep, Duration patience = Duration(0));
   void kill(size_t index, Reason reason, const std::string& why);
   void acknowledge(const control::Ack& ack, size_t slot);
+  // The agent leaves, as at the end; its trials go elsewhere.
+  void dismiss(size_t agent);
   void stop(bool now);
 
  private:

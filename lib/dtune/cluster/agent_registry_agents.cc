@@ -47,7 +47,12 @@ void AgentRegistry::on_hello(const std::string& identity,
   RegisteredAgent& agent = agents_[index];
   agent.identity = identity;
   agent.present = true;
+  agent.dismissed = false;
   agent.heard = turns_.now();
+  agent.joined = agent.heard;
+  agent.job = hello.job;
+  agent.ends = hello.left_ns > 0 ? agent.heard + Duration(hello.left_ns)
+                                 : MonoTime::max();
   by_identity_[identity] = index;
   welcome(index);
 }
@@ -232,6 +237,13 @@ void AgentRegistry::leaves(size_t index) {
     RegisteredSlot& slot = slots_[agent.first_slot + static_cast<size_t>(i)];
     if (slot.state == SlotState::idle) slot.state = SlotState::down;
   }
+}
+
+void AgentRegistry::dismiss(size_t agent) {
+  if (!agents_[agent].present || agents_[agent].dismissed) return;
+  agents_[agent].dismissed = true;
+  leaves(agent);
+  send(agent, control::Stop{false});
 }
 
 // It was not leaving: a worker that ended by itself is up again.

@@ -13,6 +13,7 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/cluster/events.h"
+#include "dtune/cluster/launcher.h"
 #include "dtune/comm/listener.h"
 #include "dtune/store/trial_store.h"
 #include "dtune/study/tuner.h"
@@ -55,6 +56,9 @@ struct CoordinatorOptions {
   // Starts (or restarts, if it died) this machine's agent; may be empty where
   // agents join by themselves. Called about ten times a second; must not block.
   std::function<void()> ensure_local_agent;
+  // What agents trials could use; given before each call of the above. May be
+  // empty.
+  std::function<void(const Demand&)> take_demand;
   // Where nodes that do not share this disk fetch data and checkpoints, and
   // bring checkpoints and the model (lease_files.h); without addresses all are
   // taken to share it.

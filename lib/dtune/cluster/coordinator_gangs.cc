@@ -24,6 +24,7 @@ std::string how_it_ended(const control::Ended& ended) {
 // then it is the trials that fail.
 bool Coordinator::Impl::rests(const RegisteredSlot& slot) const {
   const MonoTime now = clock_.now();
+  if (ends_soon(registry_.agent_of(slot))) return true;
   if (!nodes_.rests(registry_.agent_of(slot).node, now)) return false;
   const auto& slots = registry_.slots();
   return std::any_of(slots.begin(), slots.end(), [&](const RegisteredSlot& s) {

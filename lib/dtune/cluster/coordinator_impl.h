@@ -5,7 +5,7 @@
 // (the model that is shipped), DiskWatch, SearchSession, SlotShortage,
 // ReportBarrier, Forecaster. One class, in several files: coordinator_loop.cc
 // (loop), coordinator_leases.cc, coordinator_ends.cc, coordinator_gangs.cc,
-// coordinator_copies.cc, coordinator_reports.cc, coordinator_final.cc,
+// coordinator_demand.cc, coordinator_copies.cc, coordinator_reports.cc, coordinator_final.cc,
 // coordinator_status.cc.
 #pragma once
 
@@ -121,6 +121,15 @@ class Coordinator::Impl {
   void check_gang_size(MonoTime now);
   void show_gangs(ClusterStatus& status);
 
+  // coordinator_demand.cc
+  Duration margin() const;
+  bool ends_soon(const RegisteredAgent& agent) const;
+  bool leave_in_time(Trial& trial);
+  void check_deadlines();
+  bool is_busy(const RegisteredAgent& agent) const;
+  Demand demand() const;
+  int64_t startable_trials() const;
+
   // coordinator_copies.cc
   double gain_of_copy(const Trial& trial) const;
   void copy_stragglers();
@@ -193,6 +202,7 @@ class Coordinator::Impl {
   int stop_level_ = 0;
   MonoTime stop_deadline_{};
   MonoTime last_agent_{};
+  bool had_agent_ = false;
   MonoTime next_check_{};
   MonoTime next_tick_{};
   MonoTime next_save_{};

@@ -249,6 +249,7 @@ void Coordinator::Impl::check_clocks() {
   close_files();
   check_agents(now);
   check_gang_size(now);
+  check_deadlines();
   registry_.check(events_);
   const double cap = to_seconds(study_.recipe.limits.trial_time);
   for (const RegisteredSlot& slot : registry_.slots()) {
@@ -310,11 +311,17 @@ void Coordinator::Impl::on_full_disk(const std::string& why) {
 }
 
 void Coordinator::Impl::check_agents(MonoTime now) {
+  if (options_.take_demand) options_.take_demand(demand());
   if (options_.ensure_local_agent && stop_level_ == 0) {
     options_.ensure_local_agent();
   }
   const auto& slots = registry_.slots();
   const bool agents = registry_.present_agents() > 0;
+  // What a study waits for its first agent is not time that it searched.
+  had_agent_ = had_agent_ || agents;
+  if (!had_agent_) {
+    session_.begin(study_.searched_seconds, budget_.steps(), now);
+  }
   const bool all_gone =
       agents && !slots.empty() &&
       std::all_of(slots.begin(), slots.end(), [](const RegisteredSlot& s) {

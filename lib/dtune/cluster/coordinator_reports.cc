@@ -200,7 +200,7 @@ void Coordinator::Impl::go_on(Trial& trial, const Verdict& verdict,
                Reason::scheduled, verdict.why);
     return;
   }
-  if (!leases_.leased(trial.id)) return;
+  if (!leases_.leased(trial.id) || leave_in_time(trial)) return;
   const int target = grant(trial);
   const int granted = registry_.slots()[leases_.first_slot(trial.id)].granted;
   if (target > granted) {

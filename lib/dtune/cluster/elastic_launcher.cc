@@ -26,6 +26,7 @@ void ElasticLauncher::set_demand(const Demand& demand) {
     const auto job = jobs_.find(agent.job);
     if (job == jobs_.end()) continue;
     job->second.here = job->second.came = true;
+    job->second.ends = agent.ends;
     job->second.pending = false;
     job->second.missing = 0;
     slots_seen_ = agent.slots;
@@ -62,10 +63,15 @@ int ElasticLauncher::pending() const {
 // Jobs that have started and whose agents are not here yet count as if they
 // were: they come within seconds.
 bool ElasticLauncher::wants_more() const {
-  const int jobs = static_cast<int>(jobs_.size()) + unnamed_;
+  const auto jobs =
+      unnamed_ + std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) {
+        return !one.second.ends;
+      });
   if (jobs >= options_.most || pending() >= options_.most_pending) return false;
   int64_t slots = 0;
-  for (const PresentAgent& agent : demand_.agents) slots += agent.slots;
+  for (const PresentAgent& agent : demand_.agents) {
+    if (!agent.ends) slots += agent.slots;
+  }
   const auto coming =
       unnamed_ + std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) {
         return !one.second.came;

@@ -89,6 +89,7 @@ class ElasticLauncher : public Launcher {
   struct Job {
     bool here = false;  // its agent is
     bool came = false;  // was, at least once
+    bool ends = false;  // soon
     bool pending = true;
     int missing = 0;     // listings in a row that lack it
     std::string reason;  // last said

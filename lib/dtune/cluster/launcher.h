@@ -11,6 +11,7 @@ namespace dtune {
 struct PresentAgent {
   std::string job;  // of an engine, as the agent says it; "": none
   int slots = 1;
+  bool ends = false;  // soon: another is to take its place
 };
 
 // What a launcher that asks an engine for agents has to know.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <vector>
@@ -61,6 +62,7 @@ class LeaseBook {
   void settle_all() { owed_.clear(); }
   bool is_owed(TrialId id) const { return owed_.contains(id); }
   bool owes() const { return !owed_.empty(); }
+  int64_t owed() const { return static_cast<int64_t>(owed_.size()); }
   // The first that holds no slot any more.
   std::optional<TrialId> next_owed() const;
 

@@ -39,6 +39,8 @@ void fields(V& visit, Hello& m) {
   visit("slots", m.slots, Between{0, kMaxSlots});
   visit("threads", m.threads, Between{1, kMaxThreads});
   visit("pid", m.pid, kCount);
+  visit("job", m.job);
+  visit("left_ns", m.left_ns, kElapsed);
 }
 
 template <class V>

@@ -76,6 +76,8 @@ struct Hello {
   int slots = 1;
   int threads = 1;  // of each slot
   int64_t pid = 0;
+  std::string job;      // of an engine that started the agent; "": none
+  int64_t left_ns = 0;  // until that engine ends it; 0: not known
 };
 
 struct Welcome {

@@ -44,6 +44,7 @@ class SlotProcess {
   bool holds(TrialId trial, Attempt attempt) const {
     return trial_ == trial && attempt_ == attempt;
   }
+  bool holds_trial() const { return trial_ != 0; }
   // It will not be started again, since it never came up.
   bool gone() const { return gone_; }
   pid_t pid() const { return child_ ? child_->pid() : -1; }

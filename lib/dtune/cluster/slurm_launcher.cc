@@ -1,7 +1,6 @@
 #include "dtune/cluster/slurm_launcher.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <sstream>
 #include <utility>
@@ -14,45 +13,11 @@
 namespace dtune {
 namespace {
 
-constexpr int kMostAgents = 1000;
-constexpr const char* kIdle = "2m";
-constexpr const char* kPoll = "30s";
-
-const std::array<std::string, 15>& all_keys() {
-  static const std::array<std::string, 15> keys = {
-      "max",         "time",     "idle",    "poll", "gres",
-      "cpus",        "mem",      "account", "qos",  "constraint",
-      "reservation", "nodelist", "exclude", "gpus", "cluster"};
-  return keys;
-}
-
-// What sbatch calls a key.
-std::string sbatch_name(const std::string& key) {
-  if (key == "cpus") return "cpus-per-task";
-  if (key == "cluster") return "clusters";
-  return key;
-}
-
-bool is_own_key(const std::string& key) {
-  return key == "max" || key == "time" || key == "idle" || key == "poll";
-}
-
-Duration duration_of(const EngineAddress& address, const std::string& key,
-                     const std::string& otherwise) {
-  const std::string text = address.value(key);
-  try {
-    return parse_duration(text.empty() ? otherwise : text);
-  } catch (const Error& e) {
-    throw Error(ErrorKind::config,
-                fmt::format("'{}': {}: {}", address.text, key, e.what()));
-  }
-}
-
 ElasticOptions elastic_options(const EngineAddress& address) {
   ElasticOptions options;
   options.name = "slurm://" + address.place;
-  options.most = engine_number(address, "max", 1, 1, kMostAgents);
-  options.listing_interval = duration_of(address, "poll", kPoll);
+  options.most = slurm_max(address);
+  options.listing_interval = slurm_poll(address);
   return options;
 }
 
@@ -60,7 +25,7 @@ ElasticOptions elastic_options(const EngineAddress& address) {
 // minute early.
 int warning(const EngineAddress& address) {
   constexpr double kMost = 60;
-  const double time = to_seconds(lifetime_of(address));
+  const double time = to_seconds(slurm_time(address));
   return static_cast<int>(time > 0 ? std::min(kMost, time / 4) : kMost);
 }
 
@@ -122,42 +87,6 @@ std::string slurm_line(const std::string& words) {
 
 }  // namespace
 
-std::span<const std::string> slurm_keys() { return all_keys(); }
-
-void check_slurm_address(const EngineAddress& address) {
-  check_engine_keys(address, slurm_keys());
-  for (const auto& [key, value] : address.values) {
-    if (key == "time" || key == "idle" || key == "poll") {
-      duration_of(address, key, value);
-    }
-  }
-  engine_number(address, "max", 1, 1, kMostAgents);
-  engine_number(address, "cpus", 1, 1, 4096);
-}
-
-Duration idle_of(const EngineAddress& address) {
-  return duration_of(address, "idle", kIdle);
-}
-
-Duration lifetime_of(const EngineAddress& address) {
-  return duration_of(address, "time", "0");
-}
-
-std::vector<std::string> sbatch_options(const EngineAddress& address) {
-  std::vector<std::string> out;
-  if (!address.place.empty()) out.push_back("--partition=" + address.place);
-  const Duration time = lifetime_of(address);
-  if (time.count() > 0) {
-    const auto minutes = std::chrono::ceil<std::chrono::minutes>(time).count();
-    out.push_back(fmt::format("--time={}", minutes));
-  }
-  for (const auto& [key, value] : address.values) {
-    if (is_own_key(key)) continue;
-    out.push_back(fmt::format("--{}={}", sbatch_name(key), value));
-  }
-  return out;
-}
-
 std::vector<std::string> without_slurm_variables() {
   std::vector<std::string> words = {"env"};
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -205,10 +134,6 @@ EngineCommand SlurmLauncher::command(Action action) {
     words = {"squeue", "-h", "-r", "-n", name, "-o", "%A|%t|%r"};
   } else {
     words = {"scancel", "-n", name};
-  }
-  const std::string cluster = options_.address.value("cluster");
-  if (!cluster.empty() && action != Action::submit) {
-    words.insert(words.begin() + 1, {"-M", cluster});
   }
   out.argv.insert(out.argv.end(), words.begin(), words.end());
   return out;

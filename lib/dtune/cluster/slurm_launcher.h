@@ -2,27 +2,13 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "dtune/cluster/elastic_launcher.h"
-#include "dtune/study/engine_address.h"
+#include "dtune/study/slurm_address.h"
 
 namespace dtune {
-
-// The keys of a slurm:// address. `max`, `idle` and `poll` are dtune's own;
-// the others are options of sbatch.
-std::span<const std::string> slurm_keys();
-// Throws Error(config) for what slurm:// cannot have.
-void check_slurm_address(const EngineAddress& address);
-// How long an agent stays without a trial (`idle`, two minutes).
-Duration idle_of(const EngineAddress& address);
-// `time`; 0: the partition's own limit.
-Duration lifetime_of(const EngineAddress& address);
-
-// The options of sbatch that an address stands for, e.g. "--partition=gpu".
-std::vector<std::string> sbatch_options(const EngineAddress& address);
 
 // Words to put before one of Slurm's commands: the variables of the job that
 // this process is in would change what it does (SLURM_CONF stays).

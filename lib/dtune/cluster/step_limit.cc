@@ -30,6 +30,10 @@ void StepLimit::add(double seconds) {
   measured_ = longest_ * std::max(kLeastFactor, longest_ / upper_median(seen_));
 }
 
+double StepLimit::longest() const {
+  return seen_.empty() ? 0 : *std::max_element(seen_.begin(), seen_.end());
+}
+
 Duration StepLimit::limit(TrialId trial, Duration least) const {
   if (configured_.count() > 0) return configured_;
   double seconds = measured_ > 0 ? std::max(to_seconds(least), measured_)

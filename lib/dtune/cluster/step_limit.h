@@ -31,6 +31,8 @@ class StepLimit {
   // as long as `silent`, is taken to hang: names the rule. "": it is not.
   std::string reason_to_end(TrialId trial, Duration taken,
                             Duration silent) const;
+  // Seconds of the longest of the latest steps; 0: none was seen.
+  double longest() const;
   // A step of the trial was ended by the limit.
   void ended(TrialId trial);
 

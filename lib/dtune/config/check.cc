@@ -1,6 +1,7 @@
 #include "dtune/config/check.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "dtune/config/check_context.h"
 #include "dtune/config/schema.h"
 #include "dtune/study/node_address.h"
+#include "dtune/study/slurm_address.h"
 
 namespace dtune {
 namespace {
@@ -106,6 +108,9 @@ void check_stop(const CheckContext& c) {
              "(stop: { gain: 0.001 })");
 }
 
+// That start agents for `nodes:`.
+const std::array<std::string, 2> kEngines = {"ssh", "slurm"};
+
 std::string problem_of_node(const std::string& address, bool local) {
   if (address == "local") {
     return local ? "'nodes' names local twice (keep one; its slots=N are all "
@@ -113,7 +118,13 @@ std::string problem_of_node(const std::string& address, bool local) {
                  : "";
   }
   try {
-    parse_ssh_address(address);
+    if (!is_engine_address(address) || address.starts_with("ssh://")) {
+      parse_ssh_address(address);
+      return "";
+    }
+    const EngineAddress engine = parse_engine_address(address);
+    check_engine(engine, kEngines);
+    check_slurm_address(engine);
     return "";
   } catch (const Error& e) {
     return e.what();
