@@ -8,6 +8,7 @@
 #include "app/command.h"
 #include "app/overrides.h"
 #include "app/study_check.h"
+#include "app/study_history.h"
 #include "app/study_loader.h"
 #include "app/study_start.h"
 #include "app/study_tuner.h"
@@ -64,7 +65,8 @@ fs::path study_to_ask(const Console& console, const AskOptions& options) {
   const fs::path database = options.database.empty()
                                 ? default_database(path).path
                                 : fs::path(options.database);
-  const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
+  const RecipeFile file =
+      load_for_study(path, parse_overrides(options.set), database);
   const MonoTime until =
       system_clock().now() + parse_duration(options.patience);
   while (true) {

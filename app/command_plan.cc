@@ -5,6 +5,7 @@
 #include "app/command.h"
 #include "app/overrides.h"
 #include "app/plan.h"
+#include "app/study_history.h"
 #include "app/study_start.h"
 #include <fmt/format.h>
 
@@ -36,12 +37,13 @@ void look_at_database(const RecipeFile& file, StudyPlan& plan) {
 StudyPlan make_plan(const Console& console, const PlanOptions& options) {
   StudyPlan plan;
   const fs::path path = find_recipe(options.recipe);
-  const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
+  plan.database = options.database.empty() ? default_database(path).path
+                                           : fs::path(options.database);
+  const RecipeFile file =
+      load_for_study(path, parse_overrides(options.set), plan.database);
   plan.recipe_path = path.string();
   plan.recipe = file.recipe();
   plan.check = check_study(console, file, false);
-  plan.database = options.database.empty() ? default_database(path).path
-                                           : fs::path(options.database);
   plan.database_exists = fs::exists(plan.database);
   look_at_database(file, plan);
   if (options.measure) plan.step_time = measure_step(file, plan.check);

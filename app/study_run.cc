@@ -13,6 +13,7 @@
 #include "app/report_writer.h"
 #include "app/signals.h"
 #include "app/study_check.h"
+#include "app/study_history.h"
 #include "app/study_report.h"
 #include "app/study_tuner.h"
 #include <fmt/format.h>
@@ -79,6 +80,10 @@ CoordinatorOptions coordinator_options(const LoadedStudy& loaded,
   return options;
 }
 
+bool asks_engines(const Recipe& recipe) {
+  return std::ranges::any_of(recipe.nodes, is_elastic);
+}
+
 // The search, and the training of the winner, until they end or are stopped.
 StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                         const RunView& view) {
@@ -96,7 +101,12 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   const StudyCheck check =
       check_training(console, loaded.recipe, !view.listen.empty());
   make_folder(loaded.files.checkpoints());
-  const RemoteAccess access(loaded, view.listen);
+  std::optional<JobDoor> own_door;
+  JobDoor* door = view.door;
+  if (door == nullptr && (asks_engines(recipe) || !view.job_key.empty())) {
+    door = &own_door.emplace(loaded.files.job_key(), view.job_key);
+  }
+  const RemoteAccess access(loaded, view.listen, door);
   const SocketDirectory sockets;
   const std::string endpoint = sockets.endpoint("coordinator");
   std::unique_ptr<Nodes> nodes;
@@ -106,6 +116,12 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   options.trace = view.trace;
   access.describe(options);
   options.ensure_local_agent = [&nodes] { nodes->ensure(); };
+  options.take_demand = [&nodes](const Demand& demand) {
+    nodes->set_demand(demand);
+  };
+  // A queue may take a night.
+  if (asks_engines(recipe))
+    options.agent_timeout = std::chrono::hours(24 * 365);
   options.take_notices = [&nodes, others = options.take_notices] {
     std::vector<std::string> notices = nodes->take_notices();
     if (others) std::ranges::move(others(), std::back_inserter(notices));
@@ -124,7 +140,9 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                    .local_endpoint = endpoint,
                    .remote_endpoint = coordinator.remote_endpoint(),
                    .make_token = [&access] { return access.make_token(); },
-                   .log = loaded.files.folder / "agent.log"});
+                   .log = fs::absolute(loaded.files.folder / "agent.log"),
+                   .gangs = recipe.parallel.mode != ParallelMode::none,
+                   .job_key = fs::absolute(loaded.files.job_key())});
   std::optional<ReportWriter> pages;
   if (!view.report.empty()) pages.emplace(loaded.files.database, view.report);
   return coordinator.run(signals.stop());
@@ -277,6 +295,9 @@ int run_study(const Console& console, LoadedStudy& loaded,
               const RunView& view) {
   const MonoTime start = system_clock().now();
   const StudyOutcome outcome = train_study(console, loaded, view);
+  if (outcome.state == StudyState::finished) {
+    remember_study(loaded.files.database);
+  }
   const int code = report_result(console, loaded, view);
   call_user(console, loaded, view, to_seconds(system_clock().now() - start));
   return outcome.temporary ? kExitTemporary : code;

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/store/sqlite_database.h"
+
 using namespace dtune;  // NOLINT: a test
 
 namespace {
@@ -69,4 +71,108 @@ TEST_CASE("a warm start from another kind of study is refused") {
   CHECK(outcome.code != 0);
   CHECK(outcome.code != -1);
   CHECK_MESSAGE(contains(outcome.err, words), outcome.err);
+}
+
+TEST_CASE("related studies of this machine are found, noted and kept") {
+  Workplace place;
+  prepare(place);
+  place.write("other.yaml", shell_recipe(4, 2, "0") + "objective: val_loss\n");
+  place.write("auto.yaml", shell_recipe(4, 3, "0") + "warm_start: auto\n");
+  const Outcome plan = place.run({"plan", "auto.yaml"});
+  CHECK_MESSAGE(contains(plan.out, "old.db: 12 trials"), (plan.out + plan.err));
+  const Outcome outcome = place.run({"run", "auto.yaml"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK_MESSAGE(contains(outcome.err, "starts from earlier studies: old.db"),
+                outcome.err);
+  CHECK(contains(place.run({"explain", "auto.db", "1"}).out,
+                 "among the best points of the warm start"));
+  // A study that ends later is none of those that this one began with.
+  REQUIRE(place.run({"run", "new.yaml", "--quiet"}).code == 0);
+  CHECK(place.run({"replay", "auto.db"}).code == 0);
+  const Outcome more =
+      place.run({"run", "auto.yaml", "--trials", "6", "--quiet"});
+  CHECK_MESSAGE(more.code == 0, more.err);
+  // Begun anew it starts from the latest; itself is never among them.
+  const Outcome anew = place.run({"run", "auto.yaml", "--fresh"});
+  CHECK_MESSAGE(contains(anew.err, "new.db: 5 trials"), anew.err);
+  CHECK(contains(anew.err, "old.db: 12 trials"));
+  CHECK_FALSE(contains(anew.err, "auto.db:"));
+}
+
+TEST_CASE("a warm start finds nothing where nothing is noted or related") {
+  Workplace place;
+  std::string more;
+  SUBCASE("switched off") { place.environment["DTUNE_HISTORY"] = "off"; }
+  SUBCASE("another metric") {
+    more = "objective: { metric: val_loss, goal: minimize }\n";
+  }
+  SUBCASE("the database is gone") {}
+  prepare(place);
+  if (more.empty() && place.environment["DTUNE_HISTORY"].empty()) {
+    std::filesystem::remove(place / "old.db");
+  }
+  place.write("auto.yaml",
+              shell_recipe(3, 2, "0") + "warm_start: auto\n" + more);
+  const Outcome plan = place.run({"plan", "auto.yaml"});
+  CHECK_MESSAGE(plan.code == 0, plan.err);
+  CHECK_FALSE(contains(plan.out, "old.db"));
+}
+
+TEST_CASE("a warm start cannot be both named and found") {
+  Workplace place;
+  std::string line;
+  SUBCASE("beside a name") { line = "warm_start: [auto, old.db]\n"; }
+  SUBCASE("in a deterministic study") {
+    line = "warm_start: auto\ndeterministic: true\n";
+  }
+  place.write("bad.yaml", shell_recipe(3, 2, "0") + line);
+  const Outcome outcome = place.run({"validate", "bad.yaml"});
+  CHECK(outcome.code == 2);
+  CHECK_MESSAGE(contains(outcome.err, "'warm_start: auto'"), outcome.err);
+}
+
+TEST_CASE("a study of Optuna is imported and goes on") {
+  Workplace place;
+  place.write("old.yaml", shell_recipe(12, 3, "0") + "sampler: sobol\n");
+  REQUIRE(place.run({"run", "old.yaml", "--quiet"}).code == 0);
+  REQUIRE(place.run({"export", "old.db", "--optuna", "theirs.db"}).code == 0);
+  const Outcome imported = place.run({"import", "--optuna", "theirs.db"});
+  REQUIRE_MESSAGE(imported.code == 0, imported.err);
+  CHECK(contains(imported.out, "wrote theirs.csv (12 of 12 trials have"));
+  const Outcome plan = place.run({"plan", "theirs.yaml"});
+  CHECK_MESSAGE(contains(plan.out, "theirs.csv: 12 trials"),
+                (plan.out + plan.err));
+  const auto asked = document(place.run({"ask", "theirs.yaml"}));
+  CHECK(asked["to_step"] <= 3);
+  // shell_recipe is best at 0.01.
+  CHECK(asked["params"]["lr"].get<double>() > 0.001);
+  CHECK(asked["params"]["lr"].get<double>() < 0.1);
+}
+
+TEST_CASE("an import overwrites nothing and says what is missing") {
+  Workplace place;
+  place.write("old.yaml", shell_recipe(2, 2, "0"));
+  REQUIRE(place.run({"run", "old.yaml", "--quiet"}).code == 0);
+  REQUIRE(place.run({"export", "old.db", "--optuna", "o.db"}).code == 0);
+  const auto refused = [&](const std::vector<std::string>& words,
+                           const char* why) {
+    const Outcome outcome = place.run(words);
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(contains(outcome.err, why), outcome.err);
+  };
+  refused({"import"}, "needs --optuna FILE");
+  refused({"import", "--optuna", "old.yaml"}, "is no line of a journal");
+  refused({"import", "--optuna", "old.db"}, "is no storage of Optuna");
+  refused({"import", "--optuna", "o.db", "--study", "shel"},
+          "there is no 'shel' in o.db, did you mean 'shell'?");
+  place.write("o.yaml", "mine");
+  refused({"import", "--optuna", "o.db"}, "o.yaml: exists already (--force");
+  CHECK(place.read("o.yaml") == "mine");
+  Database(place / "o.db", DatabaseAccess::write)
+      .execute("INSERT INTO studies VALUES (2, 'other')");
+  refused({"import", "--optuna", "o.db", "--force"},
+          "holds 2 studies (choose one with --study: shell, other)");
+  CHECK(place.run({"import", "--optuna", "o.db", "--force", "--study", "shell"})
+            .code == 0);
+  CHECK_FALSE(place.read("o.yaml") == "mine");
 }

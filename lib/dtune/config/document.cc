@@ -118,6 +118,7 @@ Recipe read_sections(const YamlNode& tree, const Document& document,
   }
   recipe.data.path = absolute_path(recipe.data.path, document.directory);
   for (std::string& path : recipe.warm_start) {
+    if (path == kRelatedStudies) continue;
     path = absolute_path(path, document.directory);
   }
   for (std::string* path :

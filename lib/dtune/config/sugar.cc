@@ -85,6 +85,17 @@ void expand_model_section(YamlNode& recipe) {
   if (YamlNode* layers = model->find("layers")) expand_layers(*layers);
 }
 
+void expand_warm_start(YamlNode& recipe) {
+  YamlNode* studies = recipe.find("warm_start");
+  if (studies == nullptr || !studies->is_scalar() ||
+      studies->text != kRelatedStudies) {
+    return;
+  }
+  YamlNode list = YamlNode::list(studies->mark);
+  list.items.push_back(*studies);
+  studies->set_value(list);
+}
+
 void expand_train_section(YamlNode& recipe) {
   YamlNode* train = recipe.find("train");
   if (train == nullptr) return;
@@ -134,6 +145,7 @@ void expand_short_forms(YamlNode& recipe) {
   expand_model_section(recipe);
   expand_train_section(recipe);
   expand_command_section(recipe);
+  expand_warm_start(recipe);
   wrap_scalar(recipe.find("objective"), "metric");
   wrap_scalar(recipe.find("sampler"), "kind");
   wrap_scalar(recipe.find("scheduler"), "kind");

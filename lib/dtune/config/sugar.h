@@ -12,6 +12,10 @@ namespace dtune {
 // where a key is given in two forms at once.
 void expand_short_forms(YamlNode& recipe);
 
+// `warm_start: auto`: the studies that this machine has noted (the only item
+// of the list, not a path).
+inline constexpr const char* kRelatedStudies = "auto";
+
 // Splits a command line as a shell does: blanks, '...', "..." and backslash; no
 // variables, no globs. Throws YamlProblem (at the mark) on an open quote.
 std::vector<std::string> split_command(const std::string& line, const Mark& at);
