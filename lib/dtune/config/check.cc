@@ -10,6 +10,7 @@
 #include "dtune/base/error.h"
 #include "dtune/config/check_context.h"
 #include "dtune/config/schema.h"
+#include "dtune/config/sugar.h"
 #include "dtune/study/node_address.h"
 #include "dtune/study/slurm_address.h"
 
@@ -67,6 +68,17 @@ void check_warm_start(const CheckContext& c) {
     } else if (!paths.insert(path).second) {
       c.diagnostics.add(mark, fmt::format("'warm_start' names {} twice", path));
     }
+  }
+  if (!paths.contains(kRelatedStudies)) return;
+  if (paths.size() > 1) {
+    c.complain("warm_start",
+               "'warm_start: auto' finds the studies by itself (leave the "
+               "other names out, or 'auto')");
+  } else if (c.recipe.deterministic) {
+    c.complain("warm_start",
+               "'warm_start: auto' depends on what this machine has run "
+               "before, so that a deterministic study would not repeat "
+               "elsewhere (name the databases)");
   }
 }
 
