@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/command.h"
+#include "app/overrides.h"
 #include "app/simulation_networks.h"
 #include "app/simulation_table.h"
 #include "app/simulation_worlds.h"
@@ -50,19 +51,6 @@ constexpr const char* kDefault = "default";
 
 [[noreturn]] void fail_simulate(const std::string& text) {
   throw Error(ErrorKind::config, "dtune simulate: " + text);
-}
-
-// "a,b" "c" -> a b c.
-std::vector<std::string> split_list(const std::vector<std::string>& texts) {
-  std::vector<std::string> words;
-  for (const std::string& text : texts) {
-    for (size_t start = 0; start <= text.size();) {
-      const size_t end = std::min(text.find(',', start), text.size());
-      if (end > start) words.push_back(text.substr(start, end - start));
-      start = end + 1;
-    }
-  }
-  return words;
 }
 
 template <typename Number>

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "app/command.h"
+#include "app/overrides.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -92,7 +93,7 @@ std::string provenance(const SurrogateOptions& options, uint64_t samples) {
   for (const std::string& path : options.curves) {
     text += " " + std::filesystem::path(path).filename().string();
   }
-  const std::vector<std::string> left_out = task_list(options.leave_out);
+  const std::vector<std::string> left_out = split_list(options.leave_out);
   if (!left_out.empty()) {
     text += fmt::format(" --leave-out {}", fmt::join(left_out, ","));
   }
@@ -160,14 +161,14 @@ void train_weights(const Console& console, const SurrogateOptions& options,
       options.output_network,
       {{"provenance", provenance(options, trained.samples)},
        {kLeftOutKey,
-        fmt::format("{}", fmt::join(task_list(options.leave_out), ","))}});
+        fmt::format("{}", fmt::join(split_list(options.leave_out), ","))}});
   console.notice(fmt::format("wrote {}: {} samples", options.output_network,
                              trained.samples));
 }
 
 int train_surrogate(const Console& console, const SurrogateOptions& options) {
   check_train(options);
-  const std::vector<std::string> left_out = task_list(options.leave_out);
+  const std::vector<std::string> left_out = split_list(options.leave_out);
   const std::vector<RecordedCurves> curves = read_all_curves(options);
   const CubeAxes axes = prior_axes(curves);
   CubeSplit split = split_of(curves, axes, left_out);
@@ -193,17 +194,6 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::vector<std::string> task_list(const std::vector<std::string>& texts) {
-  std::vector<std::string> tasks;
-  for (const std::string& text : texts) {
-    for (size_t start = 0; start <= text.size();) {
-      const size_t end = std::min(text.find(',', start), text.size());
-      if (end > start) tasks.push_back(text.substr(start, end - start));
-      start = end + 1;
-    }
-  }
-  return tasks;
-}
 
 std::vector<RecordedCurves> read_all_curves(const SurrogateOptions& options) {
   std::vector<RecordedCurves> all;
@@ -214,7 +204,7 @@ std::vector<RecordedCurves> read_all_curves(const SurrogateOptions& options) {
   std::set<std::string> known;
   for (const RecordedCurves& curves : all) known.insert(curves.task);
   const std::vector<std::string> names(known.begin(), known.end());
-  for (const std::string& task : task_list(options.leave_out)) {
+  for (const std::string& task : split_list(options.leave_out)) {
     if (!known.contains(task)) {
       fail_surrogate(fmt::format("{}: --leave-out: there is no task '{}'{}",
                                  options.action, task,

@@ -30,8 +30,6 @@ struct SurrogateOptions {
   bool json = false;
 };
 
-// "a,b" "c" -> a b c.
-std::vector<std::string> task_list(const std::vector<std::string>& texts);
 bool contains(const std::vector<std::string>& names, const std::string& name);
 // Of all files. Throws Error(data), or Error(config) for tasks in `leave_out`
 // that no file has.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/command_surrogate.h"
+#include "app/overrides.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +18,7 @@ constexpr uint64_t kDefaultStudies = 102;
 
 std::vector<RecordedCube> judged_cubes(const SurrogateOptions& options,
                                        const CubeAxes& axes) {
-  const std::vector<std::string> only = task_list(options.leave_out);
+  const std::vector<std::string> only = split_list(options.leave_out);
   std::vector<RecordedCube> cubes;
   for (const RecordedCurves& curves : read_all_curves(options)) {
     if (!only.empty() && !contains(only, curves.task)) continue;

@@ -40,8 +40,8 @@ MakeTuner tuners_with_weights(const std::string& prior_file,
                                     const TrialWorld& world) {
     TunerOptions options;
     options.leave_out = {world.task()};
-    options.prior = prior.get();
-    options.network = network_for(*networks, world.task());
+    options.prior = prior;
+    options.network = {networks, network_for(*networks, world.task())};
     Recipe named = recipe;
     if (epsilon && recipe.scheduler.kind == "freeze-thaw") {
       named.scheduler.options["epsilon"] = *epsilon;

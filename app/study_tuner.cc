@@ -51,9 +51,9 @@ std::shared_ptr<const Weights> load_weights(const std::string& path,
 
 TunerOptions tuner_options(const Recipe& recipe) {
   TunerOptions options;
-  options.own_prior =
+  options.prior =
       load_weights<LearntPrior>(recipe.surrogate.prior, "surrogate.prior");
-  options.own_network =
+  options.network =
       load_weights<ConvLstm>(recipe.surrogate.network, "surrogate.network");
   for (const std::string& path : recipe.warm_start) {
     WarmStudy old = load_warm_study(path, recipe);

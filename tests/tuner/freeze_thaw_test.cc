@@ -35,10 +35,10 @@ struct Run {
 };
 
 Run run(const Recipe& recipe, const Options& options, int horizon = kHorizon) {
-  static const LearntPrior prior = tiny_prior(3);
+  static const auto prior = std::make_shared<const LearntPrior>(tiny_prior(3));
   Run result{make_study(recipe, horizon), {}};
   const Tuner tuner =
-      make_tuner(recipe, horizon, {.prior = &prior, .without_network = true});
+      make_tuner(recipe, horizon, {.prior = prior, .without_network = true});
   result.log =
       simulate(result.study, *tuner.sampler, *tuner.scheduler, options);
   return result;

@@ -130,18 +130,17 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
   const std::string& kind = recipe.sampler.kind;
   parts.why_unlearnt = why_unlearnt(recipe);
   if (kind != "plain-gp" && parts.why_unlearnt.empty()) {
-    const LearntPrior& prior = options.own_prior != nullptr ? *options.own_prior
-                               : options.prior != nullptr
-                                   ? *options.prior
-                                   : shipped_prior_for(recipe);
+    const LearntPrior& prior =
+        options.prior != nullptr ? *options.prior : shipped_prior_for(recipe);
     parts.prior = std::make_shared<const CubePrior>(
         prior.condition(context_of(recipe), options.leave_out));
     parts.plain = kind != "learnt-gp";
     if (kind != "learnt-gp" && !options.without_network) {
-      parts.own_network = options.own_network;
-      parts.network = options.own_network != nullptr ? options.own_network.get()
-                      : options.network != nullptr   ? options.network
-                                                     : &shipped_network();
+      parts.network = options.network;
+      if (parts.network == nullptr) {
+        // It lives as long as the process: nothing owns it.
+        parts.network = {std::shared_ptr<void>(), &shipped_network()};
+      }
     }
   }
   add_warm(recipe, options.warm, parts);

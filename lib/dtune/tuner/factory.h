@@ -23,12 +23,9 @@ const std::vector<NamedKind>& scheduler_kinds();
 
 // What tuners may use beside the recipe.
 struct TunerOptions {
-  // Null: what is shipped with the program. Must outlive the tuner.
-  const LearntPrior* prior = nullptr;
-  const ConvLstm* network = nullptr;
-  // The same, kept by the tuner; these come first.
-  std::shared_ptr<const LearntPrior> own_prior;
-  std::shared_ptr<const ConvLstm> own_network;
+  // Null: what is shipped with the program.
+  std::shared_ptr<const LearntPrior> prior;
+  std::shared_ptr<const ConvLstm> network;
   bool without_network = false;
   // Recorded data sets that the prior is not to know.
   std::vector<std::string> leave_out;

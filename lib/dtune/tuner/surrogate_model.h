@@ -27,8 +27,7 @@ class ConvLstm;
 struct SurrogateParts {
   // Null where nothing recorded fits: the plain process alone.
   std::shared_ptr<const CubePrior> prior;
-  const ConvLstm* network = nullptr;  // null: no correction; must outlive it
-  std::shared_ptr<const ConvLstm> own_network;  // null, or what `network` is
+  std::shared_ptr<const ConvLstm> network;  // null: no correction
   bool learnt = true;  // the learnt process uncorrected
   bool plain = true;   // the process without a prior
   // By study of old: what its trials reported.
