@@ -132,8 +132,8 @@ void ElasticLauncher::on_end(const ExitStatus& status) {
     on_failure(explain(action_, status, words_));
     return;
   }
-  failures_ = 0;
-  if (!problem_.empty()) {
+  if (action_ == failed_action_) failures_ = 0;
+  if (!problem_.empty() && action_ == failed_action_) {
     say(fmt::format("{}: answers again", options_.name));
     problem_.clear();
   }
@@ -190,6 +190,7 @@ void ElasticLauncher::drop_ended() {
 void ElasticLauncher::on_failure(const LaunchFailure& failure) {
   if (failure.text != problem_) say(failure.text);
   problem_ = failure.text;
+  failed_action_ = action_;
   if (failure.lasts) given_up_ = true;
   const int doublings = std::min(failures_++, 10);
   const Duration wait =

@@ -118,7 +118,8 @@ class ElasticLauncher : public Launcher {
   MonoTime began_{};   // it
   MonoTime next_submit_{};
   MonoTime next_listing_{};
-  int failures_ = 0;   // in a row
+  Action failed_action_ = Action::list;  // what problem_ is of
+  int failures_ = 0;                     // in a row
   int stillborn_ = 0;  // jobs in a row that ended before their agents came
   bool closed_ = false;
   bool cancelled_ = false;

@@ -140,9 +140,10 @@ EngineCommand SlurmLauncher::command(Action action) {
 }
 
 std::vector<std::string> SlurmLauncher::submission() const {
-  std::vector<std::string> words = {
-      "sbatch",     "--parsable",   "--job-name=dtune-" + options_.study_id,
-      "--ntasks=1", "--no-requeue", "--signal=B:USR2@60"};
+  std::vector<std::string> words = {"sbatch", "--parsable",
+                                    "--job-name=dtune-" + options_.study_id,
+                                    "--ntasks=1", "--no-requeue"};
+  words.push_back(fmt::format("--signal=B:USR2@{}", warning(options_.address)));
   words.push_back("--output=" + (options_.logs / "slurm-%j.log").string());
   for (std::string& word : sbatch_options(options_.address)) {
     words.push_back(std::move(word));
