@@ -29,6 +29,7 @@ set(may_surrogate base space study data curves)
 set(may_tuner base space study curves surrogate)
 set(may_simulate base space study store data curves surrogate tuner)
 set(may_cluster base wire space study store comm gang)
+set(may_submit base study comm cluster)
 set(may_report base space study store comm gang cluster)
 set(may_review base space study store curves report)
 

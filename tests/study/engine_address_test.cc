@@ -20,6 +20,7 @@ std::string engine_error(const std::string& text) {
     check_engine(address, kEngines);
     check_engine_keys(address, kKeys);
     engine_number(address, "max", 1, 1, 100);
+    engine_duration(address, "time", "1h");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::config);
     return error.what();
@@ -60,6 +61,8 @@ TEST_CASE("what is wrong with an engine's address is said with a remedy") {
         "'slurm://gpu?max=0': max is '0' (a number from 1 to 100)");
   CHECK(engine_error("slurm://gpu?max=8&max=9") ==
         "'slurm://gpu?max=8&max=9': has 'max' twice (keep one)");
+  CHECK(engine_error("slurm://gpu?time=soon").starts_with(
+      "'slurm://gpu?time=soon': time: "));
   CHECK(engine_error("slurm://gpu?") != "");
   CHECK(engine_error("slurm:gpu") != "");
   CHECK(engine_error("ssh://x").find("no engine 'ssh'") != std::string::npos);

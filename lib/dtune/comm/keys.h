@@ -36,7 +36,8 @@ std::filesystem::path state_directory();
 // exists and `replace` is false.
 bool write_private_file(const std::filesystem::path& path,
                         const std::string& text, bool replace);
-// Throws Error(config) where others than its owner can read or write it.
+// Throws Error(config) where others than its owner can read or write it; root's
+// file, as Kubernetes mounts a Secret, may be read by this process's group.
 void check_private(const std::filesystem::path& path);
 
 }  // namespace dtune

@@ -11,6 +11,7 @@
 #include "dtune/config/check_context.h"
 #include "dtune/config/schema.h"
 #include "dtune/config/sugar.h"
+#include "dtune/study/kubernetes_address.h"
 #include "dtune/study/node_address.h"
 #include "dtune/study/slurm_address.h"
 
@@ -121,7 +122,7 @@ void check_stop(const CheckContext& c) {
 }
 
 // That start agents for `nodes:`.
-const std::array<std::string, 2> kEngines = {"ssh", "slurm"};
+const std::array<std::string, 3> kEngines = {"ssh", "slurm", "k8s"};
 
 std::string problem_of_node(const std::string& address, bool local) {
   if (address == "local") {
@@ -136,7 +137,11 @@ std::string problem_of_node(const std::string& address, bool local) {
     }
     const EngineAddress engine = parse_engine_address(address);
     check_engine(engine, kEngines);
-    check_slurm_address(engine);
+    if (engine.engine == "k8s") {
+      check_kubernetes_address(engine);
+    } else {
+      check_slurm_address(engine);
+    }
     return "";
   } catch (const Error& e) {
     return e.what();

@@ -145,4 +145,15 @@ int engine_number(const EngineAddress& address, const std::string& key,
   return number;
 }
 
+Duration engine_duration(const EngineAddress& address, const std::string& key,
+                         const std::string& otherwise) {
+  const std::string text = address.value(key);
+  try {
+    return parse_duration(text.empty() ? otherwise : text);
+  } catch (const Error& e) {
+    throw Error(ErrorKind::config,
+                fmt::format("'{}': {}: {}", address.text, key, e.what()));
+  }
+}
+
 }  // namespace dtune

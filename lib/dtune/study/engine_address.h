@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "dtune/base/clock.h"
+
 namespace dtune {
 
 // "slurm://gpu?max=8&time=4h": engine, place, values by key.
@@ -38,5 +40,9 @@ void check_engine_keys(const EngineAddress& address,
 // Error(config) where it is no number from `least` to `most`.
 int engine_number(const EngineAddress& address, const std::string& key,
                   int otherwise, int least, int most);
+
+// The time of a key, as parse_duration reads it. Throws Error(config).
+Duration engine_duration(const EngineAddress& address, const std::string& key,
+                         const std::string& otherwise);
 
 }  // namespace dtune

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "dtune/base/error.h"
-
 namespace dtune {
 namespace {
 
@@ -19,17 +17,6 @@ const std::array<std::string, 14> kSlurmKeys = {
     "max",         "time",     "idle",    "poll",    "gres",
     "cpus",        "mem",      "qos",     "account", "constraint",
     "reservation", "nodelist", "exclude", "gpus"};
-
-Duration duration_of(const EngineAddress& address, const std::string& key,
-                     const std::string& otherwise) {
-  const std::string text = address.value(key);
-  try {
-    return parse_duration(text.empty() ? otherwise : text);
-  } catch (const Error& e) {
-    throw Error(ErrorKind::config,
-                fmt::format("'{}': {}: {}", address.text, key, e.what()));
-  }
-}
 
 }  // namespace
 
@@ -49,15 +36,15 @@ int slurm_max(const EngineAddress& address) {
 }
 
 Duration slurm_idle(const EngineAddress& address) {
-  return duration_of(address, "idle", "2m");
+  return engine_duration(address, "idle", "2m");
 }
 
 Duration slurm_poll(const EngineAddress& address) {
-  return duration_of(address, "poll", "30s");
+  return engine_duration(address, "poll", "30s");
 }
 
 Duration slurm_time(const EngineAddress& address) {
-  return duration_of(address, "time", "0");
+  return engine_duration(address, "time", "0");
 }
 
 std::vector<std::string> sbatch_options(const EngineAddress& address) {

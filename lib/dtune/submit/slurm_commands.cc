@@ -1,0 +1,70 @@
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "dtune/base/error.h"
+#include "dtune/submit/engine_commands.h"
+#include "dtune/submit/tool.h"
+
+namespace dtune {
+namespace {
+
+// "1234" of "1234;cluster", as sbatch --parsable writes it.
+std::string job_id(const std::string& said) {
+  const std::string line = last_line_of(said, "");
+  return line.substr(0, line.find(';'));
+}
+
+// The job that works on it now: a follower, where requeue was refused.
+std::string slurm_job(const Submission& submission) {
+  std::ifstream file(submission.job_file);
+  std::string word;
+  return file >> word ? job_id(word) : submission.id;
+}
+
+std::string sbatch(const SubmitJob&, const std::filesystem::path& file) {
+  return job_id(tool_output({"sbatch", "--parsable", file.string()}));
+}
+
+// "PENDING|Priority|" as people read it.
+std::string squeue_words(const std::string& line) {
+  const size_t first = line.find('|');
+  const size_t second = line.find('|', first + 1);
+  if (first == std::string::npos || second == std::string::npos) return line;
+  std::string state = line.substr(0, first);
+  for (char& c : state) c = static_cast<char>(std::tolower(c));
+  const std::string reason = line.substr(first + 1, second - first - 1);
+  const std::string nodes = line.substr(second + 1);
+  if (!nodes.empty()) return state + " on " + nodes;
+  return reason.empty() || reason == "None" ? state : state + ": " + reason;
+}
+
+EngineState slurm_state(const Submission& submission) {
+  const std::string job = slurm_job(submission);
+  const ToolResult said =
+      run_tool({"squeue", "--noheader", "--jobs", job, "--format", "%T|%r|%N"});
+  const std::string line = last_line_of(said.out, "");
+  if (!said.good() && said.err.find("Invalid job id") == std::string::npos) {
+    throw Error(ErrorKind::temporary,
+                "squeue: " + last_line_of(said.err, "it failed"));
+  }
+  if (line.empty()) {
+    return {false, fmt::format("job {} is not in the queue", job)};
+  }
+  return {true, fmt::format("job {}: {}", job, squeue_words(line))};
+}
+
+void slurm_cancel(const Submission& submission) {
+  tool_output({"scancel", slurm_job(submission)});
+}
+
+}  // namespace
+
+EngineCommands slurm_commands() {
+  const auto none = [](const Submission&) {
+    return std::vector<std::string>();
+  };
+  return {"slurm", sbatch, slurm_state, slurm_cancel, none, none};
+}
+
+}  // namespace dtune
