@@ -7,7 +7,7 @@ namespace dtune {
 namespace {
 
 // The trial itself is to blame: its point is a bad one.
-bool is_broken(const Trial& trial) {
+bool blames_point(const Trial& trial) {
   return trial.state == TrialState::failed ||
          trial.state == TrialState::invalid ||
          (trial.state == TrialState::timed_out && trial.curve.empty());
@@ -55,7 +55,7 @@ Evidence gather_evidence(const Study& study) {
     if (trial.kind != TrialKind::search) continue;
     const auto best = best_value(study.recipe.objective, trial);
     if (is_pending(trial)) evidence.pending.push_back(&trial);
-    if (is_broken(trial)) {
+    if (blames_point(trial)) {
       evidence.outcomes.push_back({&trial, 0, 1, true});
     } else if (best) {
       evidence.outcomes.push_back({&trial,

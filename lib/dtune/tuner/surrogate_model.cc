@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -21,9 +19,6 @@ size_t fit_interval(size_t observations) {
 
 // The cost grows with the cube of the observations.
 constexpr size_t kMostObservations = 400;
-constexpr size_t kKeptObservations = 300;
-// The share of these that the best get; the others keep the shape.
-constexpr double kBestShare = 0.5;
 
 // From so many reports on, a model is made anew each time that they have grown
 // by an eighth, from the reports alone: a resumed study begins with the last
@@ -48,28 +43,8 @@ constexpr double kLargestRescale = 1e6;
 // residual's length is a half before any fit, so they begin well correlated.
 constexpr double kStudyStep = 0.25;
 
-// The network's part: later, choices are finer than its grid, and the learnt
-// process alone finds better points (mean regret on 17 tasks after 4, 8, 12, 20
-// trainings .086 .022 .013 .009 against .096 .030 .022 .011 with the network to
-// the end), however much better the network predicts at large.
-constexpr size_t kNetworkObservations = 30;
-
-// Trust: what a report counts, and how fast it is forgotten.
-constexpr double kFade = 0.98;
 // Added noise below it is no more than what any process has.
 constexpr double kNotableJitter = 1e-8;
-
-// Of a density that is flat over the metric: one surprise must not end trust.
-constexpr double kSurpriseShare = 0.02;
-
-bool is_word(const Parameter& p) {
-  return p.kind == ParameterKind::categorical ||
-         p.kind == ParameterKind::boolean;
-}
-
-// Where a word is that a point does not have: as far from all as these from
-// each other.
-constexpr double kInactive = -1;
 
 // The trial itself is to blame: wherever it broke, it gets to no end.
 bool is_broken(const Trial& trial) {
@@ -81,30 +56,7 @@ bool is_broken(const Trial& trial) {
 // Broken points cost as much as observations; more are thinned out evenly.
 constexpr size_t kMostBroken = 100;
 
-std::vector<ProcessDimension> dimensions_of(const SearchSpace& space) {
-  std::vector<ProcessDimension> dimensions;
-  for (const Parameter& p : space.parameters()) {
-    const bool in_cube = cube_role(p) != ParameterRole::none;
-    const bool on_axis = p.ordered || (in_cube && is_ordered_choice(p));
-    dimensions.push_back({is_word(p) && !on_axis, in_cube});
-  }
-  if (dimensions.empty()) dimensions.push_back({});
-  return dimensions;
-}
-
 }  // namespace
-
-std::vector<int> make_ladder(int horizon) {
-  if (horizon == kOpenHorizon) return {horizon};
-  constexpr double kShares[] = {1, 2, 4, 7, 13, 22, 34, 51};
-  std::vector<int> steps;
-  for (const double share : kShares) {
-    const int step =
-        std::max(1, static_cast<int>(std::lround(share / 51 * horizon)));
-    if (steps.empty() || step > steps.back()) steps.push_back(step);
-  }
-  return steps;
-}
 
 SurrogateModel::SurrogateModel(const Recipe& recipe, int horizon,
                                SurrogateParts parts)
@@ -178,49 +130,6 @@ void SurrogateModel::start_over() {
   steps_taken_.clear();
   seeds_seen_.clear();
   scale_ = MetricScale();
-}
-
-int SurrogateModel::next_step(int step) const {
-  const auto next = std::upper_bound(ladder_.begin(), ladder_.end(), step);
-  return next == ladder_.end() ? horizon() : *next;
-}
-
-int SurrogateModel::step_within(int step, int ahead) const {
-  return next_step(std::min(horizon(), step + ahead) - 1);
-}
-
-// encode() has what a point does not have in the middle, which may be a word's
-// place.
-std::vector<double> SurrogateModel::told_apart(
-    std::span<const double> unit) const {
-  std::vector<double> result(unit.begin(), unit.end());
-  if (!conditional_) return result;
-  const Point point = space_.decode(unit);
-  for (size_t i = 0; i < result.size(); ++i) {
-    const Parameter& p = space_.parameters()[i];
-    if (is_word(p) && !point.contains(p.name)) result[i] = kInactive;
-  }
-  return result;
-}
-
-ProcessInput SurrogateModel::input(std::span<const double> unit,
-                                   int step) const {
-  ProcessInput input;
-  input.unit = told_apart(unit);
-  if (input.unit.empty()) input.unit.push_back(0.5);
-  input.unit.resize(dimensions_.size(), 0);  // beside studies of old
-  input.cube = cube_map_.cube_point(unit);
-  const double share = open_ ? 1.0 : double(step) / horizon();
-  input.time = std::clamp(share, 1e-9, 1.0);
-  return input;
-}
-
-std::vector<ProcessInput> SurrogateModel::inputs(
-    std::span<const ModelQuery> queries) const {
-  std::vector<ProcessInput> result;
-  result.reserve(queries.size());
-  for (const ModelQuery& q : queries) result.push_back(input(q.unit, q.step));
-  return result;
 }
 
 void SurrogateModel::update(const Study& study) {
@@ -335,7 +244,7 @@ void SurrogateModel::observe(const SurrogateReport& report) {
   }
   view_.reset();
   if (observed_.size() > kMostObservations) {
-    keep(kept_of(std::move(observed_)));
+    keep(thinned_out(std::move(observed_)));
   }
   if (taken_in_.size() >= kFirstBase) return;
   for (size_t k = 0; k < processes_.size(); ++k) {
@@ -358,7 +267,7 @@ void SurrogateModel::rebase() {
   make_members();
   std::vector<Observed> all;
   for (const SurrogateReport& r : taken_in_) all.push_back(observed_as(r));
-  keep(kept_of(std::move(all)));
+  keep(thinned_out(std::move(all)));
   for (FreezeThawProcess& process : processes_) process.fit(kBaseIterations);
   for (SurrogateMember& member : members_) {
     const FreezeThawProcess& process = processes_[member.process];
@@ -372,37 +281,6 @@ void SurrogateModel::rebase() {
   }
 }
 
-// Half of what is kept are the best of the last observations of each trial, so
-// that the choice near the leader is sharp; the other half are evenly spread
-// over the rest, last ones first.
-std::vector<Observed> SurrogateModel::kept_of(std::vector<Observed> all) {
-  if (all.size() <= kKeptObservations) return all;
-  std::vector<size_t> order(all.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::vector<bool> last(all.size(), true);
-  std::map<TrialId, size_t> latest;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto before = latest.find(all[i].trial);
-    if (before != latest.end()) last[before->second] = false;
-    latest[all[i].trial] = i;
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    if (last[a] != last[b]) return static_cast<bool>(last[a]);
-    return all[a].observation.value > all[b].observation.value;
-  });
-  const auto best = static_cast<size_t>(kBestShare * kKeptObservations);
-  const size_t spread = kKeptObservations - best;
-  const size_t lasts = std::max(latest.size(), kKeptObservations);
-  for (size_t i = 0; i < spread; ++i) {
-    order[best + i] = order[best + i * (lasts - best) / spread];
-  }
-  order.resize(kKeptObservations);
-  std::sort(order.begin(), order.end());
-  std::vector<Observed> kept;
-  for (const size_t i : order) kept.push_back(std::move(all[i]));
-  return kept;
-}
-
 void SurrogateModel::keep(std::vector<Observed> kept) {
   observed_ = std::move(kept);
   std::vector<ProcessObservation> observations = warm_;
@@ -410,53 +288,6 @@ void SurrogateModel::keep(std::vector<Observed> kept) {
   for (FreezeThawProcess& process : processes_) {
     process.replace_observations(observations);
   }
-}
-
-void SurrogateModel::score(const ProcessObservation& observation) {
-  for (SurrogateMember& member : members_) {
-    if (!takes_part(member)) continue;
-    const FreezeThawProcess& process = processes_[member.process];
-    const Gaussian g = process.predict({&observation.input, 1}).front();
-    const double noise = process.noise();
-    const double deviation = std::sqrt(g.variance + noise * noise);
-    const Correction c =
-        member.corrected ? seen_answer().at(observation.input) : kHeavyTails;
-    const double z = process.warp()(observation.value);
-    const double density = log_density(c, (z - g.mean) / deviation) -
-                           std::log(deviation) +
-                           process.warp().log_slope(observation.value);
-    count_towards(member, density);
-  }
-}
-
-// `log_density` of a value by the member, before it came.
-void SurrogateModel::count_towards(SurrogateMember& member,
-                                   double log_density) {
-  member.log_weight =
-      kFade * member.log_weight +
-      std::log((1 - kSurpriseShare) * std::exp(log_density) + kSurpriseShare);
-}
-
-// Without another member the network has none to leave the study to.
-bool SurrogateModel::takes_part(const SurrogateMember& member) const {
-  return !member.corrected || !parts_.learnt ||
-         observed_.size() <= kNetworkObservations;
-}
-
-std::vector<MemberTrust> SurrogateModel::trust() const {
-  double top = -HUGE_VAL;
-  for (const SurrogateMember& m : members_) {
-    if (takes_part(m)) top = std::max(top, m.log_weight);
-  }
-  double sum = 0;
-  std::vector<MemberTrust> result;
-  for (const SurrogateMember& m : members_) {
-    result.push_back(
-        {m.name, takes_part(m) ? std::exp(m.log_weight - top) : 0.0});
-    sum += result.back().weight;
-  }
-  for (MemberTrust& m : result) m.weight /= sum;
-  return result;
 }
 
 std::vector<std::string> SurrogateModel::caveats() const {
@@ -508,35 +339,6 @@ void SurrogateModel::note_unfinished(const Study& study) {
   pending_ = std::move(pending);
   broken_ = std::move(broken);
   infeasible_ = std::move(infeasible);
-}
-
-std::optional<std::vector<double>> SurrogateModel::prior_best() const {
-  if (!parts_.prior) return std::nullopt;
-  return cube_map_.unit(parts_.prior->best_point(),
-                        std::vector<double>(space_.dimensions(), 0.5));
-}
-
-std::vector<std::vector<double>> SurrogateModel::warm_best() const {
-  std::vector<std::vector<double>> points;
-  std::vector<ModelQuery> queries;
-  for (const ProcessObservation& o : warm_) {
-    const auto end = o.input.unit.begin() + std::ptrdiff_t(space_.dimensions());
-    std::vector<double> unit(o.input.unit.begin(), end);
-    for (double& u : unit) u = u == kInactive ? 0.5 : u;
-    if (std::find(points.begin(), points.end(), unit) != points.end()) continue;
-    queries.push_back({unit, horizon()});
-    points.push_back(std::move(unit));
-  }
-  const std::vector<Gaussian> expected =
-      processes_.front().predict(inputs(queries));
-  std::vector<size_t> order(points.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return expected[a].mean > expected[b].mean;
-  });
-  std::vector<std::vector<double>> result;
-  for (const size_t i : order) result.push_back(std::move(points[i]));
-  return result;
 }
 
 }  // namespace dtune

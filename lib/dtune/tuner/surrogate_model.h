@@ -28,8 +28,8 @@ struct SurrogateParts {
   // Null where nothing recorded fits: the plain process alone.
   std::shared_ptr<const CubePrior> prior;
   std::shared_ptr<const ConvLstm> network;  // null: no correction
-  bool learnt = true;  // the learnt process uncorrected
-  bool plain = true;   // the process without a prior
+  bool learnt = true;                       // the learnt process uncorrected
+  bool plain = true;                        // the process without a prior
   // By study of old: what its trials reported.
   std::vector<std::vector<WarmObservation>> warm;
   // Why there is no prior where one might be expected (learnt_part.h); "".
@@ -68,7 +68,7 @@ std::vector<int> make_ladder(int horizon);
 // that they have grown by an eighth; more than 400 observations are thinned
 // out. So to take in a long study at once costs little more than its last
 // eighth. The network takes part for the first observations only
-// (kNetworkObservations in surrogate_model.cc says why).
+// (kNetworkObservations in surrogate_trust.cc says why).
 //
 // Studies of old (`warm_start:`) are seen by every process before any report, a
 // step away along a dimension of their own each, whose length the fit finds:
@@ -148,7 +148,6 @@ class SurrogateModel {
   Observed observed_as(const SurrogateReport& report) const;
   void observe(const SurrogateReport& report);
   void rebase();
-  static std::vector<Observed> kept_of(std::vector<Observed> all);
   void keep(std::vector<Observed> kept);
   void score(const ProcessObservation& observation);
   static void count_towards(SurrogateMember& member, double log_density);

@@ -35,6 +35,14 @@ struct Observed {
   double value = 0;  // as SurrogateReport::value
 };
 
+// At most 300: half of them are the best of the last observations of each
+// trial, so that the choice near the leader is sharp; the other half are evenly
+// spread over the rest, last ones first.
+std::vector<Observed> thinned_out(std::vector<Observed> all);
+
+// One a parameter; at least one.
+std::vector<ProcessDimension> dimensions_of(const SearchSpace& space);
+
 // The network's corrections, [frame][voxel] of the grid.
 struct NetworkAnswer {
   FeatureGrid grid;
