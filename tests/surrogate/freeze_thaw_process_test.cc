@@ -388,9 +388,9 @@ struct KernelSum {
     Rng rng(5);
     for (int i = 0; i < 10; ++i) {
       const double word = rng.below(2) == 0 ? 0.25 : 0.75;
-      inputs.append(input_at({rng.uniform(), word, rng.uniform()},
-                             0.05 + 0.9 * rng.uniform()),
-                    prior.get());
+      const ProcessInput input = input_at({rng.uniform(), word, rng.uniform()},
+                                          0.05 + 0.9 * rng.uniform());
+      inputs.append({&input, 1}, prior.get());
     }
     products = inputs.phi.transpose() * inputs.phi;
     weights.resize(10, 10);
