@@ -40,7 +40,7 @@ struct CommBenchRow {
 };
 
 // "zeromq", "zeromq+curve", "gloo", "gloo-sum", and "nccl-sum" where this build
-// has NCCL (it then wants a GPU for each rank).
+// has NCCL (it then needs a GPU for each rank).
 std::vector<std::string> comm_transports();
 // The sizes to measure, ascending; `unit` is 4 for floats and 1 for bytes.
 std::vector<uint64_t> comm_sizes(const CommBenchOptions& options,

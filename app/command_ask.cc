@@ -265,7 +265,7 @@ Action declare_ask(Arguments& arguments) {
       "machines. 'dtune tell' says what became of it. The study is the "
       "database; the first question makes it from a recipe, in which "
       "'command: { run: none }' stands for your own program.\n\nExit codes: 0 "
-      "there is a trial, 75 none before another was told of, 1 none any more: "
+      "there is a trial, 75 none before another was reported, 1 none any more: "
       "the search is over.");
   arguments.positional("STUDY", options->study, "The recipe or the database.",
                        Complete::study, true);

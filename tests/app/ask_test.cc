@@ -69,7 +69,7 @@ TEST_CASE("points are asked for and told of until the budget is spent") {
   CHECK_MESSAGE(replay.code == 0, (replay.out + replay.err));
 }
 
-TEST_CASE("a trial is told of step by step, paused, and asked for again") {
+TEST_CASE("a trial is reported step by step, paused, and asked for again") {
   const Workplace place;
   place.write("s.yaml", recipe(4, 8, "sampler: plain-gp\n"));
   std::map<int, int> steps;
@@ -95,7 +95,7 @@ TEST_CASE("a trial is told of step by step, paused, and asked for again") {
   CHECK(status["trials"]["complete"].get<int>() >= 1);
 }
 
-TEST_CASE("what broke, made no sense or was lost is told of as such") {
+TEST_CASE("what broke, made no sense or was lost is reported as such") {
   const Workplace place;
   place.write("s.yaml", recipe(2, 0, "sampler: sobol\n"));
   const json first = parsed(place.run({"ask", "s.yaml"}));

@@ -256,7 +256,7 @@ TEST_CASE("an agent looks for its coordinator for as long as --wait says") {
   }
 }
 
-TEST_CASE("there is no token where nothing runs or nobody may join") {
+TEST_CASE("there is no token where nothing runs or no machine may join") {
   const Workplace place;
   CHECK(place.run({"token", "shell.yaml"}).code == 2);
   place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));

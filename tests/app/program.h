@@ -71,7 +71,7 @@ class Workplace {
   // of patience: "PID NAME" of each.
   std::vector<std::string> orphans(int patience_ms = 10'000) const;
 
-  // Whom the program runs as: 0 keeps this user (else the tests' user must be
+  // The user that the program runs as: 0 keeps this user (else the tests' user must be
   // root, and the place is given to that user).
   void become(int user);
 

@@ -118,7 +118,7 @@ TEST_CASE("a study whose processes are all killed at once can be resumed") {
     program.send_group(SIGKILL);
     CHECK(program.wait().signal == SIGKILL);
   }
-  // Nobody works on it any more, so it shows as interrupted.
+  // No process works on it any more, so it shows as interrupted.
   CHECK(status_of(place, "shell.yaml")["state"] == "interrupted");
   const Outcome again = place.run({"run", "shell.yaml"});
   CHECK_MESSAGE(again.code == 0, again.err);

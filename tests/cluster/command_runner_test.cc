@@ -80,7 +80,7 @@ TEST_CASE("a program that ends early says so after its last step") {
   CHECK(report.metrics.at("val_accuracy") == 0.5);
 }
 
-TEST_CASE("a program's failures are told apart") {
+TEST_CASE("a program's failures are distinguished") {
   auto failing = start(command("echo oops >&2; exit 3"));
   try {
     failing->run_step(kGoOn);

@@ -96,7 +96,7 @@ TEST_CASE("a cut goes through while a step computes") {
   CHECK(ended.steps == 0);
 }
 
-TEST_CASE("a checkpoint that is ahead of the database is told, not trained") {
+TEST_CASE("a checkpoint that is ahead of the database is reported, not trained") {
   Bench bench;
   bench.compute.post(bench.assign(1, 1, 3));
   for (int step = 1; step <= 3; ++step) bench.next<control::Report>();

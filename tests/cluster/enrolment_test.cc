@@ -110,7 +110,7 @@ TEST_CASE("a token for one machine lets no other in") {
   CHECK(has(tokens.join("gpu3", next), "the token is unknown here"));
 }
 
-TEST_CASE("secrets count once, and only those that nobody else can have read") {
+TEST_CASE("secrets count once, and only those that no other can have read") {
   const TemporaryDirectory folder;
   const JoinSecret secret = make_join_secret(7);
   CHECK(secret.text.size() == 32);

@@ -92,7 +92,7 @@ TEST_CASE("a step that never ends is ended, tried again and given up") {
   CHECK(toy::leftovers(toy::unique("hang")).empty());
 }
 
-TEST_CASE("each way to fail is told apart, and tried again where it may help") {
+TEST_CASE("each way to fail is distinguished, and tried again where it may help") {
   TemporaryDirectory folder;
   toy::LocalStudy local(folder.path(), toy::unique("modes"), 2, search_only(8),
                         {toy::point(0.1, "nan"), toy::point(0.1, "throw"),
@@ -301,7 +301,7 @@ TEST_CASE("of several final trainings one is tested") {
 }
 
 TEST_CASE(
-    "a coordinator that is killed loses no stored report, leaves nobody") {
+    "a coordinator that is killed loses no stored report, leaves no process") {
   TemporaryDirectory folder;
   SpawnOptions spawn;
   spawn.argv = {DTUNE_FAKE_WORKER,

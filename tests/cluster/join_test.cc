@@ -86,7 +86,7 @@ TEST_CASE("a machine that has never joined needs a token") {
   CHECK(fixture.kind == ErrorKind::config);
 }
 
-TEST_CASE("nobody at the other end is said as such") {
+TEST_CASE("no coordinator at the other end is reported as such") {
   EnrolmentFixture fixture;
   JoinToken token = parse_join_token(fixture.access->make_token());
   fixture.access.reset();
@@ -97,7 +97,7 @@ TEST_CASE("nobody at the other end is said as such") {
   options.patience = std::chrono::milliseconds(700);
   try {
     join_cluster(options, fixture.stop);
-    FAIL("joined nobody");
+    FAIL("joined without a coordinator");
   } catch (const Error& e) {
     CHECK(e.kind() == ErrorKind::temporary);
     CHECK(has(e.what(), "there is no answer at this address"));

@@ -10,10 +10,10 @@
 #include "dtune/cluster/attempt_log.h"
 #include "dtune/cluster/budget.h"
 #include "dtune/cluster/command_lines.h"
-#include "dtune/cluster/node_health.h"
 #include "dtune/cluster/retry_policy.h"
 #include "dtune/cluster/sidecar.h"
 #include "dtune/cluster/warm_sessions.h"
+#include "dtune/study/node_health.h"
 
 using namespace dtune;  // NOLINT: a test
 
@@ -126,7 +126,7 @@ TEST_CASE("warm sessions leave in the order in which they were last used") {
   CHECK(warm.size() == 0);
 }
 
-TEST_CASE("a warm session is of use only where nobody else went on") {
+TEST_CASE("a warm session is of use only where no other went on") {
   WarmSessions warm;
   warm.set_limits(1000, 0);
   warm.put(1, 1, session(2));

@@ -174,7 +174,7 @@ TEST_CASE("each way in which ssh fails is said with the node and a remedy") {
   CHECK(network.get("token").empty());  // another version gets no token
 }
 
-TEST_CASE("a machine without ssh is told which package has it") {
+TEST_CASE("a machine without ssh gets the name of the package") {
   Network network;
   fs::remove(network.file("ssh"));
   const std::string before = std::getenv("PATH");

@@ -70,7 +70,7 @@ class ToySession final : public TrialSession {
   }
 
  private:
-  // Where a test wants it: some steps take longer, as the machine likes.
+  // Where a test sets it: some steps take longer, at random.
   milliseconds jitter(int step) const {
     const char* seed = std::getenv("TOY_DELAY_SEED");
     if (seed == nullptr) return milliseconds(0);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(20);
 
-// An agent of one slot, and its worker, that say what they are told to.
+// An agent of one slot, and its worker, that send what a test sets.
 class Script {
  public:
   explicit Script(const std::string& endpoint, const std::string& name = "a")
@@ -414,7 +414,7 @@ TEST_CASE("a full disk holds new leases back, and nothing is lost") {
         "the database can be written again; going on\n");
 }
 
-TEST_CASE("a study that nobody works on says so") {
+TEST_CASE("a study that no process works on says so") {
   Stage stage(1);
   Recipe recipe = stage.study.recipe;
   toy::ListSampler sampler({toy::point(0.5)});

@@ -218,7 +218,7 @@ TEST_CASE("conditions are checked where they stand") {
   CHECK(when("\"o ==\"").starts_with("r.yaml:3:53: space.m: when: "));
 }
 
-TEST_CASE("all wrong constraints are told, each at its line") {
+TEST_CASE("all wrong constraints are reported, each at its line") {
   const auto found =
       problems("constraints:\n  - lr < 1\n  - lrr < 1\n  - l2 <");
   REQUIRE(found.size() == 2);

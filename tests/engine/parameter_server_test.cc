@@ -131,7 +131,7 @@ TEST_CASE("a parameter server's step that was stopped is trained again") {
         1e-4);
 }
 
-TEST_CASE("a worker that goes in the middle of a step is missed by nobody") {
+TEST_CASE("the others go on when a worker leaves in the middle of a step") {
   Workshop shop;
   for (const auto consistency : {Consistency::sync, Consistency::ssp}) {
     const Recipe recipe = server_recipe(consistency, 3, 1);

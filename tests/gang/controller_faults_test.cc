@@ -15,7 +15,7 @@ uint64_t seeds() {
 }
 
 // At least `share` of the gangs must come to their end; the others have closed,
-// since nobody was left, or nobody who had the newest state.
+// since no member was left, or none that had the newest state.
 void run_all(const simulated::Setting& base, double share) {
   uint64_t finished = 0;
   for (uint64_t seed = 1; seed <= seeds(); ++seed) {
@@ -35,7 +35,7 @@ void run_all(const simulated::Setting& base, double share) {
 
 TEST_CASE("no fault leaves every sample trained once") { run_all({}, 1); }
 
-TEST_CASE("spikes and suspensions lose no sample and stop nobody") {
+TEST_CASE("spikes and suspensions lose no sample and stop no other") {
   simulated::Setting setting;
   setting.faults = {.suspend = 0.01, .spike = 0.03, .repeat = 0.05};
   run_all(setting, 0.98);

@@ -18,7 +18,7 @@ int64_t total(const std::vector<Span>& spans) {
 
 }  // namespace
 
-TEST_CASE("what nobody drops comes out as one process cuts it") {
+TEST_CASE("what no rank drops comes out as one process cuts it") {
   for (const int64_t samples : {1, 2, 7, 64, 65, 97, 128}) {
     for (const int64_t batch : {1, 2, 3, 32, 200}) {
       const BatchCutter cutter(samples, batch);

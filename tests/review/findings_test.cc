@@ -61,7 +61,7 @@ TEST_CASE(
   CHECK_FALSE(step_noise(test::sample_study()).has_value());
 }
 
-TEST_CASE("failures are told by their cause, with the first and a remedy") {
+TEST_CASE("failures are grouped by their cause, with the first and a remedy") {
   const Study study = test::sample_study();
   StudyFacts facts = test::sample_facts();
   CHECK(finds(study,

@@ -54,7 +54,7 @@ double share_of(const Importance& importance, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("what matters is told from what does not, and where it is best") {
+TEST_CASE("what matters is distinguished from what does not, and where it is best") {
   const Study study = make_study(120, [](const std::vector<double>& u) {
     return 0.9 - (u[0] - 0.5) * (u[0] - 0.5) - 0.05 * u[2];
   });
@@ -173,7 +173,7 @@ TEST_CASE("the best place of what makes no difference is not known") {
   CHECK_FALSE(best_of(*importance, "idle"));
 }
 
-TEST_CASE("what only two parameters together explain is nobody's own") {
+TEST_CASE("what only two parameters together explain is neither's own") {
   const Study study = make_study(300, [](const std::vector<double>& u) {
     return (u[0] < 0.5) == (u[1] < 0.5) ? 0.9 : 0.5;
   });

@@ -20,7 +20,7 @@ RankRound at(int64_t round, int rank, int64_t samples, double compute,
 
 }  // namespace
 
-TEST_CASE("what ranks did is told round by round from the recorded sums") {
+TEST_CASE("what ranks did is derived round by round from the recorded sums") {
   const std::vector<RankHistory> histories = rank_histories(
       {at(10, 0, 100, 1, 1), at(10, 1, 100, 2, 0), at(20, 0, 300, 3, 2)});
   REQUIRE(histories.size() == 1);

@@ -129,7 +129,7 @@ TEST_CASE("what a rule decided it decides again") {
   CHECK(result.judged == 2);
 }
 
-TEST_CASE("another rule decides otherwise: the first difference is told") {
+TEST_CASE("another rule decides otherwise: the first difference is reported") {
   const ReplayResult result = replay(records(), options(0.3));
   REQUIRE(result.difference);
   CHECK(result.difference->decision == 2);

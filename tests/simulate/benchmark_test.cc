@@ -65,7 +65,7 @@ TEST_CASE("seeds, worlds and the base seed each give other studies") {
         runs[0].result.regret);
 }
 
-TEST_CASE("the first study that fails is the one that is told of") {
+TEST_CASE("the first study that fails is the one that is reported") {
   const Worlds worlds = two_worlds();
   BenchmarkOptions options = options_with(4);
   options.make_tuner = [](const Recipe& recipe, const TrialWorld& world) {

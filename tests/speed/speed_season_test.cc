@@ -31,7 +31,7 @@ TEST_CASE("no period is seen in less than three lags") {
   }
 }
 
-TEST_CASE("only ratios of speeds matter to what the network is told") {
+TEST_CASE("only ratios of speeds matter in the network's input") {
   SpeedHistory small;
   SpeedHistory large;
   Rng rng(2);

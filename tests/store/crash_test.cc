@@ -81,7 +81,7 @@ TEST_CASE("kill -9 at any time loses nothing that was acknowledged") {
   }
 }
 
-TEST_CASE("a second writer is told who the first is, until that is gone") {
+TEST_CASE("a second writer's error names the first, until that is gone") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "study.db";
   Pipe pipe;

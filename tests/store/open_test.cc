@@ -279,7 +279,7 @@ TEST_CASE("a study in a folder that cannot be written can be looked at") {
     fs::remove(path.string() + "-shm");
   }
   fs::permissions(folder.path(), fs::perms(0555));
-  // Permissions do not bind root: look as nobody.
+  // Permissions do not bind root: look as the user nobody.
   Child viewer([&] {
     constexpr uid_t kNobody = 65534;
     if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(3);

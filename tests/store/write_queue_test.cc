@@ -151,7 +151,7 @@ TEST_CASE("a full queue holds up its callers until there is room") {
   CHECK(disk.written.size() == 20);
 }
 
-TEST_CASE("records left out for good are told of") {
+TEST_CASE("records left out for good are reported") {
   WriteQueue queue([](const auto&) -> std::optional<Error> {
     return Error(ErrorKind::internal, "bad record");
   });

@@ -94,7 +94,7 @@ void AskTell::end_overdue() {
     if (since < cap) continue;
     end_trial(trial, DecisionMaker::coordinator, "cut", TrialState::timed_out,
               Reason::wall_clock,
-              fmt::format("nothing was told of it for {}, limits.trial_time is "
+              fmt::format("no report of it came for {}, limits.trial_time is "
                           "{}",
                           format_duration(from_seconds(since)),
                           format_duration(from_seconds(cap))));

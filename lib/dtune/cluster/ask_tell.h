@@ -16,7 +16,7 @@ namespace dtune {
 struct AskAnswer {
   enum class Kind {
     trial,     // to be trained from `from_step` to `to_step`, and told of
-    wait,      // not before a trial that is being trained was told of
+    wait,      // not before a report of a trial that is being trained
     finished,  // the search is over
   };
   Kind kind = Kind::wait;
@@ -35,7 +35,7 @@ struct Told {
   TrialId trial = 0;
   Attempt attempt = 0;  // 0: the present one
   Outcome outcome = Outcome::report;
-  int step = 0;  // 0: the one after the last that was told
+  int step = 0;  // 0: the one after the last that was reported
   std::map<std::string, double> metrics;
   bool last = false;   // the trial has ended by itself
   std::string detail;  // why, where it is no report
@@ -56,11 +56,11 @@ class AskTell {
           Scheduler& scheduler, ProgressSink& sink, const Clock& clock);
 
   // What was lost goes first, then what the scheduler says. A trial that is
-  // given out is `running` until it is told of; limits.trial_time after that it
+  // given out is `running` until it is reported; limits.trial_time after that it
   // is timed out.
   AskAnswer ask();
 
-  // A step that was told already does not count. Throws Error(config): no such
+  // A step that was reported already does not count. Throws Error(config): no such
   // trial, a report without the objective's metric, a step is missing.
   TellAnswer tell(const Told& told);
 

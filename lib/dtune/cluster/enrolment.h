@@ -3,7 +3,7 @@
 //
 //   open          where machines join; there while the coordinator runs
 //   <id>.token    a secret that a process has left for the coordinator
-//   <id>.revoke   what a process wants the coordinator to revoke
+//   <id>.revoke   what a process asks the coordinator to revoke
 //   tokens        those that were not used: "<expires> <node>" each
 //
 // All files are private: a process that can write them as this user could also

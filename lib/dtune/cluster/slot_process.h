@@ -64,7 +64,7 @@ class SlotProcess {
   void shut_down(bool hard, MonoTime now);
 
   // Reads output, notices the end, escalates, starts (again). Returns the next
-  // time at which it wants to be called even if nothing happens.
+  // time at which it is to be called even if nothing happens.
   MonoTime tick(MonoTime now);
 
  private:

@@ -144,7 +144,7 @@ void Contents::make_room() {
 Chunk Contents::read(const Read& message, const fs::path& path) {
   auto known = open_.find(message.name);
   if (known == open_.end() || known->second.hash != message.hash) {
-    // A new server, or another content than who asks wants.
+    // A new server, or another content than was asked for.
     if (look(message.name, path).hash != message.hash) {
       throw Problem{Why::changed, message.name + ": was replaced"};
     }

@@ -239,7 +239,7 @@ class ConvBlock : public Layer {
   const Parameter& weight_;
   const Parameter* bias_;
   at::Tensor no_bias_;
-  at::Tensor taps_;  // the weights as the pass at hand wants them
+  at::Tensor taps_;  // the weights as the pass at hand needs them
   std::vector<Worker> workers_;
 };
 

@@ -105,7 +105,7 @@ void check_choices(const Parameter& p) {
   }
 }
 
-// Reads 1 as 1.0, and 32.0 as 32, where the parameter wants it.
+// Reads 1 as 1.0, and 32.0 as 32, where the parameter needs it.
 void adapt_prior(Parameter& p) {
   if (p.kind == ParameterKind::real) {
     if (const auto* integer = std::get_if<int64_t>(&*p.prior)) {
