@@ -16,12 +16,29 @@ target_compile_options(dtune_warnings INTERFACE
   # In a unity build GCC takes a source's anonymous namespace for a header's.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${DTUNE_UNITY}>>:-Wno-subobject-linkage>)
 
+# What users get finds an index past the end of a vector or string, and a write
+# past the end of a buffer whose size is known, and ends there in words. Other
+# configurations have the sanitizers for it.
+target_compile_options(dtune_warnings INTERFACE
+  $<$<CONFIG:Release>:-U_FORTIFY_SOURCE>
+  $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=3>
+  $<$<AND:$<CONFIG:Release>,$<NOT:$<BOOL:$<TARGET_PROPERTY:DTUNE_UNCHECKED_INDICES>>>>:-D_GLIBCXX_ASSERTIONS>)
+
+# For loops over arrays whose sizes are checked where they come in: a check of
+# every index keeps the compiler from using vector instructions.
+function(dtune_unchecked_indices target)
+  set_target_properties(${target} PROPERTIES DTUNE_UNCHECKED_INDICES ON)
+endfunction()
+
 # Of files that are compiled for one instruction set; lib/dtune/base/cpu.h says
 # whether they may run.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(DTUNE_AVX2_FLAGS -mavx2 -mfma)
   set(DTUNE_AVX512_FLAGS -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma)
 endif()
+
+# The same sources give the same program, wherever they lie.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 
 find_program(DTUNE_CCACHE ccache)
 if(DTUNE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
