@@ -17,6 +17,8 @@ const std::vector<Command>& commands() {
       {"tell", "Tune", "Tell what became of a point that was asked for",
        declare_tell},
       {"status", "Look", "Show how far a study is", declare_status},
+      {"show-batch", "Tune", "Draw training images as a network gets them",
+       declare_show_batch},
       {"best", "Look", "Show the best point of a study", declare_best},
       {"show", "Look", "Show one trial and why it ended", declare_show},
       {"explain", "Look", "Explain the course of a study or a trial",

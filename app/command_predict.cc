@@ -36,11 +36,13 @@ struct ImagePrediction {
   std::string error;
   std::vector<double> probabilities;  // [classes]
 
-  // The most probable first; among equal ones the first.
-  std::vector<size_t> ranking() const {
+  // The model's answer, then the most probable; among equal ones the first.
+  std::vector<size_t> ranking(const ModelMetadata& model) const {
     std::vector<size_t> order(probabilities.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, [this](size_t a, size_t b) {
+    const size_t answer = model.answer(probabilities);
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+      if (a == answer || b == answer) return a == answer && b != answer;
       return probabilities[a] > probabilities[b];
     });
     return order;
@@ -108,7 +110,7 @@ std::string json_of(const NamedModel& model,
     if (!one.error.empty()) {
       row["error"] = one.error;
     } else {
-      const size_t best = one.ranking().front();
+      const size_t best = one.ranking(model.metadata).front();
       row["class"] = classes[best];
       row["probability"] = one.probabilities[best];
       for (size_t c = 0; c < classes.size(); ++c) {
@@ -138,7 +140,7 @@ std::string table_of(const Console& console, const NamedModel& model,
   std::vector<TableRow> rows;
   for (const ImagePrediction& one : predictions) {
     if (!one.error.empty()) continue;
-    const std::vector<size_t> order = one.ranking();
+    const std::vector<size_t> order = one.ranking(model.metadata);
     TableRow row = {{printable(one.image)}};
     for (size_t i = 0; i < top; ++i) {
       row.push_back({printable(model.metadata.class_names[order[i]])});

@@ -47,6 +47,7 @@ struct Photos : Workplace {
           " { residual: [ { conv: { channels: 4, name: in-side } } ] } ] }\n"
           "train: { epochs: 2, batch_size: 8 }\n"
           "sampler: random\nscheduler: fifo\n"
+          "final: { threshold: balanced }\n"
           "budget: { trials: 1 }\nslots: 1\n");
     const Outcome outcome = run({"run", "p.yaml", "--quiet"});
     REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
@@ -77,6 +78,8 @@ TEST_CASE(
   const auto shots = place.json({"predict", kModel, "shots", "--json"});
   CHECK(shots["classes"] == nlohmann::json({"a", "b"}));
   REQUIRE(shots["predictions"].size() == 60);
+  const double threshold = judged["test_threshold"];
+  CHECK(threshold != 0.5);
   int correct = 0;
   for (const auto& one : shots["predictions"]) {
     const std::string image = one["image"];
@@ -85,8 +88,8 @@ TEST_CASE(
     const double a = one["probabilities"]["a"];
     const double b = one["probabilities"]["b"];
     CHECK(a + b == doctest::Approx(1));
-    CHECK(one["probability"] == std::max(a, b));
-    CHECK(found == (a >= b ? "a" : "b"));
+    CHECK(one["probability"] == (b >= threshold ? b : a));
+    CHECK(found == (b >= threshold ? "b" : "a"));
   }
   CHECK(judged["test_accuracy"] == correct / 60.0);
 
@@ -133,6 +136,7 @@ TEST_CASE(
   CHECK(contains(module, "(\"conv1\", nn.Conv2d(3, 4, 3, padding=1))"));
   CHECK(contains(module, "RENAMED = {\"layer_1\":\"in-side\"}"));
   CHECK(contains(module, "CLASSES = [\"a\",\"b\"]"));
+  CHECK(contains(module, fmt::format("THRESHOLD = {} ", threshold)));
   if (python_runs()) {
     const std::string command =
         fmt::format("python3 -m py_compile {}", (place / "model.py").string());

@@ -51,7 +51,30 @@ TEST_CASE("a key of another section or program is led home") {
         "r.yaml:1:1: unknown key 'n_trials', did you mean 'budget.trials'?");
   CHECK(problem("final: { xyzzy: 1 }") ==
         "r.yaml:1:10: unknown key 'xyzzy' in final (known here: enabled, data, "
-        "epochs, seeds, candidates, keep)");
+        "epochs, seeds, candidates, keep, threshold)");
+}
+
+TEST_CASE("averages and thresholds that cannot be are refused in words") {
+  CHECK(problem("train: { ema: 1 }") ==
+        "r.yaml:1:15: 'train.ema' must be at least 0 and less than 1, but is "
+        "1");
+  CHECK(problem("train: { ema: 0.9 }\n"
+                "parallel: { mode: data, sync: ps }") ==
+        "r.yaml:1:15: 'train.ema' is not possible with a parameter server, "
+        "whose workers do not see every update (use sync: allreduce, or remove "
+        "it)");
+  const std::string synthetic = "data: { kind: synthetic, classes: 2 }\n";
+  CHECK(problem(synthetic +
+                "final: { threshold: balanced, data: train+validation }") ==
+        "r.yaml:2:21: 'final.threshold' is chosen on the validation images, "
+        "which must not be trained on (use final.data: train, or threshold: "
+        "half)");
+  CHECK(problem("data: mnist\nfinal: { threshold: accuracy }") ==
+        "r.yaml:2:21: 'final.threshold' is for two classes, but the data have "
+        "10 (remove it)");
+  CHECK(problem("data: { augment: [mixup: 1.5] }") ==
+        "r.yaml:1:26: 'data.augment.mixup' must be between 0 and 1, but is "
+        "1.5");
 }
 
 TEST_CASE("ranks that cannot work are refused in words") {

@@ -180,6 +180,8 @@ space:
   kernel: { choice: [3, 5], key: model.layers.conv2.kernel }
   rate: { linear: [0, 0.5], key: model.layers.d.p }
   shift: { int: [0, 3], key: data.augment.shift }
+  data.augment.mixup: { linear: [0, 1] }
+  train.ema: { choice: [0, 0.99] }
   nesterov: { bool: true, key: train.nesterov }
 )");
   const Recipe recipe = file.with_point({{"lr", 0.125},
@@ -189,6 +191,8 @@ space:
                                          {"kernel", int64_t{5}},
                                          {"rate", 0.25},
                                          {"shift", int64_t{2}},
+                                         {"data.augment.mixup", 0.25},
+                                         {"train.ema", 0.99},
                                          {"nesterov", true}})
                             .recipe;
   CHECK(recipe.train.lr == 0.125);
@@ -196,6 +200,8 @@ space:
   CHECK(recipe.train.batch_size == 64);
   CHECK(recipe.train.nesterov);
   CHECK(recipe.data.augment.shift == 2);
+  CHECK(recipe.data.augment.mixup == 0.25);
+  CHECK(recipe.train.ema == 0.99);
   CHECK(recipe.model.layers[0].channels == 12);
   CHECK(recipe.model.layers[2].kernel == 5);
   CHECK(recipe.model.layers[3].p == 0.25);

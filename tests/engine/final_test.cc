@@ -48,6 +48,43 @@ TEST_CASE("evaluating a model file gives the final metrics to the last bit") {
                        doctest::Contains("split 'exam' is unknown"), Error);
 }
 
+TEST_CASE("the threshold that validation asks for is kept with the model") {
+  DataSpec data = small_data();
+  data.classes = 2;
+  data.difficulty = 0.8;  // so hard that one half is not the best
+  Workshop shop(data);
+  Recipe recipe = small_recipe();
+  recipe.data = data;
+  recipe.train.epochs = 1;
+  recipe.final_training.threshold = ThresholdRule::accuracy;
+  TrialAssignment assignment = final_of(shop, recipe);
+  assignment.horizon = 1;
+  const auto session = shop.start(assignment);
+  const StepReport last = Workshop::run(*session, 1);
+  const std::map<std::string, double> test = session->finish_final();
+  const double threshold = test.at("test_threshold");
+  CHECK(threshold != 0.5);
+  const SafetensorsFile file(assignment.model_file);
+  CHECK(std::stod(file.text("threshold")) == threshold);
+
+  EvalRequest request = request_for(assignment);
+  CHECK(load_engine().evaluate(request) == test);
+  request.split = "validation";
+  const auto validation = load_engine().evaluate(request);
+  CHECK(validation.at("val_accuracy") > last.metrics.at("val_accuracy"));
+  CHECK(validation.at("val_loss") == last.metrics.at("val_loss"));
+}
+
+TEST_CASE("a threshold for more than two classes is refused") {
+  Workshop shop;
+  Recipe recipe = small_recipe();
+  recipe.final_training.threshold = ThresholdRule::balanced;
+  CHECK_THROWS_WITH_AS(
+      shop.start(shop.assignment(recipe)),
+      "final.threshold: is for two classes, but the data have 4 (remove it)",
+      Error);
+}
+
 TEST_CASE("the model has PyTorch's names and the recipe beside it") {
   Workshop shop;
   const TrialAssignment assignment = final_of(shop, small_recipe());

@@ -24,6 +24,8 @@ TEST_CASE("one to four ranks train what one process does") {
   recipe.train.clip_norm = 1;
   recipe.train.epochs = 3;
   recipe.train.schedule.kind = ScheduleKind::cosine;
+  recipe.data.augment.mixup = 0.2;  // with samples that other ranks have
+  recipe.train.ema = 0.9;
   TrialAssignment assignment = final_assignment(shop, recipe);
   assignment.horizon = 3;
   const Alone alone = train_alone(shop, assignment, 3);

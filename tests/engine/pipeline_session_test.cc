@@ -40,6 +40,7 @@ TEST_CASE("stages and pipelines side by side train what one process does") {
   recipe.data.balance = true;
   recipe.train.clip_norm = 1;
   recipe.train.l2 = 1e-3;
+  recipe.train.ema = 0.9;
   recipe.train.epochs = 2;
   TrialAssignment assignment = shop.assignment(recipe);
   assignment.kind = TrialKind::final;

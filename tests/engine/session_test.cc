@@ -9,6 +9,8 @@ using namespace dtune;
 
 namespace {
 
+namespace fs = std::filesystem;
+
 // The weights and optimizer state that a checkpoint holds, as bytes.
 std::string tensors_in(const std::filesystem::path& path) {
   const std::string bytes = read_file(path);
@@ -100,6 +102,64 @@ TEST_CASE("a trial that was resumed ends as one that ran through") {
     CHECK(report.metrics == expected.metrics);
     CHECK(tensors_in(parted.checkpoint) == tensors_in(through.checkpoint));
   }
+}
+
+TEST_CASE("averages of weights are judged, kept and resumed") {
+  Workshop shop;
+  Recipe recipe = small_recipe();
+  recipe.model.arch = "resnet18";
+  recipe.model.width = 4;
+  const auto train = [&](double ema, bool paused) {
+    recipe.train.ema = ema;
+    TrialAssignment assignment = shop.assignment(recipe);
+    if (!paused) return Workshop::run(*shop.start(assignment), 4).metrics;
+    Workshop::run(*shop.start(assignment), 2);
+    assignment.resume_step = 2;
+    assignment.attempt = 2;
+    return Workshop::run(*shop.start(assignment), 2).metrics;
+  };
+  const fs::path checkpoint = shop.assignment().checkpoint;
+  const auto values = [&](const char* name) {
+    const SafetensorsFile file(checkpoint);
+    const auto& tensor = file.header().tensors.at(name);
+    const auto found = file.floats(name, tensor.shape);
+    return std::vector<float>(found.begin(), found.end());
+  };
+  const auto plain = train(0, false);
+  const std::vector<float> weights = values("weights");
+  const auto averaged = train(0.9, false);
+  const std::string through = tensors_in(checkpoint);
+  // The training is the same; what is judged is not.
+  CHECK(values("weights") == weights);
+  CHECK(averaged.at("train_loss") == plain.at("train_loss"));
+  CHECK(averaged.at("val_loss") != plain.at("val_loss"));
+  CHECK(values("average_weights") != weights);
+  CHECK(values("average_buffers") != values("buffers"));
+  CHECK(train(0.9, true) == averaged);
+  CHECK(tensors_in(checkpoint) == through);
+}
+
+TEST_CASE("an average of no memory is the network itself") {
+  Workshop shop;
+  Recipe recipe = small_recipe();
+  recipe.train.ema = 1e-12;
+  const auto averaged = Workshop::run(*shop.start(shop.assignment(recipe)), 1);
+  recipe.train.ema = 0;
+  const auto plain = Workshop::run(*shop.start(shop.assignment(recipe)), 1);
+  CHECK(averaged.metrics.at("val_loss") ==
+        doctest::Approx(plain.metrics.at("val_loss")).epsilon(1e-4));
+}
+
+TEST_CASE("a network learns from mixed, cropped and jittered images") {
+  Workshop shop;
+  Recipe recipe = small_recipe();
+  recipe.data.augment = {
+      .crop = 1, .cutout = 3, .jitter = 0.2, .mixup = 0.2, .cutmix = 0.2};
+  recipe.data.balance = true;
+  const StepReport report =
+      Workshop::run(*shop.start(shop.assignment(recipe)), 4);
+  CHECK(report.metrics.at("val_accuracy") > 0.8);
+  CHECK(report.metrics.at("train_accuracy") > 0.4);
 }
 
 TEST_CASE("weights do not depend on the size of a step") {

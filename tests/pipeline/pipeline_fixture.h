@@ -140,7 +140,7 @@ inline TrainingEnd train_alone(
   for (NamedTensor& tensor : result.state.tensors) {
     tensor.values = tensor.values.clone();
   }
-  result.metrics = predict_all(trainer.network(),
+  result.metrics = predict_all(trainer.judged(),
                                BatchSource(data, {Split::validation},
                                            normalization_of(*data, true)),
                                data->classes(), at::kCPU, stop)

@@ -79,6 +79,10 @@ TEST_CASE("any number of stages and micro-batches gives the same weights") {
 TEST_CASE("pipelines side by side train as one process does") {
   const SmallImages images;
   Recipe recipe = pipeline_recipe();
+  recipe.train.ema = 0.9;
+  recipe.data.augment.mixup = 0.3;
+  recipe.data.augment.cutmix = 0.3;
+  recipe.data.balance = true;
   recipe.parallel.mode = ParallelMode::hybrid;
   recipe.train.clip_norm = 0.5;
   const TrainingEnd alone = train_alone(recipe, images.data());

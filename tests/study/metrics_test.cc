@@ -137,3 +137,40 @@ TEST_CASE("objectives may name what trainings report and no more") {
   std::sort(all.begin(), all.end());
   CHECK(all == known);
 }
+
+TEST_CASE("the threshold of two classes is where validation is best") {
+  // Log-odds -2, -1, 1, 3, 4 with labels 0, 0, 0, 1, 1: best between 1 and 3.
+  Predictions predictions(2);
+  predictions.add(std::vector<float>{0, -2, 0, -1, 0, 1, 0, 3, 0, 4},
+                  std::vector<int32_t>{0, 0, 0, 1, 1});
+  CHECK(predictions.accuracy() == 0.8);
+  const double threshold = predictions.best_threshold(ThresholdRule::accuracy);
+  CHECK(threshold == doctest::Approx(1 / (1 + std::exp(-2.0))));
+  CHECK(predictions.best_threshold(ThresholdRule::balanced) == threshold);
+  CHECK(predictions.best_threshold(ThresholdRule::half) == 0.5);
+  predictions.set_threshold(threshold);
+  CHECK(predictions.accuracy() == 1);
+  CHECK(predictions.metrics("test_").at("test_accuracy") == 1);
+}
+
+TEST_CASE("a threshold weighs samples or classes") {
+  // Of class 1 one sample, with odds between those of class 0.
+  Predictions predictions(2);
+  predictions.add(std::vector<float>{0, -3, 0, -2, 0, -1, 0, -1.5F},
+                  std::vector<int32_t>{0, 0, 0, 1});
+  CHECK(predictions.best_threshold(ThresholdRule::accuracy) == 0.5);
+  CHECK(predictions.best_threshold(ThresholdRule::balanced) ==
+        doctest::Approx(1 / (1 + std::exp(1.75))));
+}
+
+TEST_CASE("a threshold stays at one half where nothing is better") {
+  Predictions perfect(2);
+  perfect.add(std::vector<float>{0, -3, 0, 9}, std::vector<int32_t>{0, 1});
+  CHECK(perfect.best_threshold(ThresholdRule::accuracy) == 0.5);
+  Predictions one_class(2);
+  one_class.add(std::vector<float>{0, -3, 0, 9}, std::vector<int32_t>{1, 1});
+  CHECK(one_class.best_threshold(ThresholdRule::balanced) == 0.5);
+  Predictions ties(2);  // equal odds cannot be told apart
+  ties.add(std::vector<float>{0, 1, 0, 1}, std::vector<int32_t>{0, 1});
+  CHECK(ties.best_threshold(ThresholdRule::accuracy) == 0.5);
+}

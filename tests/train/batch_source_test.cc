@@ -144,6 +144,31 @@ TEST_CASE("a sample's augmentation does not depend on its batch") {
                    pair.images.begin() + 30));
 }
 
+TEST_CASE("mixed samples have labels of those whose images they have") {
+  const TemporaryDirectory folder;
+  const auto data = prepared(folder);
+  const BatchSource source(data, {Split::train}, plain(1));
+  const AugmentKey key{{.mixup = 1}, 9, 4};
+  const std::vector<uint32_t> samples = {5, 8, 11};
+  const Gathered batch = gather(source, samples, key);
+  LabelMix mix;
+  source.append_mix(samples, key, mix);
+  REQUIRE(mix.shares.size() == 3);
+  const auto pixels = data->images(Split::train);
+  for (size_t i = 0; i < 3; ++i) {
+    const uint32_t other =
+        mix_of(samples[i], source.count(), source.image_shape(), key).other;
+    CHECK(batch.labels[i] == data->labels(Split::train)[samples[i]]);
+    CHECK(mix.others[i] == data->labels(Split::train)[other]);
+    const float own = mix.shares[i] * pixels[samples[i] * 30 + 7];
+    const float rest = (1 - mix.shares[i]) * pixels[other * 30 + 7];
+    CHECK(batch.images[i * 30 + 7] == doctest::Approx((own + rest) / 255));
+  }
+  LabelMix none;
+  source.append_mix(samples, {{.flip = true}, 9, 4}, none);
+  CHECK(none.others.empty());
+}
+
 TEST_CASE("shifts wider than the image leave it black") {
   const TemporaryDirectory folder;
   const auto data = prepared(folder);

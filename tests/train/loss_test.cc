@@ -52,6 +52,48 @@ void check_gradient(const Loss& loss, const Batch& batch) {
 
 }  // namespace
 
+TEST_CASE("a mixed sample's loss is the mean of those with either label") {
+  const Batch batch = random_batch(4, 3);
+  const std::vector<int32_t> others = {0, 1, 2, 0};
+  const std::vector<float> shares = {1, 0, 0.25F, 0.75F};
+  for (const auto kind : {LossKind::cross_entropy, LossKind::focal}) {
+    TrainSpec train;
+    train.loss = kind;
+    train.label_smoothing = 0.1;
+    const Loss loss(train, 3, {0.5, 2, 0.7});
+    const auto with = [&](const Targets& targets, std::vector<float>& slope) {
+      slope.assign(batch.logits.size(), 0);
+      return loss(batch.logits, targets, slope);
+    };
+    std::vector<float> mixed;
+    const Targets targets(batch.labels, others, shares);
+    const LossTotals totals = with(targets, mixed);
+    double expected = 0;
+    double weight = 0;
+    std::vector<double> slope(mixed.size());
+    for (size_t i = 0; i < 4; ++i) {
+      for (const bool own : {true, false}) {
+        const double share = own ? shares[i] : 1 - shares[i];
+        const Targets one = Targets(own ? batch.labels : others).part(i, 1);
+        std::vector<float> part(3);
+        const LossTotals sums =
+            loss(std::span(batch.logits).subspan(3 * i, 3), one, part);
+        expected += share * sums.loss;
+        weight += share * sums.weight;
+        for (size_t k = 0; k < 3; ++k) {
+          slope[3 * i + k] += share * sums.weight * part[k];
+        }
+      }
+    }
+    CHECK(totals.loss == doctest::Approx(expected));
+    CHECK(totals.weight == doctest::Approx(weight));
+    CHECK(loss.weight(targets) == totals.weight);
+    for (size_t i = 0; i < mixed.size(); ++i) {
+      CHECK(mixed[i] == doctest::Approx(slope[i] / weight).scale(0.1));
+    }
+  }
+}
+
 TEST_CASE("cross-entropy of even logits is the logarithm of the classes") {
   const Loss loss(TrainSpec{}, 4, {});
   const Batch batch{{1, 1, 1, 1}, {2}};

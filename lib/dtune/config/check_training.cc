@@ -5,6 +5,7 @@
 
 #include "dtune/base/suggest.h"
 #include "dtune/config/check_context.h"
+#include "dtune/study/data_shape.h"
 #include "dtune/study/metrics.h"
 
 namespace dtune {
@@ -71,6 +72,36 @@ void check_train(const CheckContext& c) {
   }
 }
 
+// Of networks whose weights one process holds between updates.
+void check_ema(const CheckContext& c) {
+  const ParallelSpec& parallel = c.recipe.parallel;
+  const bool servers =
+      parallel.mode == ParallelMode::data && parallel.sync == SyncKind::ps;
+  if (c.recipe.train.ema == 0 || !servers) return;
+  c.complain("train.ema",
+             "'train.ema' is not possible with a parameter server, whose "
+             "workers do not see every update (use sync: allreduce, or remove "
+             "it)");
+}
+
+void check_threshold(const CheckContext& c) {
+  const FinalSpec& final_training = c.recipe.final_training;
+  if (final_training.threshold == ThresholdRule::half) return;
+  if (final_training.data == FinalData::train_and_validation) {
+    c.complain("final.threshold",
+               "'final.threshold' is chosen on the validation images, which "
+               "must not be trained on (use final.data: train, or threshold: "
+               "half)");
+  }
+  const int classes = known_data_shape(c.recipe.data).classes;
+  if (classes != 0 && classes != 2) {
+    c.complain("final.threshold",
+               fmt::format("'final.threshold' is for two classes, but the data "
+                           "have {} (remove it)",
+                           classes));
+  }
+}
+
 bool is_cost(const std::string& metric) {
   const auto& names = cost_metrics();
   return std::find(names.begin(), names.end(), metric) != names.end();
@@ -128,6 +159,8 @@ void check_objective(const CheckContext& c) {
 void check_training(const CheckContext& c) {
   check_data(c);
   check_train(c);
+  check_ema(c);
+  check_threshold(c);
   check_objective(c);
 }
 

@@ -20,6 +20,26 @@ const std::vector<std::string>& final_data_words() {
   return words;
 }
 
+void describe_augment(Fields& f, Augmentation& augment) {
+  // Those that came later are not written where they are off: the hashes of
+  // older studies stay what they were.
+  const auto asked = [&f](double value) { return f.reading() || value > 0; };
+  constexpr double kMostAlpha = 1;
+  f.flag("flip", augment.flip);
+  f.integer("shift", augment.shift, between(0, 64));
+  if (asked(augment.crop)) f.integer("crop", augment.crop, between(0, 64));
+  if (asked(augment.cutout)) {
+    f.integer("cutout", augment.cutout, between(0, kMaxSide));
+  }
+  if (asked(augment.jitter)) f.real("jitter", augment.jitter, between(0, 1));
+  if (asked(augment.mixup)) {
+    f.real("mixup", augment.mixup, between(0, kMostAlpha));
+  }
+  if (asked(augment.cutmix)) {
+    f.real("cutmix", augment.cutmix, between(0, kMostAlpha));
+  }
+}
+
 void describe_data(Fields& f, DataSpec& data) {
   f.choice("kind", data.kind, DataKind::synthetic);
   f.text("path", data.path);
@@ -34,10 +54,8 @@ void describe_data(Fields& f, DataSpec& data) {
   data.height = static_cast<int>(height);
   data.width = static_cast<int>(width);
   f.flag("gray", data.gray);
-  f.section("augment", [&](Fields& inside) {
-    inside.flag("flip", data.augment.flip);
-    inside.integer("shift", data.augment.shift, between(0, 64));
-  });
+  f.section("augment",
+            [&](Fields& inside) { describe_augment(inside, data.augment); });
   f.integer("classes", data.classes, between(2, 10000));
   f.integer("channels", data.channels, between(1, 4));
   f.integer("samples", data.samples, between(20, 1e7));
@@ -75,6 +93,9 @@ void describe_train(Fields& f, TrainSpec& train) {
   f.flag("nesterov", train.nesterov);
   f.pair("betas", train.beta1, train.beta2, up_to_below(0, 1));
   f.real("clip_norm", train.clip_norm, at_least(0));
+  if (f.reading() || train.ema > 0) {  // as in describe_augment
+    f.real("ema", train.ema, up_to_below(0, 1));
+  }
   f.section("schedule",
             [&](Fields& inside) { describe_schedule(inside, train.schedule); });
   f.choice("loss", train.loss, LossKind::focal);
@@ -261,6 +282,7 @@ void describe_final(Fields& f, FinalSpec& final_training) {
   f.integer("seeds", final_training.seeds, between(1, 1000));
   f.integer("candidates", final_training.candidates, between(1, 100));
   f.choice("keep", final_training.keep, FinalKeep::last);
+  f.choice("threshold", final_training.threshold, ThresholdRule::balanced);
 }
 
 }  // namespace
@@ -328,11 +350,27 @@ const std::vector<std::string>& recipe_keys() {
     recipe.command.emplace();
     describe_recipe(writer, recipe);
     std::vector<std::string> all = leaf_keys(tree);
-    for (const char* more :
-         {"model.layers", "command.environment", "space", "constraints",
-          "expect", "warm_start", "nodes", "points", "require",
-          "objective.trade_off", "stop.target", "stop.gain", "stop.chance",
-          "surrogate.prior", "surrogate.network"}) {
+    for (const char* more : {"model.layers",
+                             "command.environment",
+                             "space",
+                             "constraints",
+                             "expect",
+                             "warm_start",
+                             "nodes",
+                             "points",
+                             "require",
+                             "objective.trade_off",
+                             "stop.target",
+                             "stop.gain",
+                             "stop.chance",
+                             "surrogate.prior",
+                             "surrogate.network",
+                             "data.augment.crop",
+                             "data.augment.cutout",
+                             "data.augment.jitter",
+                             "data.augment.mixup",
+                             "data.augment.cutmix",
+                             "train.ema"}) {
       all.emplace_back(more);
     }
     return all;

@@ -37,6 +37,9 @@ Image convert_channels(Image image, int channels);
 // bilinear where it grows. Integer weights: the same bits on every machine.
 Image resize_image(const Image& image, int height, int width);
 
+// A PNG of an image with 1 or 3 channels.
+std::vector<uint8_t> encode_png(const Image& image);
+
 // Used by decode_image; each gives 1 or 3 channels as the file has it.
 Image decode_png(std::span<const uint8_t> bytes,
                  const std::filesystem::path& where);

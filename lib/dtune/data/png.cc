@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include "dtune/base/error.h"
 #include "dtune/data/image.h"
 #include "dtune/data/source_error.h"
 
@@ -83,6 +84,21 @@ Image decode_png(std::span<const uint8_t> bytes,
   }
   if (alpha) drop_alpha(image.pixels, static_cast<size_t>(image.channels));
   return image;
+}
+
+std::vector<uint8_t> encode_png(const Image& image) {
+  DTUNE_CHECK(image.channels == 1 || image.channels == 3);
+  PngImage png;
+  png.image.height = static_cast<png_uint_32>(image.height);
+  png.image.width = static_cast<png_uint_32>(image.width);
+  png.image.format = image.channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  std::vector<uint8_t> bytes(PNG_IMAGE_PNG_SIZE_MAX(png.image));
+  png_alloc_size_t size = bytes.size();
+  const int written = ::png_image_write_to_memory(
+      &png.image, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr);
+  DTUNE_CHECK(written != 0);
+  bytes.resize(size);
+  return bytes;
 }
 
 }  // namespace dtune

@@ -81,7 +81,7 @@ class DataParallelSession final : public GangSession {
     own_samples_ = 0;
   }
 
-  Network* whole_network() override { return &trainer_.network(); }
+  Network* whole_network() override { return &trainer_.judged(); }
 
   void abandon() override { trainer_.network().gradients().zero_(); }
 
@@ -255,9 +255,14 @@ void DataParallelSession::settle(const std::vector<int>& who) {
   link()
       .group(who, kDataPatience)
       .all_reduce({sums.data_ptr<float>(), static_cast<size_t>(sums.numel())},
+  std::vector<at::Tensor> own = {buffers};
+  if (trainer_.average() != nullptr) own.push_back(trainer_.judged().buffers());
                   kDataPatience);
   const float all = sums[-1].item<float>();
-  if (all > 0) buffers.copy_(sums.narrow(0, 0, buffers.numel()) / all);
+  for (size_t i = 0; all > 0 && i < own.size(); ++i) {
+    const int64_t first = buffers.numel() * static_cast<int64_t>(i);
+    own[i].copy_(sums.narrow(0, first, buffers.numel()) / all);
+  }
   settled_ = true;  // others may not know of it, and do it again
 }
 

@@ -121,7 +121,7 @@ std::map<std::string, double> GangSession::test() {
   Trainer whole(assignment().recipe, trainer_options(assignment(), device()),
                 data());
   load_checkpoint(assignment().checkpoint, owner_of(assignment()), whole);
-  return write_final(whole.network());
+  return write_final(whole.judged());
 }
 
 }  // namespace dtune

@@ -61,7 +61,8 @@ void PipelineTrainer::answer_own(EvaluationBatches& batches,
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     const at::Tensor x =
         place_.stage.first() ? batches.images(batch) : at::Tensor();
-    const at::Tensor y = stage_.answer(batch, batches.size(batch), x, *links_);
+    const at::Tensor y =
+        stage_.answer(judged(), batch, batches.size(batch), x, *links_);
     if (!place_.stage.last()) continue;
     if (place_.leader()) {
       logits[static_cast<size_t>(batch)] = y.to(at::kCPU).contiguous();

@@ -159,8 +159,13 @@ at::Tensor PipelineStage::receive(PipelineTransfer& transfer,
       .to(options_.network.device);
 }
 
-at::Tensor PipelineStage::answer(int64_t batch, int64_t samples,
-                                 const at::Tensor& x, PipelineLinks& links) {
+Network PipelineStage::make_network() const {
+  return {layers_.layers, layers_.input, options_.network};
+}
+
+at::Tensor PipelineStage::answer(Network& judged, int64_t batch,
+                                 int64_t samples, const at::Tensor& x,
+                                 PipelineLinks& links) {
   const PipelineMessage message{PipelineMessage::Kind::activation, 0, batch};
   at::Tensor input = x;
   if (!place_.first()) {
@@ -173,7 +178,7 @@ at::Tensor PipelineStage::answer(int64_t batch, int64_t samples,
   }
   phase("evaluating batch", batch);
   const MonoTime begin = system_clock().now();
-  at::Tensor y = network_.forward(input, nullptr, PassContext{});
+  at::Tensor y = judged.forward(input, nullptr, PassContext{});
   times_.forward += finish_span("evaluate", batch, begin);
   if (y.is_alias_of(input)) y = y.clone();  // the input is used again
   if (place_.last()) return y;

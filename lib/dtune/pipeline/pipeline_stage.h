@@ -70,10 +70,14 @@ class PipelineStage {
   void train(const PipelineBatch& batch, PipelineLinks& links,
              const PipelineEnds& ends);
 
-  // Forward without a tape, for evaluation: x is undefined where it comes from
-  // the stage before. Returns the logits on the last stage, else undefined.
-  at::Tensor answer(int64_t batch, int64_t samples, const at::Tensor& x,
-                    PipelineLinks& links);
+  // Forward of `judged`, network() or one of its layers, without a tape: x is
+  // undefined where it comes from the stage before. Returns the logits on the
+  // last stage, else undefined.
+  at::Tensor answer(Network& judged, int64_t batch, int64_t samples,
+                    const at::Tensor& x, PipelineLinks& links);
+
+  // Another network of the same layers and the same weights as at the start.
+  Network make_network() const;
 
   // Waits for the messages that are still under way.
   void flush(PipelineLinks& links);

@@ -9,14 +9,18 @@ namespace {
 
 at::Tensor zeros(int64_t count) { return at::zeros({count}, at::kFloat); }
 
+bool is_of_buffers(const NamedTensor& tensor) {
+  return tensor.name == "buffers" || tensor.name == "average_buffers";
+}
+
 // A whole network's state, of which `part` is a stage's.
 TrainingState room_for_all(TrainingState part,
                            const std::vector<StageSlice>& slices) {
   const StageSlice& last = slices.back();
   for (NamedTensor& tensor : part.tensors) {
     tensor.values =
-        zeros(tensor.name == "buffers" ? last.first_buffer + last.buffers
-                                       : last.first_weight + last.weights);
+        zeros(is_of_buffers(tensor) ? last.first_buffer + last.buffers
+                                    : last.first_weight + last.weights);
   }
   return part;
 }
@@ -28,7 +32,7 @@ std::vector<std::string> optimizer_state_names(const TrainSpec& train) {
 
 // A stage's part of one of a state's tensors, a view.
 at::Tensor part_of_tensor(const NamedTensor& whole, const StageSlice& slice) {
-  return whole.name == "buffers"
+  return is_of_buffers(whole)
              ? whole.values.narrow(0, slice.first_buffer, slice.buffers)
              : whole.values.narrow(0, slice.first_weight, slice.weights);
 }
@@ -49,6 +53,10 @@ TrainingState empty_state(const Recipe& recipe, const PreparedData& data,
   for (const std::string& name : optimizer_state_names(recipe.train)) {
     state.tensors.push_back({name, zeros(size.weights)});
   }
+  if (recipe.train.ema > 0) {
+    state.tensors.push_back({"average_weights", zeros(size.weights)});
+    state.tensors.push_back({"average_buffers", zeros(size.buffers)});
+  }
   return state;
 }
 
@@ -63,6 +71,7 @@ TrainingState PipelineTrainer::state() {
   for (const Optimizer::State& part : optimizer_.state()) {
     state.tensors.push_back({part.name, part.values});
   }
+  append_average(average_ ? &*average_ : nullptr, state.tensors);
   return state;
 }
 

@@ -72,7 +72,9 @@ PipelineTrainer::PipelineTrainer(const Recipe& recipe,
       stage_(layers_of_stage(all_layers(recipe, *data), data->image_shape(),
                              first_layer, place.stage.stage),
              place.stage, stage_options(recipe, options), std::move(watch)),
-      optimizer_(recipe.train, stage_.network()) {}
+      optimizer_(recipe.train, stage_.network()) {
+  if (train_.ema > 0) average_.emplace(train_.ema, stage_.make_network());
+}
 
 void PipelineTrainer::attach(const PipelineGroups& groups) {
   DTUNE_CHECK(groups.all->rank() == place_.member());
@@ -114,12 +116,13 @@ LossTotals PipelineTrainer::train_batch(const BatchRange& batch) {
     throw diverged("training loss", totals.loss, train_, progress(), batch);
   }
   sum_over_replicas(stage_.network().gradients());
-  const double norm = train_.clip_norm > 0 ? whole_norm(batch) : 0;
+  const double norm = whole_norm(batch);
   const MonoTime begin = system_clock().now();
   if (!optimizer_.update(learning_rate(train_, progress(), batch), norm)) {
     finish_messages();
     throw diverged("gradient's norm", norm, train_, progress(), batch);
   }
+  if (average_) average_->add(stage_.network(), optimizer_.updates());
   times_.update += to_seconds(system_clock().now() - begin);
   times_.samples += part_of(batch).size;
   position_ += batch.size;
@@ -141,11 +144,7 @@ void PipelineTrainer::run_stage(const BatchRange& batch, LossTotals& own) {
       .micros = cut_into_micro_batches(
           part.size, micro_batches_of(spec_, place_.stage.stages), least_)};
   work.pass.first_sample = part.first;
-  if (place_.stage.last()) {
-    labels_.resize(static_cast<size_t>(batch.size));
-    source_.labels(order_.samples(batch), labels_);
-    weight_ = loss_.weight(labels_);
-  }
+  if (place_.stage.last()) read_targets(batch);
   const auto micro_at = [&](int micro) {
     MicroBatch found = work.micros[static_cast<size_t>(micro)];
     found.first += part.first;
@@ -160,6 +159,24 @@ void PipelineTrainer::run_stage(const BatchRange& batch, LossTotals& own) {
   stage_.train(work, *links_, ends);
 }
 
+void PipelineTrainer::read_targets(const BatchRange& batch) {
+  const std::span<const uint32_t> samples = order_.samples(batch);
+  labels_.resize(samples.size());
+  source_.labels(samples, labels_);
+  mix_ = {};
+  source_.append_mix(samples, augment_key(batch.epoch), mix_);
+  weight_ = loss_.weight(targets());
+}
+
+Targets PipelineTrainer::targets() const {
+  if (mix_.others.empty()) return labels_;
+  return {labels_, mix_.others, mix_.shares};
+}
+
+AugmentKey PipelineTrainer::augment_key(int64_t epoch) const {
+  return {augment_, seed_for(options_.seed, "augment"), epoch};
+}
+
 at::Tensor PipelineTrainer::gather_images(const BatchRange& batch,
                                           const MicroBatch& micro) {
   const MonoTime begin = system_clock().now();
@@ -170,11 +187,10 @@ at::Tensor PipelineTrainer::gather_images(const BatchRange& batch,
   const at::Tensor images =
       images_.narrow(0, micro.first - part.first, micro.size);
   std::vector<int32_t> labels(static_cast<size_t>(micro.size));
-  source_.gather(
-      order_.samples(batch).subspan(static_cast<size_t>(micro.first),
-                                    static_cast<size_t>(micro.size)),
-      AugmentKey{augment_, seed_for(options_.seed, "augment"), batch.epoch},
-      pipeline_span_of<float>(images), labels);
+  source_.gather(order_.samples(batch).subspan(static_cast<size_t>(micro.first),
+                                               static_cast<size_t>(micro.size)),
+                 augment_key(batch.epoch), pipeline_span_of<float>(images),
+                 labels);
   times_.data += to_seconds(system_clock().now() - begin);
   return images.to(options_.device);
 }
@@ -186,11 +202,10 @@ at::Tensor PipelineTrainer::loss_gradient(const MicroBatch& micro,
                                           LossTotals& totals) {
   const at::Tensor answers = logits.to(at::kCPU).contiguous();
   at::Tensor gradient = at::empty_like(answers);
-  const LossTotals part =
-      loss_(pipeline_span_of<const float>(answers),
-            std::span(labels_).subspan(static_cast<size_t>(micro.first),
-                                       static_cast<size_t>(micro.size)),
-            pipeline_span_of<float>(gradient));
+  const LossTotals part = loss_(pipeline_span_of<const float>(answers),
+                                targets().part(static_cast<size_t>(micro.first),
+                                               static_cast<size_t>(micro.size)),
+                                pipeline_span_of<float>(gradient));
   if (weight_ > 0) gradient.mul_(part.weight / weight_);
   totals += part;
   return gradient.to(options_.device);
@@ -281,7 +296,11 @@ double PipelineTrainer::whole_norm(const BatchRange& batch) {
 }
 
 void PipelineTrainer::average_buffers() {
-  at::Tensor& buffers = stage_.network().buffers();
+  average_over_replicas(stage_.network().buffers());
+  if (average_) average_over_replicas(average_->network().buffers());
+}
+
+void PipelineTrainer::average_over_replicas(at::Tensor& buffers) {
   if (place_.replicas == 1 || buffers.numel() == 0) return;
   sum_over_replicas(buffers);
   buffers.div_(place_.replicas);

@@ -88,12 +88,19 @@ class PipelineTrainer {
   at::Tensor loss_gradient(const MicroBatch& micro, const at::Tensor& logits,
                            LossTotals& totals);
   MicroBatch part_of(const BatchRange& batch) const;
+  void read_targets(const BatchRange& batch);
+  Targets targets() const;
+  AugmentKey augment_key(int64_t epoch) const;
+  Network& judged() {
+    return average_ ? average_->network() : stage_.network();
+  }
   LossTotals share_totals(const BatchRange& batch, const LossTotals& own);
   void wait_for_totals();
   void finish_messages();
   void sum_over_replicas(at::Tensor& values);
   double whole_norm(const BatchRange& batch);
   void average_buffers();
+  void average_over_replicas(at::Tensor& buffers);
   void send_state();
   std::vector<PipelineTransfer> expect_logits(EvaluationBatches& batches,
                                               std::vector<at::Tensor>& logits);
@@ -118,8 +125,10 @@ class PipelineTrainer {
   std::vector<StageSlice> slices_;
   PipelineStage stage_;
   Optimizer optimizer_;
+  std::optional<WeightAverage> average_;
   at::Tensor images_;            // first stage: of this replica's part
   std::vector<int32_t> labels_;  // last stage: of the whole batch
+  LabelMix mix_;                 // likewise
   double weight_ = 0;            // of the whole batch
   int64_t position_ = 0;
   PipelineGroups groups_;

@@ -199,6 +199,7 @@ constexpr const char* kModule =
 #
 #     net = load("model.safetensors")
 #     probabilities = net(preprocess(images)).softmax(1)  # uint8 [N, H, W, C]
+#     names = [CLASSES[i] for i in answers(probabilities)]
 from collections import OrderedDict
 
 import torch
@@ -209,6 +210,7 @@ CLASSES = {classes}
 INPUT = ({channels}, {height}, {width})  # channels, height, width
 MEAN = {mean}
 DEVIATION = {deviation}
+THRESHOLD = {threshold}  # of two classes: of the second one's probability
 RENAMED = {renamed}  # layers that have other names in the file
 
 
@@ -245,6 +247,12 @@ def preprocess(images):
     x = torch.as_tensor(images).permute(0, 3, 1, 2).float() / 255
     mean, deviation = (torch.tensor(v).view(1, -1, 1, 1) for v in (MEAN, DEVIATION))
     return (x - mean) / deviation
+
+
+def answers(probabilities):
+    if len(CLASSES) == 2 and THRESHOLD != 0.5:
+        return (probabilities[:, 1] >= THRESHOLD).long()
+    return probabilities.argmax(1)
 )py";
 
 }  // namespace
@@ -260,6 +268,7 @@ std::string pytorch_module(const ModelMetadata& metadata,
       fmt::arg("width", metadata.input.width),
       fmt::arg("mean", literal(metadata.mean)),
       fmt::arg("deviation", literal(metadata.deviation)),
+      fmt::arg("threshold", metadata.threshold),
       fmt::arg("renamed", literal(nlohmann::json(definition.renamed()))),
       fmt::arg("layers", definition.text()));
 }

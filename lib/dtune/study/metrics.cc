@@ -23,6 +23,45 @@ double log_sum_exp(std::span<const float> values, int left_out) {
   return double{largest} + std::log(sum);
 }
 
+// A sample of two classes: the log-odds of the second, and whether it is it.
+struct ScoredLabel {
+  float odds;
+  bool positive;
+};
+
+// The threshold of Predictions::best_threshold. Every cut between neighbours of
+// the sorted odds is tried; its gain, in whole units, is over the answer that is
+// always the second class.
+double best_cut(std::vector<ScoredLabel> samples, bool balanced) {
+  std::ranges::sort(samples, {}, &ScoredLabel::odds);
+  const int64_t positives =
+      std::ranges::count(samples, true, &ScoredLabel::positive);
+  const int64_t negatives = std::ssize(samples) - positives;
+  // Of a sample that is answered with the first class.
+  const auto gain_of = [&](const ScoredLabel& one) {
+    if (one.positive) return balanced ? -negatives : int64_t{-1};
+    return balanced ? positives : int64_t{1};
+  };
+  int64_t best = 0;
+  for (const ScoredLabel& one : samples)
+    best += one.odds < 0 ? gain_of(one) : 0;
+  int64_t gain = 0;
+  double widest = 0;  // of the best cuts; 0: none is better than 0.5
+  double middle = 0;
+  for (size_t i = 0; i + 1 < samples.size(); ++i) {
+    gain += gain_of(samples[i]);
+    const double low = samples[i].odds;
+    const double width = samples[i + 1].odds - low;
+    const bool as_good = gain == best && width > widest && widest > 0;
+    if (width == 0 || (gain <= best && !as_good)) continue;
+    best = gain;
+    widest = width;
+    middle = low + width / 2;
+  }
+  constexpr double kLeast = 1e-12;
+  return std::clamp(1 / (1 + std::exp(-middle)), kLeast, 1 - kLeast);
+}
+
 // The metrics. Of predictions:
 struct PredictionsMetric {
   const char* name;
@@ -90,13 +129,30 @@ std::span<const float> Predictions::row(size_t sample) const {
 }
 
 double Predictions::accuracy() const {
+  const double least = std::log(threshold_ / (1 - threshold_));
   int64_t correct = 0;
   for (size_t i = 0; i < labels_.size(); ++i) {
     const std::span<const float> values = row(i);
-    const auto best = std::max_element(values.begin(), values.end());
-    correct += best - values.begin() == labels_[i] ? 1 : 0;
+    const auto best =
+        threshold_ == 0.5
+            ? std::max_element(values.begin(), values.end()) - values.begin()
+            : std::ptrdiff_t{log_odds(i, 1) >= least};
+    correct += best == labels_[i] ? 1 : 0;
   }
   return static_cast<double>(correct) / static_cast<double>(labels_.size());
+}
+
+double Predictions::best_threshold(ThresholdRule rule) const {
+  DTUNE_CHECK(classes_ == 2);
+  std::vector<ScoredLabel> samples;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    samples.push_back({log_odds(i, 1), labels_[i] == 1});
+  }
+  const auto positives = std::ranges::count(labels_, 1);
+  const bool has_both =
+      positives > 0 && positives < std::ranges::ssize(labels_);
+  if (rule == ThresholdRule::half || !has_both || !finite_) return 0.5;
+  return best_cut(std::move(samples), rule == ThresholdRule::balanced);
 }
 
 double Predictions::loss() const {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "dtune/study/recipe.h"
+
 namespace dtune {
 
 // Area under the ROC curve by ranks (Mann-Whitney U; ties count one half, as
@@ -33,8 +35,21 @@ class Predictions {
   bool finite() const { return finite_; }  // no NaN, no infinity in a logit
 
   // Share of samples whose largest logit is the label's; among equal logits
-  // the first counts.
+  // the first counts. With a threshold other than 0.5: of those whose answer is
+  // the label.
   double accuracy() const;
+
+  // Two classes: from which probability on class 1 is the answer.
+  // REQUIRES: 0 < threshold < 1.
+  void set_threshold(double threshold) { threshold_ = threshold; }
+
+  // The threshold that has the largest accuracy, or mean of both classes'
+  // accuracies, on these samples: of neighbouring probabilities between which
+  // it is largest, the middle of the pair that is farthest apart in log-odds
+  // (the least pair of equal ones). 0.5 where that is no worse than any other,
+  // where a class has no sample, and for ThresholdRule::half.
+  // REQUIRES: two classes. O(n log n).
+  double best_threshold(ThresholdRule rule) const;
 
   // Mean negative log-likelihood, -mean log softmax(logits)[label], whatever
   // loss the training uses: so trials with different label smoothing or class
@@ -57,6 +72,7 @@ class Predictions {
   float log_odds(size_t sample, int c) const;
 
   int classes_;
+  double threshold_ = 0.5;
   bool finite_ = true;
   std::vector<float> logits_;
   std::vector<int32_t> labels_;

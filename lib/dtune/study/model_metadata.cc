@@ -71,7 +71,29 @@ std::vector<float> read_channels(const SafetensorsFile& file,
   return values;
 }
 
+// Older files have none.
+double read_threshold(const SafetensorsFile& file) {
+  const auto found = file.metadata().find("threshold");
+  if (found == file.metadata().end()) return 0.5;
+  const std::string& text = found->second;
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const bool valid =
+      error == std::errc() && stop == end && 0 < value && value < 1;
+  if (!valid) fail_metadata(file, "threshold", "a probability");
+  return value;
+}
+
 }  // namespace
+
+size_t ModelMetadata::answer(std::span<const double> probabilities) const {
+  if (probabilities.size() == 2 && threshold != 0.5) {
+    return probabilities[1] >= threshold ? 1 : 0;
+  }
+  return static_cast<size_t>(std::ranges::max_element(probabilities) -
+                             probabilities.begin());
+}
 
 ModelMetadata read_model_metadata(const SafetensorsFile& file) {
   if (file.text("dtune_format") != kModelFormat) {
@@ -92,6 +114,7 @@ ModelMetadata read_model_metadata(const SafetensorsFile& file) {
   if (std::ranges::any_of(metadata.deviation, [](float d) { return d <= 0; })) {
     fail_metadata(file, "deviation", "positive numbers");
   }
+  metadata.threshold = read_threshold(file);
   return metadata;
 }
 

@@ -2,6 +2,8 @@
 // the data or the recipe's file.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,8 @@ namespace dtune {
 //   class_names     JSON list
 //   mean, deviation JSON lists, one number a channel: of pixels in [0, 1]
 //   metrics         JSON object
+//   threshold       two classes: the probability from which on the second one is
+//                   the answer; without it 0.5
 //   trained_on      "train" or "train+validation"
 inline constexpr const char* kModelFormat = "model-1";
 
@@ -33,6 +37,10 @@ struct ModelMetadata {
   std::vector<std::string> class_names;
   std::vector<float> mean;       // [channels]
   std::vector<float> deviation;  // [channels], > 0
+  double threshold = 0.5;        // 0 to 1, neither of them
+
+  // The class that is answered. REQUIRES: one probability for each class.
+  size_t answer(std::span<const double> probabilities) const;
 };
 
 // Throws Error(data) that names the file: no model of dtune, of another format,

@@ -21,6 +21,8 @@ constexpr Words<2> kFailedResults = {"ignore", "use"};
 static_assert(size_t(FailedResults::use) + 1 == kFailedResults.size());
 constexpr Words<2> kKeeps = {"best", "last"};
 static_assert(size_t(FinalKeep::last) + 1 == kKeeps.size());
+constexpr Words<3> kThresholds = {"half", "accuracy", "balanced"};
+static_assert(size_t(ThresholdRule::balanced) + 1 == kThresholds.size());
 constexpr Words<4> kComparisons = {"<", "<=", ">", ">="};
 static_assert(size_t(Comparison::greater_equal) + 1 == kComparisons.size());
 constexpr Words<4> kModes = {"none", "data", "model", "hybrid"};
@@ -71,6 +73,7 @@ const char* to_string(FailedResults results) {
   return word_of(kFailedResults, results);
 }
 const char* to_string(FinalKeep keep) { return word_of(kKeeps, keep); }
+const char* to_string(ThresholdRule rule) { return word_of(kThresholds, rule); }
 const char* to_string(Comparison comparison) {
   return word_of(kComparisons, comparison);
 }

@@ -26,9 +26,16 @@ enum class DataKind {
   synthetic,      // made from a seed: blobs with learnable class patterns
 };
 
+// Of training images; train/augment.h says in which order and from what random
+// numbers.
 struct Augmentation {
   bool flip = false;  // mirror left-right with probability 1/2
   int shift = 0;      // shift by up to this many pixels each way, zero-filled
+  int crop = 0;       // likewise, filled with the mirrored border
+  int cutout = 0;     // side of a square that gets the mean colour
+  double jitter = 0;  // brightness, contrast, saturation: times 1 +- this
+  double mixup = 0;   // mean with another image; alpha of its weights' Beta
+  double cutmix = 0;  // a rectangle of another image; alpha of its area's Beta
 };
 
 struct DataSpec {
@@ -80,6 +87,7 @@ struct TrainSpec {
   double beta1 = 0.9;     // adam, adamw
   double beta2 = 0.999;   // adam, adamw
   double clip_norm = 0;   // of the whole gradient; 0: off
+  double ema = 0;  // decay of the weights' moving average, by updates; 0: off
   ScheduleSpec schedule;
   LossKind loss = LossKind::cross_entropy;
   double label_smoothing = 0;   // cross_entropy
@@ -188,9 +196,9 @@ enum class PipelineSchedule { one_f_one_b, gpipe };
 
 struct ParameterServerSpec {
   int servers = 1;
-  // ssp and async: sgd has a momentum for each worker
-  // (parameter_server/ps_rules.h).
-  Consistency consistency = Consistency::ssp;
+  // sync has the optimum of one process. ssp and async: sgd has a momentum for
+  // each worker (parameter_server/ps_rules.h).
+  Consistency consistency = Consistency::sync;
   int bound = 4;    // ssp: clocks that the fastest may be ahead
   int discard = 0;  // gradients this stale are dropped; 0: 2 x ranks
   StalenessRule staleness_lr = StalenessRule::delay_adaptive;
@@ -229,6 +237,9 @@ struct NodeSpec {
 
 enum class FinalData { train, train_and_validation };
 enum class FinalKeep { best, last };
+// Of two classes, by which criterion on the validation split the probability is
+// chosen from which on the second class is the answer; half: it is 0.5.
+enum class ThresholdRule { half, accuracy, balanced };
 
 struct FinalSpec {
   bool enabled = true;
@@ -241,6 +252,7 @@ struct FinalSpec {
   // The step that is kept: that with the best objective, of the search's own
   // training as well; or the last of the final training.
   FinalKeep keep = FinalKeep::best;
+  ThresholdRule threshold = ThresholdRule::half;
 };
 
 // Weights in place of those that ship with the program; "": shipped.
@@ -289,6 +301,7 @@ const char* to_string(LossKind kind);
 const char* to_string(Goal goal);
 const char* to_string(FailedResults results);
 const char* to_string(FinalKeep keep);
+const char* to_string(ThresholdRule rule);
 const char* to_string(Comparison comparison);
 const char* to_string(ParallelMode mode);
 const char* to_string(SyncKind sync);

@@ -54,6 +54,27 @@ CheckpointOwner owner_of(const TrialAssignment& assignment) {
   return {assignment.study_id, assignment.trial, assignment.seed};
 }
 
+namespace {
+
+// Where the recipe alone does not say how many classes there are.
+void check_threshold(const TrialAssignment& assignment,
+                     const PreparedData& data) {
+  if (assignment.recipe.final_training.threshold == ThresholdRule::half) return;
+  if (data.classes() != 2) {
+    throw Error(ErrorKind::config,
+                fmt::format("final.threshold: is for two classes, but the data "
+                            "have {} (remove it)",
+                            data.classes()));
+  }
+  if (data.count(Split::validation) == 0) {
+    throw Error(ErrorKind::config,
+                "final.threshold: the validation split is empty, on which it "
+                "is chosen (set data.validation, or remove it)");
+  }
+}
+
+}  // namespace
+
 void check_splits(const TrialAssignment& assignment, const PreparedData& data) {
   const std::string& metric = assignment.recipe.objective.metric;
   if (data.count(Split::train) == 0) {
@@ -69,6 +90,7 @@ void check_splits(const TrialAssignment& assignment, const PreparedData& data) {
                             "share or a number of samples)",
                             metric));
   }
+  check_threshold(assignment, data);
 }
 
 void fail_not_finite(const TrialAssignment& assignment) {

@@ -1,7 +1,6 @@
 #include "dtune/train/batch_source.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -21,17 +20,6 @@ void check_labels(const PreparedData& data, Split split) {
     throw Error(ErrorKind::data,
                 "prepared data: a label is not one of the classes (the file is "
                 "damaged: delete it, it is made again)");
-  }
-}
-
-// Pixels in the opposite order; the channels of each stay as they are.
-void mirror(const uint8_t* row, size_t bytes, size_t pixel, uint8_t* out) {
-  if (pixel == 1) {
-    std::reverse_copy(row, row + bytes, out);
-    return;
-  }
-  for (size_t at = 0; at < bytes; at += pixel) {
-    std::memcpy(out + at, row + bytes - pixel - at, pixel);
   }
 }
 
@@ -76,7 +64,8 @@ BatchSource::BatchSource(std::shared_ptr<const PreparedData> data,
                          const Normalization& normalization)
     : data_(std::move(data)),
       shape_(data_->image_shape()),
-      scale_(shape_, normalization) {
+      scale_(shape_, normalization),
+      augmenter_(shape_, data_->mean()) {
   for (const Split split : splits) {
     check_labels(*data_, split);
     parts_.push_back({count_, data_->images(split), data_->labels(split)});
@@ -107,35 +96,25 @@ const BatchSource::Part& BatchSource::part_of(int64_t sample) const {
   return parts_[i];
 }
 
-// Mirrors, then shifts; what comes in from outside is black.
-void BatchSource::augment_into(const uint8_t* image, uint32_t sample,
-                               const AugmentKey& key, uint8_t* out) const {
-  Rng rng(mix_seed({key.seed, static_cast<uint64_t>(key.epoch), sample}));
-  const bool flip = key.augment.flip && rng.uniform() < 0.5;
-  const auto reach = static_cast<uint64_t>(key.augment.shift);
-  const int dy =
-      static_cast<int>(rng.below(2 * reach + 1)) - static_cast<int>(reach);
-  const int dx =
-      static_cast<int>(rng.below(2 * reach + 1)) - static_cast<int>(reach);
-  const int pixel = shape_.channels;
-  const auto row_bytes = static_cast<size_t>(shape_.width) * pixel;
-  for (int y = 0; y < shape_.height; ++y, out += row_bytes) {
-    std::memset(out, 0, row_bytes);
-    if (y - dy < 0 || y - dy >= shape_.height) continue;
-    const uint8_t* row = image + static_cast<size_t>(y - dy) * row_bytes;
-    const int first = std::clamp(dx, 0, shape_.width);
-    const int last = std::clamp(shape_.width + dx, 0, shape_.width);
-    const auto at = static_cast<size_t>(first) * pixel;
-    const auto length = static_cast<size_t>(last - first) * pixel;
-    if (length == 0) continue;
-    if (flip) {
-      const int from = shape_.width - last + dx;
-      mirror(row + static_cast<size_t>(from) * pixel, length, pixel, out + at);
-    } else {
-      std::memcpy(out + at, row + static_cast<size_t>(first - dx) * pixel,
-                  length);
-    }
+const uint8_t* BatchSource::pixels_of(int64_t sample) const {
+  const Part& part = part_of(sample);
+  return part.images.data() + (sample - part.begin) * shape_.elements();
+}
+
+int32_t BatchSource::label_of(int64_t sample) const {
+  const Part& part = part_of(sample);
+  return part.labels[sample - part.begin];
+}
+
+// `augment` null: as it is.
+void BatchSource::scaled_into(uint32_t sample, const AugmentKey* augment,
+                              std::span<uint8_t> scratch, float* out) const {
+  const uint8_t* pixels = pixels_of(sample);
+  if (augment != nullptr) {
+    augmenter_.apply(pixels, sample, *augment, scratch.data());
+    pixels = scratch.data();
   }
+  scale_.apply(pixels, shape_.height, out);
 }
 
 void BatchSource::gather(std::span<const uint32_t> samples,
@@ -145,31 +124,39 @@ void BatchSource::gather(std::span<const uint32_t> samples,
   const int64_t elements = shape_.elements();
   DTUNE_CHECK(static_cast<int64_t>(images.size()) ==
               elements * static_cast<int64_t>(samples.size()));
-  DTUNE_CHECK(labels.size() == samples.size());
-  const bool changes =
-      augment && (augment->augment.flip || augment->augment.shift > 0);
-  std::vector<uint8_t> changed(changes ? static_cast<size_t>(elements) : 0);
+  this->labels(samples, labels);
+  const bool changes = augment && changes_pixels(augment->augment);
+  const bool mixed = augment && mixes(augment->augment);
+  const AugmentKey* key = changes ? &*augment : nullptr;
+  const auto size = static_cast<size_t>(elements);
+  std::vector<uint8_t> scratch(changes ? size : 0);
+  std::vector<float> other(mixed ? size : 0);
   float* out = images.data();
-  for (size_t i = 0; i < samples.size(); ++i, out += elements) {
-    const Part& part = part_of(samples[i]);
-    const int64_t at = samples[i] - part.begin;
-    const uint8_t* pixels = part.images.data() + at * elements;
-    if (changes) {
-      augment_into(pixels, samples[i], *augment, changed.data());
-      pixels = changed.data();
+  for (const uint32_t sample : samples) {
+    scaled_into(sample, key, scratch, out);
+    if (mixed) {
+      const Mix mix = mix_of(sample, count_, shape_, *augment);
+      scaled_into(mix.other, key, scratch, other.data());
+      augmenter_.blend(mix, other.data(), out);
     }
-    scale_.apply(pixels, shape_.height, out);
-    labels[i] = part.labels[at];
+    out += elements;
+  }
+}
+
+void BatchSource::append_mix(std::span<const uint32_t> samples,
+                             const AugmentKey& augment, LabelMix& mix) const {
+  if (!mixes(augment.augment)) return;
+  for (const uint32_t sample : samples) {
+    const Mix one = mix_of(sample, count_, shape_, augment);
+    mix.others.push_back(label_of(one.other));
+    mix.shares.push_back(one.share);
   }
 }
 
 void BatchSource::labels(std::span<const uint32_t> samples,
                          std::span<int32_t> labels) const {
   DTUNE_CHECK(labels.size() == samples.size());
-  for (size_t i = 0; i < samples.size(); ++i) {
-    const Part& part = part_of(samples[i]);
-    labels[i] = part.labels[samples[i] - part.begin];
-  }
+  for (size_t i = 0; i < samples.size(); ++i) labels[i] = label_of(samples[i]);
 }
 
 BatchOrder::BatchOrder(int64_t samples, int batch_size, uint64_t seed)

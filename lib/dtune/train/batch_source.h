@@ -11,6 +11,7 @@
 
 #include "dtune/data/batches.h"
 #include "dtune/data/prepared.h"
+#include "dtune/train/augment.h"
 
 namespace dtune {
 
@@ -38,12 +39,11 @@ class PixelScale {
   std::vector<float> offset_;  // x = pixel * scale + offset
 };
 
-// Makes the augmentation of a sample: it depends on these and on the sample
-// alone, not on the batch.
-struct AugmentKey {
-  Augmentation augment;
-  uint64_t seed = 0;
-  int64_t epoch = 0;
+// What mixed samples have of other labels: samples that follow each other; empty
+// where nothing is mixed.
+struct LabelMix {
+  std::vector<int32_t> others;
+  std::vector<float> shares;  // of the own labels
 };
 
 // The samples of one or more splits, one after the other. Thread-safe; keeps
@@ -70,6 +70,10 @@ class BatchSource {
               const std::optional<AugmentKey>& augment, std::span<float> images,
               std::span<int32_t> labels) const;
 
+  // Appends what gather with this augmentation mixes the samples with.
+  void append_mix(std::span<const uint32_t> samples, const AugmentKey& augment,
+                  LabelMix& mix) const;
+
  private:
   struct Part {
     int64_t begin;  // number of its first sample
@@ -77,14 +81,17 @@ class BatchSource {
     std::span<const int32_t> labels;
   };
   const Part& part_of(int64_t sample) const;
-  void augment_into(const uint8_t* image, uint32_t sample,
-                    const AugmentKey& key, uint8_t* out) const;
+  const uint8_t* pixels_of(int64_t sample) const;
+  int32_t label_of(int64_t sample) const;
+  void scaled_into(uint32_t sample, const AugmentKey* augment,
+                   std::span<uint8_t> scratch, float* out) const;
 
   std::shared_ptr<const PreparedData> data_;
   Shape shape_;
   std::vector<Part> parts_;
   int64_t count_ = 0;
   PixelScale scale_;
+  Augmenter augmenter_;
 };
 
 // Which samples come when. An epoch is a permutation of all samples, seeded by

@@ -115,6 +115,12 @@ std::vector<std::span<const float>> checked_values(
 
 }  // namespace
 
+void append_average(WeightAverage* average, std::vector<NamedTensor>& tensors) {
+  if (average == nullptr) return;
+  tensors.push_back({"average_weights", average->network().weights()});
+  tensors.push_back({"average_buffers", average->network().buffers()});
+}
+
 TrainingState state_of(Trainer& trainer) {
   TrainingState state;
   state.tensors = {{"weights", trainer.network().weights()},
@@ -122,6 +128,7 @@ TrainingState state_of(Trainer& trainer) {
   for (const Optimizer::State& values : trainer.optimizer().state()) {
     state.tensors.push_back({values.name, values.values});
   }
+  append_average(trainer.average(), state.tensors);
   state.architecture = trainer.architecture();
   state.samples = trainer.count();
   state.position = trainer.position();

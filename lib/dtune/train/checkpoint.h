@@ -1,8 +1,9 @@
 // Checkpoints: everything that a trial in training is, in one safetensors file,
 // replaced atomically after each step.
 //
-// Tensors, flat F32: weights, buffers, and the optimizer's state (velocity, or
-// first_moment and second_moment). Metadata, as text: dtune_format
+// Tensors, flat F32: weights, buffers, the optimizer's state (velocity, or
+// first_moment and second_moment), and with train.ema the averages
+// (average_weights, average_buffers). Metadata, as text: dtune_format
 // "checkpoint-1", study, trial, attempt, seed, architecture, samples (of an
 // epoch), step, position (samples seen), updates (of the optimizer), report
 // (JSON: the metrics and seconds of the step), checksum (of the tensors).
@@ -20,6 +21,7 @@
 namespace dtune {
 
 class Trainer;
+class WeightAverage;
 
 // A flat float32 tensor, where it lives.
 struct NamedTensor {
@@ -29,7 +31,7 @@ struct NamedTensor {
 
 // All that a training is, as views: what a checkpoint keeps.
 struct TrainingState {
-  std::vector<NamedTensor> tensors;  // weights, buffers, the optimizer's
+  std::vector<NamedTensor> tensors;  // as listed above
   uint64_t architecture = 0;         // architecture_of, train/trainer.h
   int64_t samples = 0;               // of an epoch
   int64_t position = 0;              // samples seen
@@ -37,6 +39,9 @@ struct TrainingState {
 };
 
 TrainingState state_of(Trainer& trainer);
+
+// Appends the averages; null: none.
+void append_average(WeightAverage* average, std::vector<NamedTensor>& tensors);
 
 // Whose checkpoint it is.
 struct CheckpointOwner {

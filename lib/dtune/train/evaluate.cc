@@ -47,11 +47,18 @@ std::map<std::string, double> judge(const EvalRequest& request,
   const at::Device device = find_device(request.recipe.train.device);
   Network network(layers_for(request.recipe.model, *data), data->image_shape(),
                   NetworkOptions{.device = device});
-  const Normalization normalization = load_model(request.model, *data, network);
-  const BatchSource source(data, {split.split}, normalization);
+  const ModelMetadata model = load_model(request.model, *data, network);
+  const BatchSource source(data, {split.split}, {model.mean, model.deviation});
   const std::atomic<bool> never = false;
-  return predict_all(network, source, data->classes(), device, never)
-      .metrics(split.prefix);
+  Predictions predictions =
+      predict_all(network, source, data->classes(), device, never);
+  predictions.set_threshold(model.threshold);
+  std::map<std::string, double> metrics = predictions.metrics(split.prefix);
+  const ThresholdRule rule = request.recipe.final_training.threshold;
+  if (rule != ThresholdRule::half) {
+    metrics[std::string(split.prefix) + "threshold"] = model.threshold;
+  }
+  return metrics;
 }
 
 }  // namespace

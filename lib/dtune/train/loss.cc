@@ -53,34 +53,69 @@ Loss::Loss(const TrainSpec& train, int classes,
   DTUNE_CHECK(weights_.size() == static_cast<size_t>(classes));
 }
 
-double Loss::weight(std::span<const int32_t> labels) const {
+Targets Targets::part(size_t first, size_t count) const {
+  if (others.empty()) return labels.subspan(first, count);
+  return {labels.subspan(first, count), others.subspan(first, count),
+          shares.subspan(first, count)};
+}
+
+double Loss::weight(const Targets& targets) const {
   double sum = 0;
-  for (const int32_t label : labels) sum += weights_[label];
+  if (targets.others.empty()) {
+    for (const int32_t label : targets.labels) sum += weights_[label];
+    return sum;
+  }
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const double share = targets.shares[i];
+    sum += share * weights_[targets.labels[i]] +
+           (1 - share) * weights_[targets.others[i]];
+  }
   return sum;
 }
 
 LossTotals Loss::operator()(std::span<const float> logits,
-                            std::span<const int32_t> labels,
+                            const Targets& targets,
                             std::span<float> gradient) const {
   const auto width = static_cast<size_t>(classes_);
-  DTUNE_CHECK(logits.size() == labels.size() * width);
+  DTUNE_CHECK(logits.size() == targets.size() * width);
   DTUNE_CHECK(gradient.size() == logits.size());
   LossTotals totals;
-  totals.samples = static_cast<int64_t>(labels.size());
-  totals.weight = weight(labels);
+  totals.samples = static_cast<int64_t>(targets.size());
+  totals.weight = weight(targets);
   const double scale = totals.weight > 0 ? 1 / totals.weight : 0;
   Softmax softmax(classes_);
-  for (size_t i = 0; i < labels.size(); ++i) {
+  for (size_t i = 0; i < targets.size(); ++i) {
     const std::span<const float> row = logits.subspan(i * width, width);
     float* out = gradient.data() + i * width;
     softmax.set(row);
-    totals.loss += kind_ == LossKind::focal
-                       ? focal(softmax, labels[i], scale, out)
-                       : cross_entropy(softmax, labels[i], scale, out);
+    const bool mix = !targets.others.empty();
+    totals.loss += mix ? mixed(softmax, targets, i, scale, out)
+                       : one(softmax, targets.labels[i], scale, out);
+    const int32_t label =
+        mix && targets.shares[i] < 0.5F ? targets.others[i] : targets.labels[i];
     const auto best = std::max_element(row.begin(), row.end()) - row.begin();
-    totals.correct += best == labels[i] ? 1 : 0;
+    totals.correct += best == label ? 1 : 0;
   }
   return totals;
+}
+
+double Loss::one(const Softmax& softmax, int label, double scale,
+                 float* gradient) const {
+  return kind_ == LossKind::focal
+             ? focal(softmax, label, scale, gradient)
+             : cross_entropy(softmax, label, scale, gradient);
+}
+
+double Loss::mixed(const Softmax& softmax, const Targets& targets,
+                   size_t sample, double scale, float* gradient) const {
+  const double share = targets.shares[sample];
+  std::vector<float> other(static_cast<size_t>(classes_));
+  const double loss =
+      share * one(softmax, targets.labels[sample], scale * share, gradient) +
+      (1 - share) * one(softmax, targets.others[sample], scale * (1 - share),
+                        other.data());
+  for (size_t k = 0; k < other.size(); ++k) gradient[k] += other[k];
+  return loss;
 }
 
 double Loss::cross_entropy(const Softmax& softmax, int label, double scale,

@@ -11,6 +11,25 @@
 
 namespace dtune {
 
+// Labels of a batch. Where samples are mixed, sample i has shares[i] of its own
+// label and the rest of others[i]; both are empty otherwise.
+struct Targets {
+  // NOLINTNEXTLINE(google-explicit-constructor): plain labels are targets.
+  Targets(std::span<const int32_t> own) : labels(own) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Targets(const std::vector<int32_t>& own) : labels(own) {}
+  Targets(std::span<const int32_t> own, std::span<const int32_t> other,
+          std::span<const float> of_own)
+      : labels(own), others(other), shares(of_own) {}
+
+  size_t size() const { return labels.size(); }
+  Targets part(size_t first, size_t count) const;
+
+  std::span<const int32_t> labels;
+  std::span<const int32_t> others;
+  std::span<const float> shares;
+};
+
 // A loss over K classes. With p = softmax(z), label y and class weights w (all
 // 1 unless balanced), a sample's loss is
 //   cross-entropy: -sum_c q[c] log p[c],
@@ -22,23 +41,29 @@ namespace dtune {
 //     gradient:    w[y] (g (1 - p[y])^(g - 1) p[y] log p[y] - (1 - p[y])^g)
 //                  ([k = y] - p[k])
 // and a batch's loss is their sum over the sum of w[y], as in PyTorch's
-// CrossEntropyLoss. Thread-safe.
+// CrossEntropyLoss. A mixed sample's loss, gradient and weight are the means of
+// those with either label, by their shares. Thread-safe.
 class Loss {
  public:
   // `class_weights` empty: all 1.
   Loss(const TrainSpec& train, int classes, std::vector<double> class_weights);
 
   // The sum of w[y] over labels: what a batch's loss is divided by.
-  double weight(std::span<const int32_t> labels) const;
+  double weight(const Targets& targets) const;
 
-  // logits: [labels.size(), classes]; gradient: the same shape, receives
-  // d(batch loss)/d(logits). The total weight is the sum of w[y]. A logit that is not finite makes `loss` so too.
-  LossTotals operator()(std::span<const float> logits,
-                        std::span<const int32_t> labels,
+  // logits: [targets.size(), classes]; gradient: the same shape, receives
+  // d(batch loss)/d(logits). The total weight is the sum of w[y]. A logit that
+  // is not finite makes `loss` so too. Answers count as correct by the label
+  // with the larger share.
+  LossTotals operator()(std::span<const float> logits, const Targets& targets,
                         std::span<float> gradient) const;
 
  private:
   struct Softmax;
+  double one(const Softmax& softmax, int label, double scale,
+             float* gradient) const;
+  double mixed(const Softmax& softmax, const Targets& targets, size_t sample,
+               double scale, float* gradient) const;
   double cross_entropy(const Softmax& softmax, int label, double scale,
                        float* gradient) const;
   double focal(const Softmax& softmax, int label, double scale,

@@ -42,22 +42,25 @@ TextMap metadata_of(const ModelCard& card) {
   const TrialAssignment& assignment = card.assignment;
   const bool both =
       assignment.recipe.final_training.data == FinalData::train_and_validation;
-  return {{"format", "pt"},
-          {"dtune_format", kModelFormat},
-          {"dtune_version", DTUNE_VERSION},
-          {"study", study_of(assignment)},
-          {"trial", std::to_string(assignment.trial)},
-          {"seed", std::to_string(assignment.seed)},
-          {"search_trial", std::to_string(assignment.origin)},
-          {"step", std::to_string(assignment.kept_step)},
-          {"chosen", assignment.chosen},
-          {"recipe", assignment.recipe_yaml},
-          {"input_shape", to_string(card.data.image_shape())},
-          {"class_names", dump(card.data.class_names())},
-          {"mean", dump(card.normalization.mean)},
-          {"deviation", dump(card.normalization.deviation)},
-          {"metrics", dump(card.metrics)},
-          {"trained_on", both ? "train+validation" : "train"}};
+  TextMap metadata = {{"format", "pt"},
+                      {"dtune_format", kModelFormat},
+                      {"dtune_version", DTUNE_VERSION},
+                      {"study", study_of(assignment)},
+                      {"trial", std::to_string(assignment.trial)},
+                      {"seed", std::to_string(assignment.seed)},
+                      {"search_trial", std::to_string(assignment.origin)},
+                      {"step", std::to_string(assignment.kept_step)},
+                      {"chosen", assignment.chosen},
+                      {"recipe", assignment.recipe_yaml},
+                      {"input_shape", to_string(card.data.image_shape())},
+                      {"class_names", dump(card.data.class_names())},
+                      {"mean", dump(card.normalization.mean)},
+                      {"deviation", dump(card.normalization.deviation)},
+                      {"metrics", dump(card.metrics)},
+                      {"trained_on", both ? "train+validation" : "train"}};
+  if (card.threshold)
+    metadata["threshold"] = fmt::format("{}", *card.threshold);
+  return metadata;
 }
 
 [[noreturn]] void mismatch(const std::string& name, const std::string& what) {
@@ -124,13 +127,13 @@ void load_weights(const SafetensorsFile& file, Network& network) {
   }
 }
 
-Normalization load_model(const fs::path& path, const PreparedData& data,
+ModelMetadata load_model(const fs::path& path, const PreparedData& data,
                          Network& network) {
   const SafetensorsFile file(path);
-  const ModelMetadata model = read_model_metadata(file);
+  ModelMetadata model = read_model_metadata(file);
   check_fits(file, model, data);
   load_weights(file, network);
-  return {model.mean, model.deviation};
+  return model;
 }
 
 }  // namespace dtune

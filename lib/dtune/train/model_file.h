@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "dtune/base/safetensors.h"
 #include "dtune/nn/network.h"
+#include "dtune/study/model_metadata.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/batch_source.h"
 
@@ -20,6 +22,7 @@ struct ModelCard {
   const PreparedData& data;
   const Normalization& normalization;
   std::map<std::string, double> metrics;
+  std::optional<double> threshold;  // where the recipe asks for one
 };
 
 // Writes the file and, beside it with the extension .yaml, the recipe; both
@@ -31,10 +34,9 @@ void write_model(const std::filesystem::path& path, const ModelCard& card,
 // damaged, Error(config) where it has another architecture than the network.
 void load_weights(const SafetensorsFile& file, Network& network);
 
-// The same of a file; returns the normalisation that the model was trained
-// with. Throws Error(data) where the file is no model of ours, Error(config)
+// The same of a file; returns what it says of itself. Throws Error(data) where the file is no model of ours, Error(config)
 // where it was trained on other images or classes than `data` has.
-Normalization load_model(const std::filesystem::path& path,
+ModelMetadata load_model(const std::filesystem::path& path,
                          const PreparedData& data, Network& network);
 
 }  // namespace dtune

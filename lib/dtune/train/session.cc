@@ -66,7 +66,7 @@ class CnnSession final : public StepSession {
     report.metrics = training_metrics(totals);
     if (!trains_on_validation(assignment())) {
       report.metrics.merge(
-          judge(trainer_->network(), Split::validation, "val_", stop));
+          predict(trainer_->judged(), Split::validation, stop).metrics("val_"));
     }
     report.metrics.merge(costs());
     report.seconds = step_seconds();
@@ -98,7 +98,7 @@ class CnnSession final : public StepSession {
   }
 
   std::map<std::string, double> test() override {
-    return write_final(trainer_->network());
+    return write_final(trainer_->judged());
   }
 
   std::unique_ptr<Trainer> trainer_;

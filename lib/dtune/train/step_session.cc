@@ -59,9 +59,8 @@ std::map<std::string, double> StepSession::finish_final() {
 void StepSession::resume(StepReport report, bool later) {
   const int known = assignment_.resume_step;
   // What is behind was whole before the machine lost power: its steps are
-  // trained again. The ranks of a gang agree on a newer one by themselves.
-  const bool behind = later && report.step < known;
-  if (behind || (!later && report.step > known + 1)) {
+  // trained again. The ranks of a gang agree on the newest by themselves.
+  if (!later && report.step > known + 1) {
     throw Error(
         ErrorKind::data,
         fmt::format("{}: the checkpoint cannot be used: it holds step {}, not "
@@ -108,26 +107,33 @@ StepReport StepSession::finish_step(StepReport report) {
   return report;
 }
 
-std::map<std::string, double> StepSession::judge(
-    Network& network, Split split, const std::string& prefix,
-    const std::atomic<bool>& stop) const {
+Predictions StepSession::predict(Network& network, Split split,
+                                 const std::atomic<bool>& stop) const {
   const BatchSource source(data_, {split}, normalization_);
-  const Predictions predictions =
+  Predictions predictions =
       predict_all(network, source, data_->classes(), device_, stop);
   if (!predictions.finite()) fail_not_finite(assignment_);
-  return predictions.metrics(prefix);
+  return predictions;
 }
 
 std::map<std::string, double> StepSession::write_final(Network& network) const {
   const SingleThread exactly;
   const std::atomic<bool> never = false;
-  std::map<std::string, double> metrics =
-      judge(network, Split::test, "test_", never);
+  std::optional<double> threshold;
+  const ThresholdRule rule = assignment_.recipe.final_training.threshold;
+  if (rule != ThresholdRule::half) {
+    threshold = predict(network, Split::validation, never).best_threshold(rule);
+  }
+  Predictions predictions = predict(network, Split::test, never);
+  if (threshold) predictions.set_threshold(*threshold);
+  std::map<std::string, double> metrics = predictions.metrics("test_");
+  if (threshold) metrics["test_threshold"] = *threshold;
   std::map<std::string, double> all = last_;
   all.insert(metrics.begin(), metrics.end());
-  write_model(assignment_.model_file,
-              ModelCard{assignment_, *data_, normalization_, std::move(all)},
-              network);
+  write_model(
+      assignment_.model_file,
+      ModelCard{assignment_, *data_, normalization_, std::move(all), threshold},
+      network);
   return metrics;
 }
 

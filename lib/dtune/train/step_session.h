@@ -55,7 +55,7 @@ class StepSession : public TrialSession {
   int step() const { return steps_ + 1; }  // that is being trained
 
   // Goes on from a checkpoint's report, of the step that the assignment names,
-  // one before it, or the next one; with `later` of that step or any after it.
+  // one before it, or the next one; with `later` of any step.
   // The report of the next is what the first run_step returns. Throws
   // Error(data) otherwise.
   void resume(StepReport report, bool later);
@@ -70,10 +70,10 @@ class StepSession : public TrialSession {
   StepReport finish_step(StepReport report);
 
   // Throws TrialFailure(diverged) where an answer is no finite number.
-  std::map<std::string, double> judge(Network& network, Split split,
-                                      const std::string& prefix,
-                                      const std::atomic<bool>& stop) const;
-  // Tests the network and writes the model; returns the test's metrics.
+  Predictions predict(Network& network, Split split,
+                      const std::atomic<bool>& stop) const;
+  // Chooses the threshold that the recipe asks for, tests the network and writes
+  // the model; returns the test's metrics.
   std::map<std::string, double> write_final(Network& network) const;
 
  private:

@@ -61,7 +61,11 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
       architecture_(architecture_of(recipe, *data)),
       network_(make_network(recipe, options, *data)),
       optimizer_(recipe.train, network_),
-      images_(batch_tensor(order_.largest_batch(), data->image_shape())) {}
+      images_(batch_tensor(order_.largest_batch(), data->image_shape())) {
+  if (train_.ema > 0) {
+    average_.emplace(train_.ema, make_network(recipe, options, *data));
+  }
+}
 
 LossTotals Trainer::train_to(int64_t end, const std::atomic<bool>& stop,
                              const AfterBatch& after_batch) {
@@ -105,22 +109,29 @@ int64_t Trainer::gather(const BatchPart& part) {
   for (const Span& span : part.spans) samples += span.size;
   const std::span<float> images = span_of<float>(batch_images(samples));
   labels_.resize(static_cast<size_t>(samples));
+  mix_ = {};
   const AugmentKey key{augment_, seed_for(options_.seed, "augment"),
                        part.epoch};
   const auto elements = static_cast<size_t>(source_.image_shape().elements());
   size_t done = 0;
   for (const Span& span : part.spans) {
     const auto size = static_cast<size_t>(span.size);
-    source_.gather(
-        order_.samples(
-            {.epoch = part.epoch, .first = span.first, .size = span.size}),
-        key, images.subspan(done * elements, size * elements),
-        std::span(labels_).subspan(done, size));
+    const std::span<const uint32_t> numbers = order_.samples(
+        {.epoch = part.epoch, .first = span.first, .size = span.size});
+    source_.gather(numbers, key,
+                   images.subspan(done * elements, size * elements),
+                   std::span(labels_).subspan(done, size));
+    source_.append_mix(numbers, key, mix_);
     done += size;
   }
   pass_ = training_pass(options_.seed, part.number);
   pass_.first_sample = part.first_sample;
   return samples;
+}
+
+Targets Trainer::targets() const {
+  if (mix_.others.empty()) return labels_;
+  return {labels_, mix_.others, mix_.shares};
 }
 
 LossTotals Trainer::forward() {
@@ -131,7 +142,7 @@ LossTotals Trainer::forward() {
           .to(at::kCPU)
           .contiguous();
   logits_gradient_ = at::empty_like(logits);
-  return loss_(span_of<const float>(logits), labels_,
+  return loss_(span_of<const float>(logits), targets(),
                span_of<float>(logits_gradient_));
 }
 
@@ -155,6 +166,7 @@ void Trainer::update(const BatchRange& batch) {
   if (!optimizer_.update(learning_rate(train_, progress(), batch))) {
     throw diverged("gradient's norm", std::nan(""), train_, progress(), batch);
   }
+  if (average_) average_->add(network_, optimizer_.updates());
   position_ += batch.size;
 }
 
@@ -164,6 +176,11 @@ uint64_t Trainer::resident_bytes() {
                    bytes_of(network_.buffers()) + bytes_of(images_);
   for (const Optimizer::State& state : optimizer_.state()) {
     bytes += bytes_of(state.values);
+  }
+  if (average_) {
+    Network& average = average_->network();
+    bytes += bytes_of(average.weights()) + bytes_of(average.gradients()) +
+             bytes_of(average.buffers());
   }
   return bytes + static_cast<uint64_t>(count()) * sizeof(uint32_t);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "dtune/train/loss.h"
 #include "dtune/train/optimizer.h"
 #include "dtune/train/setup.h"
+#include "dtune/train/weight_average.h"
 
 namespace dtune {
 
@@ -79,6 +81,9 @@ class Trainer {
   void update(const BatchRange& batch);
 
   Network& network() { return network_; }
+  // What is judged and kept: the moving average where there is one.
+  Network& judged() { return average_ ? average_->network() : network_; }
+  WeightAverage* average() { return average_ ? &*average_ : nullptr; }
   Optimizer& optimizer() { return optimizer_; }
   // What the network was built from: equal for equal architectures.
   uint64_t architecture() const { return architecture_; }
@@ -89,6 +94,7 @@ class Trainer {
  private:
   void check(const BatchPart& part) const;
   at::Tensor batch_images(int64_t samples);
+  Targets targets() const;
   TrainingProgress progress() const {
     return {position_, count(), options_.epochs};
   }
@@ -103,9 +109,11 @@ class Trainer {
   uint64_t architecture_;
   Network network_;
   Optimizer optimizer_;
+  std::optional<WeightAverage> average_;
   Tape tape_;
   at::Tensor images_;  // [largest batch, C, H, W], channels-last, on the CPU
   std::vector<int32_t> labels_;  // of the batch in work
+  LabelMix mix_;                 // likewise
   PassContext pass_;             // likewise
   at::Tensor logits_gradient_;   // likewise; on the CPU
   int64_t position_ = 0;

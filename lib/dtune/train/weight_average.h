@@ -1,0 +1,33 @@
+// A moving average of a network's weights (Polyak and Juditsky 1992, doi
+// 10.1137/0330046, with the exponential weights of TensorFlow's
+// ExponentialMovingAverage): it is judged and kept in place of the network that
+// is trained. After update t
+//   average += (1 - d) (weights - average),  d = min(decay, (1 + t) / (10 + t)),
+// so that the first weights, which are random, are soon forgotten. Batch norm's
+// running statistics are averaged likewise.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "dtune/nn/network.h"
+
+namespace dtune {
+
+class WeightAverage {
+ public:
+  // `average`: equal to the network that is trained, as it starts.
+  WeightAverage(double decay, Network average)
+      : decay_(decay), network_(std::move(average)) {}
+
+  // After the trained network's update of this number: 1, 2, ...
+  void add(Network& trained, int64_t updates);
+
+  Network& network() { return network_; }
+
+ private:
+  double decay_;
+  Network network_;
+};
+
+}  // namespace dtune
