@@ -22,7 +22,11 @@ struct ImageFolder {
     fs::create_directories((root / name).parent_path());
     write_bytes(root / name, bytes);
   }
-  SourceData read() { return read_image_folder(root, spec); }
+  SourceData read() {
+    SourceData data = open_image_folder(root, spec);
+    load_images(data);
+    return data;
+  }
   std::string error() {
     std::string text = error_of([&] { read(); }, root);
     const std::string whole = root.string();

@@ -1,6 +1,7 @@
 #include "dtune/data/npz.h"
 
 #include <cmath>
+#include <memory>
 
 #include "data/fixtures.h"
 #include <doctest/doctest.h>
@@ -20,13 +21,18 @@ struct NpzFile {
 
   SourceData read(const Members& members, Packing packing = Packing::deflated) {
     write_npz(path, members, packing);
-    return read_npz_file(path);
+    return read();
+  }
+  SourceData read() const {
+    SourceData data = open_npz(std::make_shared<ZipArchive>(path));
+    load_images(data);
+    return data;
   }
   std::string error(const Members& members) {
     return error_of([&] { read(members); }, folder.path());
   }
   std::string error() {
-    return error_of([&] { read_npz_file(path); }, folder.path());
+    return error_of([&] { read(); }, folder.path());
   }
 };
 
@@ -200,7 +206,7 @@ TEST_CASE("float images that are not finite are refused") {
         "finite, e.g. by numpy.nan_to_num)");
 }
 
-TEST_CASE("images with the channels first are told from those of strips") {
+TEST_CASE("images with the channels first are distinguished from those of strips") {
   NpzFile file;
   const Bytes values(2 * 3 * 8 * 8);
   CHECK(file.error(tiny(npy_bytes("|u1", {2, 3, 8, 8}, values))) ==

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "data/fixtures.h"
 #include <doctest/doctest.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/parallel.h"
 #include "dtune/data/prepared_format.h"
 #include "dtune/data/source.h"
 
@@ -58,6 +60,36 @@ struct Altered {
   Bytes bytes;
   PreparedHeader header;
 };
+
+// "VmHWM": the largest memory that this process had, "VmRSS": what it has.
+uint64_t memory_bytes(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    uint64_t kilobytes = 0;
+    if (word == key + ":" && status >> kilobytes) return kilobytes << 10;
+  }
+  return 0;
+}
+
+// Whether a process that prepares it grows by less than this.
+bool prepares_within(const DataSpec& spec, const fs::path& cache,
+                     uint64_t bytes) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const uint64_t before = memory_bytes("VmRSS");
+    try {
+      prepare_data(spec, cache);
+    } catch (const std::exception&) {
+      ::_exit(2);
+    }
+    ::_exit(memory_bytes("VmHWM") < before + bytes ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) <= 1);
+  return WEXITSTATUS(status) == 0;
+}
 
 std::string open_error(const fs::path& path) {
   return error_of([&] { PreparedData data(path); }, path.parent_path());
@@ -281,6 +313,71 @@ TEST_CASE("processes that prepare the same set at once share one file") {
   }
   CHECK(count_files(folder.path() / "cache", ".data") == 1);
   CHECK(count_files(folder.path() / "cache", ".tmp") == 0);
+}
+
+// 64 MiB of images in all; the pixels of each are its label.
+constexpr int64_t kLargeImages = 64;
+constexpr int64_t kLargeSide = 1024;
+
+// Two pieces, and what each thread decodes.
+uint64_t allowance() { return (24 + 3 * count_cores()) << 20; }
+
+void check_large(const fs::path& prepared) {
+  const PreparedData data(prepared);
+  CHECK(data.count(Split::train) + data.count(Split::validation) +
+            data.count(Split::test) ==
+        kLargeImages);
+  for (const Split split : {Split::train, Split::validation, Split::test}) {
+    const auto images = data.images(split);
+    const auto labels = data.labels(split);
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const auto image =
+          images.subspan(i * kLargeSide * kLargeSide, kLargeSide * kLargeSide);
+      CHECK(image.front() == labels[i]);
+      CHECK(image.back() == labels[i]);
+    }
+  }
+}
+
+TEST_CASE("an archive larger than the memory is prepared piece by piece") {
+  const TemporaryDirectory folder;
+  DataSpec spec;
+  spec.kind = DataKind::npz;
+  spec.path = (folder.path() / "large.npz").string();
+  {
+    Bytes images;
+    Bytes labels;
+    for (int64_t i = 0; i < kLargeImages; ++i) {
+      labels.push_back(static_cast<uint8_t>(i % 2));
+      images.insert(images.end(), kLargeSide * kLargeSide, labels.back());
+    }
+    const std::vector<int64_t> shape = {kLargeImages, kLargeSide, kLargeSide};
+    write_npz(spec.path,
+              {{"train_images", npy_bytes("|u1", shape, images)},
+               {"train_labels", npy_bytes("|u1", {kLargeImages}, labels)}});
+  }
+  const fs::path cache = folder.path() / "cache";
+  CHECK(prepares_within(spec, cache, allowance()));
+  check_large(prepare_data(spec, cache));
+}
+
+TEST_CASE("a folder larger than the memory is prepared piece by piece") {
+  const TemporaryDirectory folder;
+  DataSpec spec;
+  spec.kind = DataKind::folder;
+  spec.gray = true;
+  spec.path = (folder.path() / "photos").string();
+  for (const uint8_t label : Bytes{0, 1}) {
+    const fs::path place = fs::path(spec.path) / (label == 0 ? "a" : "b");
+    fs::create_directories(place);
+    const Bytes png = png_bytes(flat_image(kLargeSide, kLargeSide, {label}));
+    for (int64_t i = 0; i < kLargeImages / 2; ++i) {
+      write_bytes(place / (std::to_string(i) + ".png"), png);
+    }
+  }
+  const fs::path cache = folder.path() / "cache";
+  CHECK(prepares_within(spec, cache, allowance()));
+  check_large(prepare_data(spec, cache));
 }
 
 TEST_CASE("a source that fails leaves nothing in the cache") {

@@ -1,6 +1,7 @@
 // NPZ archives, and the .npy header by itself, which random bytes rarely reach
 // behind a zip archive's directory and check sums.
 #include <cstdint>
+#include <memory>
 
 #include "dtune/base/error.h"
 #include "dtune/data/npy.h"
@@ -23,8 +24,9 @@ void fuzz_header(std::span<const uint8_t> bytes) {
 
 void fuzz_archive(std::span<const uint8_t> bytes) {
   try {
-    dtune::ZipArchive archive(bytes, "fuzz");
-    const dtune::SourceData data = dtune::read_npz(archive);
+    dtune::SourceData data =
+        dtune::open_npz(std::make_shared<dtune::ZipArchive>(bytes, "fuzz"));
+    dtune::load_images(data);
     const dtune::ImageSet& train = data.train;
     DTUNE_CHECK(train.images.size() ==
                 size_t(train.count()) * size_t(train.height) *

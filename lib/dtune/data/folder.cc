@@ -5,7 +5,9 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -233,31 +235,42 @@ class BrokenImages {
   std::vector<std::string> errors_;
 };
 
-void read_split(const std::vector<ClassFolder>& folders,
-                const std::vector<std::string>& names, ImageSet& set,
-                BrokenImages& broken) {
-  Listing listing = list_split(folders, names);
-  if (listing.paths.empty()) return;
-  const fs::path root = folders[0].path.parent_path();
-  const auto bytes = checked_product(
-      {int64_t(listing.paths.size()), set.height, set.width, set.channels});
-  if (!bytes) fail_data(root, "is too large for this image size");
-  check_fits_memory(root, *bytes);
-  set.images.resize(*bytes);
-  set.labels = std::move(listing.labels);
-  const size_t pixels = *bytes / listing.paths.size();
-  parallel_for(listing.paths.size(), [&](size_t i) {
+// Decodes images on all cores; those that do not decode stay black.
+void decode_images(const std::vector<fs::path>& paths,
+                   std::span<const int64_t> numbers, const ImageSet& like,
+                   std::span<uint8_t> out, BrokenImages& broken) {
+  const size_t pixels = out.size() / std::max<size_t>(1, numbers.size());
+  parallel_for(numbers.size(), [&](size_t i) {
+    const fs::path& path = paths[static_cast<size_t>(numbers[i])];
+    const std::span<uint8_t> place = out.subspan(i * pixels, pixels);
+    std::ranges::fill(place, uint8_t{0});
     try {
-      const Image image =
-          resize_image(read_image_file(listing.paths[i], set.channels),
-                       set.height, set.width);
-      std::copy(image.pixels.begin(), image.pixels.end(),
-                set.images.begin() + static_cast<std::ptrdiff_t>(i * pixels));
+      const Image image = resize_image(read_image_file(path, like.channels),
+                                       like.height, like.width);
+      std::ranges::copy(image.pixels, place.begin());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::data) throw;
       broken.add(error);
     }
   });
+}
+
+ImageSet open_split(const fs::path& root,
+                    const std::vector<ClassFolder>& folders,
+                    const std::vector<std::string>& names, ImageSet set,
+                    const std::shared_ptr<BrokenImages>& broken) {
+  Listing listing = list_split(folders, names);
+  if (!checked_product({int64_t(listing.paths.size()), set.height, set.width,
+                        set.channels})) {
+    fail_data(root, "is too large for this image size");
+  }
+  set.read = [paths = std::move(listing.paths), like = set, broken](
+                 std::span<const int64_t> numbers, std::span<uint8_t> out) {
+    decode_images(paths, numbers, like, out, *broken);
+  };
+  set.labels = std::move(listing.labels);
+  set.check = [root, broken] { broken->check(root); };
+  return set;
 }
 
 // What was left out of all folders, as a note; "" if nothing.
@@ -279,7 +292,7 @@ std::string skipped_note(const Tree& tree) {
 
 }  // namespace
 
-SourceData read_image_folder(const fs::path& root, const DataSpec& spec) {
+SourceData open_image_folder(const fs::path& root, const DataSpec& spec) {
   const Tree tree = list_tree(root);
   const int channels = spec.gray ? 1 : 3;
   const auto [height, width] = target_size(spec, tree.train[0], channels);
@@ -287,12 +300,14 @@ SourceData read_image_folder(const fs::path& root, const DataSpec& spec) {
   for (const ClassFolder& folder : tree.train) {
     data.class_names.push_back(folder.name);
   }
-  data.train = data.validation = data.test = make_set(height, width, channels);
-  BrokenImages broken;
-  read_split(tree.train, data.class_names, data.train, broken);
-  read_split(tree.validation, data.class_names, data.validation, broken);
-  read_split(tree.test, data.class_names, data.test, broken);
-  broken.check(root);
+  const ImageSet empty = make_set(height, width, channels);
+  const auto broken = std::make_shared<BrokenImages>();
+  const auto open = [&](const std::vector<ClassFolder>& folders) {
+    return open_split(root, folders, data.class_names, empty, broken);
+  };
+  data.train = open(tree.train);
+  data.validation = open(tree.validation);
+  data.test = open(tree.test);
   if (std::string note = skipped_note(tree); !note.empty()) {
     data.notes.push_back(std::move(note));
   }

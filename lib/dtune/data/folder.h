@@ -14,9 +14,9 @@ namespace dtune {
 // the first training image (its size, or its aspect). 3 channels, 1 with
 // spec.gray. Hidden files and files of other endings are left out; a note names
 // the images among them (GIF, WebP, ...). Throws Error(data): no class folders,
-// a class without images, a class that only another split has, images that do
-// not decode (all of them, with their paths).
-SourceData read_image_folder(const std::filesystem::path& root,
+// a class without images, a class that only another split has; and by the sets'
+// check(), images that do not decode (all of them, with their paths).
+SourceData open_image_folder(const std::filesystem::path& root,
                              const DataSpec& spec);
 
 // All PNG and JPEG files at any depth, by their endings, sorted by path; hidden

@@ -65,10 +65,10 @@ void ImageList::add_archive(const fs::path& path) {
   for (const std::string& member : archive.names()) {
     if (!member.ends_with(".npy")) continue;
     const std::string name = member.substr(0, member.size() - 4);
-    NpzArray array = read_npz_array(archive, name);
+    const NpzArray array = read_npz_array(archive, name);
     const size_t dimensions = array.header.shape.size();
     if (dimensions != 3 && dimensions != 4) continue;  // labels
-    add_array(path.string() + ":" + name, npz_images(std::move(array)));
+    add_array(path.string() + ":" + name, npz_images(array));
   }
   if (arrays_.size() == before) {
     fail_data(path,

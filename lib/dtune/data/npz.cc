@@ -1,7 +1,6 @@
 #include "dtune/data/npz.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -27,10 +26,11 @@ bool looks_channels_first(const std::vector<int64_t>& shape) {
          shape[2] >= kLeastSide;
 }
 
-void set_image_shape(const NpzArray& array, ImageSet& set) {
-  const std::vector<int64_t>& shape = array.header.shape;
+void set_image_shape(const NpyHeader& header, const fs::path& where,
+                     ImageSet& set) {
+  const std::vector<int64_t>& shape = header.shape;
   if (looks_channels_first(shape)) {
-    fail_data(array.where,
+    fail_data(where,
               fmt::format("has the shape [{}], which looks like [N, channels, "
                           "height, width], expected [N, height, width, "
                           "channels] (save images.transpose(0, 2, 3, 1))",
@@ -40,7 +40,7 @@ void set_image_shape(const NpzArray& array, ImageSet& set) {
   const int64_t channels = shape.size() == 4 ? shape[3] : 1;
   if (!fits || shape[1] < 1 || shape[2] < 1 || shape[1] > kMaxImageSide ||
       shape[2] > kMaxImageSide || channels < 1 || channels > kMaxNpzChannels) {
-    fail_data(array.where,
+    fail_data(where,
               fmt::format("has the shape [{}], expected [N, height, width] or "
                           "[N, height, width, channels]",
                           fmt::join(shape, ", ")));
@@ -87,21 +87,58 @@ std::optional<MemberNames> find_pair(const ZipArchive& archive,
   return std::nullopt;
 }
 
-// `map` is made by the first split that is read: the training images.
-ImageSet read_split(ZipArchive& archive, const MemberNames& names,
-                    std::optional<PixelMap>& map) {
+size_t pixels_of_one(const ImageSet& set) {
+  return size_t(set.height) * size_t(set.width) * size_t(set.channels);
+}
+
+// Reads images from the archive as they are asked for, neighbours at once.
+void stream_images(const std::shared_ptr<NpzStream>& stream,
+                   const PixelMap& map, ImageSet& set) {
+  const size_t pixels = pixels_of_one(set);
+  const auto read_run = [stream, map, pixels](int64_t first,
+                                              std::span<uint8_t> out) {
+    NpyHeader piece = stream->header();
+    piece.items = out.size();
+    std::vector<uint8_t> raw(piece.value_bytes());
+    const auto item = static_cast<uint64_t>(piece.item_bytes);
+    stream->read(static_cast<uint64_t>(first) * pixels * item, raw);
+    map.convert(piece, raw, stream->where(), out);
+  };
+  set.read = [read_run, pixels](std::span<const int64_t> numbers,
+                                std::span<uint8_t> out) {
+    for (size_t i = 0; i < numbers.size();) {
+      size_t end = i + 1;
+      while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) {
+        ++end;
+      }
+      read_run(numbers[i], out.subspan(i * pixels, (end - i) * pixels));
+      i = end;
+    }
+  };
+  set.check = [stream] { stream->verify(); };
+}
+
+// `map` is made by the first split that is read: the training images. An array
+// in Fortran's order has each image spread over all of it.
+ImageSet open_split(const std::shared_ptr<ZipArchive>& archive,
+                    const MemberNames& names, std::optional<PixelMap>& map) {
   ImageSet set;
-  NpzArray images = read_npz_array(archive, names.images);
-  set_image_shape(images, set);
-  if (!map) map.emplace(images, set.channels);
-  set.images = map->pixels(std::move(images));
-  read_labels(archive, names.labels, set);
-  const size_t pixels =
-      size_t(set.height) * size_t(set.width) * size_t(set.channels);
-  const size_t count = set.images.size() / pixels;
+  const auto stream = std::make_shared<NpzStream>(archive, names.images);
+  set_image_shape(stream->header(), stream->where(), set);
+  if (stream->header().fortran_order) {
+    const NpzArray images = read_npz_array(*archive, names.images);
+    if (!map) map.emplace(numbers_of(images), set.channels);
+    set.images = map->pixels(images);
+  } else {
+    if (!map) map.emplace(numbers_of(*stream), set.channels);
+    map->check(numbers_of(*stream));
+    stream_images(stream, *map, set);
+  }
+  read_labels(*archive, names.labels, set);
+  const size_t count = stream->header().items / pixels_of_one(set);
   if (count != set.labels.size()) {
     fail_data(
-        archive.where(),
+        archive->where(),
         fmt::format("{} holds {} labels, but {} holds {} images", names.labels,
                     set.labels.size(), names.images, count));
   }
@@ -137,40 +174,40 @@ int count_classes(const ZipArchive& archive, const ImageSet& train) {
 
 }  // namespace
 
-ImageSet npz_images(NpzArray array) {
+ImageSet npz_images(const NpzArray& array) {
   ImageSet set;
-  set_image_shape(array, set);
-  const PixelMap map(array, set.channels);
+  set_image_shape(array.header, array.where, set);
+  const PixelMap map(numbers_of(array), set.channels);
   if (!map.is_absolute()) {
     fail_data(array.where,
               "holds floats outside of [0, 1], whose scale is not known (save "
               "pixels of 0 to 255, or floats in [0, 1])");
   }
-  set.images = map.pixels(std::move(array));
+  set.images = map.pixels(array);
   return set;
 }
 
-SourceData read_npz(ZipArchive& archive) {
-  const auto train = find_pair(archive, "train");
+SourceData open_npz(const std::shared_ptr<ZipArchive>& archive) {
+  const auto train = find_pair(*archive, "train");
   if (!train) {
-    std::vector<std::string> names = archive.names();
+    std::vector<std::string> names = archive->names();
     if (names.size() > 12) names.resize(12);
-    fail_data(archive.where(),
+    fail_data(archive->where(),
               fmt::format("has no train_images and train_labels (it holds: {})",
                           fmt::join(names, ", ")));
   }
   SourceData data;
   std::optional<PixelMap> map;
-  data.train = read_split(archive, *train, map);
+  data.train = open_split(archive, *train, map);
   if (data.train.count() == 0) {
-    fail_data(archive.where(), "holds no training images");
+    fail_data(archive->where(), "holds no training images");
   }
-  const int classes = count_classes(archive, data.train);
+  const int classes = count_classes(*archive, data.train);
   for (const auto& [split, set] :
        {std::pair{"val", &data.validation}, std::pair{"test", &data.test}}) {
-    const auto names = find_pair(archive, split);
-    if (names) *set = read_split(archive, *names, map);
-    check_like_train(archive, data.train, *set, split, classes);
+    const auto names = find_pair(*archive, split);
+    if (names) *set = open_split(archive, *names, map);
+    check_like_train(*archive, data.train, *set, split, classes);
   }
   if (const std::string note = map->note(); !note.empty()) {
     data.notes.push_back(note);
@@ -179,11 +216,6 @@ SourceData read_npz(ZipArchive& archive) {
     data.class_names.push_back(std::to_string(i));
   }
   return data;
-}
-
-SourceData read_npz_file(const fs::path& path) {
-  ZipArchive archive(path);
-  return read_npz(archive);
 }
 
 }  // namespace dtune

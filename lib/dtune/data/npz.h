@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 
 #include "dtune/data/npz_array.h"
 #include "dtune/data/prepared.h"
@@ -15,13 +16,13 @@
 namespace dtune {
 
 // Classes are 0 .. the largest label of the training split, named by number.
-// Throws Error(data) with the archive and the member.
-SourceData read_npz(ZipArchive& archive);
-SourceData read_npz_file(const std::filesystem::path& path);
+// Throws Error(data) with the archive and the member. Images in C order stay in
+// the archive until they are read.
+SourceData open_npz(const std::shared_ptr<ZipArchive>& archive);
 
 // The images of one array, without labels or a data set around it. Throws
 // Error(data) naming the array: another shape than above, values that are no
 // pixels, floats outside of [0, 1] whose scale only training images could tell.
-ImageSet npz_images(NpzArray array);
+ImageSet npz_images(const NpzArray& array);
 
 }  // namespace dtune

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include <fmt/format.h>
 
+#include "dtune/base/error.h"
 #include "dtune/data/source_error.h"
 
 namespace dtune {
@@ -28,12 +28,12 @@ struct ValueStatistics {
   }
 };
 
-std::vector<ValueStatistics> scan(const NpzArray& array, size_t channels) {
+std::vector<ValueStatistics> scan(const NpzNumbers& numbers, size_t channels) {
   std::vector<ValueStatistics> statistics(channels);
   size_t channel = 0;
-  for_each_number(array.header, array.bytes, array.where, [&](double value) {
+  numbers.for_each([&](double value) {
     if (!std::isfinite(value)) {
-      fail_data(array.where,
+      fail_data(numbers.where,
                 fmt::format("holds the value {} (replace what is not finite, "
                             "e.g. by numpy.nan_to_num)",
                             value));
@@ -56,14 +56,14 @@ ValueStatistics overall(const std::vector<ValueStatistics>& channels) {
 }
 
 // Some values of each channel, evenly spread over the images, ascending.
-std::vector<std::vector<double>> sample(const NpzArray& array,
+std::vector<std::vector<double>> sample(const NpzNumbers& numbers,
                                         size_t channels) {
   constexpr size_t kMost = 1 << 16;
   std::vector<std::vector<double>> samples(channels);
   const size_t stride = std::max<size_t>(
-      1, static_cast<size_t>(array.header.items) / channels / kMost);
+      1, static_cast<size_t>(numbers.header.items) / channels / kMost);
   size_t next = 0;
-  for_each_number(array.header, array.bytes, array.where, [&](double value) {
+  numbers.for_each([&](double value) {
     if (next / channels % stride == 0) {
       samples[next % channels].push_back(value);
     }
@@ -73,18 +73,33 @@ std::vector<std::vector<double>> sample(const NpzArray& array,
   return samples;
 }
 
-bool is_float(const NpzArray& array) { return array.header.kind == 'f'; }
+bool is_float(const NpyHeader& header) { return header.kind == 'f'; }
 
-bool is_uint8(const NpzArray& array) {
-  const NpyHeader& header = array.header;
+bool is_uint8(const NpyHeader& header) {
   return (header.kind == 'u' || header.kind == 'b') && header.item_bytes == 1;
 }
 
 }  // namespace
 
-PixelMap::PixelMap(const NpzArray& train, int channels)
+NpzNumbers numbers_of(const NpzArray& array) {
+  return {.header = array.header,
+          .where = array.where,
+          .for_each = [&array](const std::function<void(double)>& visit) {
+            for_each_number(array.header, array.bytes, array.where, visit);
+          }};
+}
+
+NpzNumbers numbers_of(NpzStream& stream) {
+  return {.header = stream.header(),
+          .where = stream.where(),
+          .for_each = [&stream](const std::function<void(double)>& visit) {
+            stream.for_each(visit);
+          }};
+}
+
+PixelMap::PixelMap(const NpzNumbers& train, int channels)
     : channels_(static_cast<size_t>(channels)) {
-  if (!is_float(train) || train.header.items == 0) return;
+  if (!is_float(train.header) || train.header.items == 0) return;
   const std::vector<ValueStatistics> statistics = scan(train, channels_);
   const ValueStatistics all = overall(statistics);
   const std::string type = fmt::format("float{}", 8 * train.header.item_bytes);
@@ -130,58 +145,63 @@ uint8_t PixelMap::level_of(double value, size_t channel) const {
   return static_cast<uint8_t>(std::lround(std::clamp(level, 0.0, 255.0)));
 }
 
-void PixelMap::fail_scale(const NpzArray& array, double value) const {
+void PixelMap::fail_scale(const std::filesystem::path& where,
+                          double value) const {
   const char* scale = kind_ == Kind::levels ? "are whole numbers from 0 to 255"
                       : kind_ == Kind::unit ? "are in [0, 1]"
                                             : "have another range";
-  fail_data(array.where,
+  fail_data(where,
             fmt::format("holds the value {}, but the training images {} (scale "
                         "all splits alike)",
                         value, scale));
 }
 
-// A split on another scale would be judged on images that the network has
-// never seen the like of.
-void PixelMap::check_scale(const NpzArray& array) const {
-  const std::vector<ValueStatistics> statistics = scan(array, channels_);
-  for (size_t c = 0; c < channels_; ++c) {
-    const ValueStatistics& one = statistics[c];
-    if (kind_ == Kind::unit) {
-      if (one.low < -kUnitSlack) fail_scale(array, one.low);
-      if (one.high > 1 + kUnitSlack) fail_scale(array, one.high);
-    }
+void PixelMap::check(const NpzNumbers& numbers) const {
+  const bool as_they_are = kind_ == Kind::levels && !is_float(numbers.header);
+  if (as_they_are || numbers.header.items == 0) return;
+  const std::vector<ValueStatistics> statistics = scan(numbers, channels_);
+  for (const ValueStatistics& one : statistics) {
+    if (kind_ != Kind::unit) continue;
+    if (one.low < -kUnitSlack) fail_scale(numbers.where, one.low);
+    if (one.high > 1 + kUnitSlack) fail_scale(numbers.where, one.high);
   }
   if (kind_ != Kind::ranges) return;
-  const auto samples = sample(array, channels_);
+  const auto samples = sample(numbers, channels_);
   for (size_t c = 0; c < channels_; ++c) {
     const double middle = samples[c][samples[c].size() / 2];
     const double slack = ranges_[c].high - ranges_[c].low;
     const bool near =
         middle >= ranges_[c].low - slack && middle <= ranges_[c].high + slack;
-    if (!near) fail_scale(array, middle);
+    if (!near) fail_scale(numbers.where, middle);
   }
 }
 
-std::vector<uint8_t> PixelMap::pixels(NpzArray array) const {
-  if (kind_ == Kind::levels) {
-    if (is_uint8(array) && !array.header.fortran_order) {
-      return std::move(array.bytes);
+void PixelMap::convert(const NpyHeader& header, std::span<const uint8_t> raw,
+                       const std::filesystem::path& where,
+                       std::span<uint8_t> pixels) const {
+  DTUNE_CHECK(pixels.size() == header.items);
+  if (kind_ == Kind::levels && !is_float(header)) {
+    if (is_uint8(header) && !header.fortran_order) {
+      std::ranges::copy(raw, pixels.begin());
+    } else {
+      std::ranges::copy(npy_to_uint8(header, raw, where), pixels.begin());
     }
-    if (!is_float(array)) {
-      return npy_to_uint8(array.header, array.bytes, array.where);
-    }
+    return;
   }
-  if (array.header.items == 0) return {};
-  check_scale(array);
-  std::vector<uint8_t> levels(array.header.items);
   size_t next = 0;
-  for_each_number(array.header, array.bytes, array.where, [&](double value) {
-    const size_t channel = next % channels_;
+  for_each_number(header, raw, where, [&](double value) {
     const bool off = kind_ == Kind::levels &&
                      (value != std::floor(value) || value < 0 || value > 255);
-    if (off) fail_scale(array, value);
-    levels[next++] = level_of(value, channel);
+    if (off) fail_scale(where, value);
+    pixels[next] = level_of(value, next % channels_);
+    ++next;
   });
+}
+
+std::vector<uint8_t> PixelMap::pixels(const NpzArray& array) const {
+  check(numbers_of(array));
+  std::vector<uint8_t> levels(array.header.items);
+  convert(array.header, array.bytes, array.where, levels);
   return levels;
 }
 

@@ -2,12 +2,25 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "dtune/data/npz_array.h"
 
 namespace dtune {
+
+// The numbers of an array of images, in C order, as often as they are asked for.
+struct NpzNumbers {
+  NpyHeader header;
+  std::filesystem::path where;
+  std::function<void(const std::function<void(double)>&)> for_each;
+};
+// What they read must outlive them.
+NpzNumbers numbers_of(const NpzArray& array);
+NpzNumbers numbers_of(NpzStream& stream);
 
 // One map for all splits of a data set, chosen by its training images:
 //
@@ -29,11 +42,21 @@ class PixelMap {
  public:
   // REQUIRES: `train` is an array of images with `channels` as its last axis.
   // Throws Error(data) for values that are no numbers, or not finite.
-  PixelMap(const NpzArray& train, int channels);
+  PixelMap(const NpzNumbers& train, int channels);
 
-  // The pixels in C order. Takes the array, which may be large. Throws
-  // Error(data) where its values are not on the scale of the training images.
-  std::vector<uint8_t> pixels(NpzArray array) const;
+  // Throws Error(data) where values are not on the scale of the training images:
+  // a split on another scale would be judged on images that the network has
+  // never seen the like of.
+  void check(const NpzNumbers& numbers) const;
+
+  // Raw values in C order, from the beginning of an image on, to pixels. Throws
+  // Error(data) for what no pixel can be. REQUIRES: header.items pixels.
+  void convert(const NpyHeader& header, std::span<const uint8_t> raw,
+               const std::filesystem::path& where,
+               std::span<uint8_t> pixels) const;
+
+  // Both for a whole array, in any order.
+  std::vector<uint8_t> pixels(const NpzArray& array) const;
 
   // Whether pixels follow from the values alone, not from the range that they
   // have in this array.
@@ -50,8 +73,8 @@ class PixelMap {
   };
 
   uint8_t level_of(double value, size_t channel) const;
-  [[noreturn]] void fail_scale(const NpzArray& array, double value) const;
-  void check_scale(const NpzArray& array) const;
+  [[noreturn]] void fail_scale(const std::filesystem::path& where,
+                               double value) const;
 
   Kind kind_ = Kind::levels;
   std::vector<Range> ranges_;  // Kind::ranges: of each channel

@@ -118,7 +118,7 @@ fs::path prepare_data(const DataSpec& spec, const fs::path& cache) {
     if (is_prepared(path, key)) return path;
     const TurnLock turn(cache / (name + ".lock"));
     if (is_prepared(path, key)) return path;  // another process made it
-    const SourceData source = read_source(spec);
+    const SourceData source = open_source(spec);
     write_prepared(path, source, plan_splits(spec, source), key);
     return path;
   } catch (const fs::filesystem_error& error) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@
 
 namespace dtune {
 
-// Images and labels of one split, in memory.
+// Images and labels of one split; the images in memory or on their way.
 // images: [count, height, width, channels] uint8 (NHWC, rows top to bottom).
 struct ImageSet {
   int height = 0;
@@ -23,6 +24,12 @@ struct ImageSet {
   int channels = 0;
   std::vector<uint8_t> images;
   std::vector<int32_t> labels;  // [count], 0 .. classes-1
+  // Where `images` is empty, they are still in the source: fills `out` with
+  // those of these numbers, which rise. Throws Error(data).
+  std::function<void(std::span<const int64_t> numbers, std::span<uint8_t> out)>
+      read = nullptr;
+  // To be called when all was read: throws Error(data) for what was found wrong.
+  std::function<void()> check = nullptr;
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
@@ -37,10 +44,16 @@ struct SourceData {
   std::vector<std::string> notes;        // what users should know: sentences
 };
 
-// Reads the source that `spec` names. Throws Error(data): missing (says which
+// Finds out what the source that `spec` names has; images of folders and NPZ
+// archives stay there until they are read. Throws Error(data): missing (says which
 // package or where to get it), truncated, wrong magic, not gzip, claims more
 // than it holds, does not decode: each with the file's path.
+SourceData open_source(const DataSpec& spec);
+// The same with all images in memory.
 SourceData read_source(const DataSpec& spec);
+// Reads the images of all splits. Throws Error(data), also where they need more
+// than the machine's memory.
+void load_images(SourceData& source);
 
 // Where `spec`'s source is expected: its path or the system package's folder.
 std::filesystem::path source_path(const DataSpec& spec);

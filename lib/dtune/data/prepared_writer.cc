@@ -1,6 +1,7 @@
 #include "dtune/data/prepared_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -41,10 +42,8 @@ class SectionWriter {
 
   // Leaves room for the header, which is written last.
   void skip_header() {
-    if (::lseek(descriptor_, sizeof(PreparedHeader), SEEK_SET) < 0) {
-      fail("cannot be written", errno);
-    }
     offset_ = sizeof(PreparedHeader);
+    seek(offset_);
   }
 
   uint64_t align() {
@@ -55,17 +54,32 @@ class SectionWriter {
   }
 
   void append(std::span<const std::byte> bytes) {
-    crc_ = ::crc32_z(crc_, reinterpret_cast<const Bytef*>(bytes.data()),
-                     bytes.size());
+    crc_ = crc_of(crc_, bytes);
     offset_ += bytes.size();
     write_all(bytes);
   }
 
+  // Leaves room for what is known later only; once.
+  uint64_t leave(size_t bytes) {
+    gap_ = {.offset = offset_, .bytes = bytes, .crc_before = crc_};
+    offset_ += bytes;
+    crc_ = 0;
+    seek(offset_);
+    return gap_.offset;
+  }
+  void fill(std::span<const std::byte> bytes) {
+    DTUNE_CHECK(bytes.size() == gap_.bytes);
+    gap_.crc = crc_of(0, bytes);
+    seek(gap_.offset);
+    write_all(bytes);
+    seek(offset_);
+  }
+
   void commit(PreparedHeader header) {
     header.file_bytes = offset_;
-    header.body_crc = static_cast<uint32_t>(crc_);
+    header.body_crc = static_cast<uint32_t>(body_crc());
     header.header_crc = header_crc(header);
-    if (::lseek(descriptor_, 0, SEEK_SET) < 0) fail("cannot be written", errno);
+    seek(0);
     write_all(std::as_bytes(std::span(&header, 1)));
     if (::close(std::exchange(descriptor_, -1)) != 0) {
       fail("cannot be written", errno);
@@ -77,6 +91,31 @@ class SectionWriter {
   }
 
  private:
+  struct Gap {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uLong crc_before = 0;  // of what was appended before it
+    uLong crc = 0;         // of what it was filled with
+  };
+
+  static uLong crc_of(uLong crc, std::span<const std::byte> bytes) {
+    return ::crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()),
+                     bytes.size());
+  }
+
+  uLong body_crc() const {
+    const auto after = static_cast<z_off_t>(offset_ - gap_.offset - gap_.bytes);
+    const auto inside = static_cast<z_off_t>(gap_.bytes);
+    const uLong until = ::crc32_combine(gap_.crc_before, gap_.crc, inside);
+    return ::crc32_combine(until, crc_, after);
+  }
+
+  void seek(uint64_t offset) {
+    if (::lseek(descriptor_, static_cast<off_t>(offset), SEEK_SET) < 0) {
+      fail("cannot be written", errno);
+    }
+  }
+
   void write_all(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
@@ -101,7 +140,8 @@ class SectionWriter {
   fs::path temporary_;
   int descriptor_ = -1;
   uint64_t offset_ = 0;
-  uLong crc_ = 0;
+  uLong crc_ = 0;  // of what was appended since the gap
+  Gap gap_;
   bool committed_ = false;
 };
 
@@ -109,25 +149,95 @@ size_t pixels_of(const ImageSet& set) {
   return size_t(set.height) * size_t(set.width) * size_t(set.channels);
 }
 
-// One write for every run of neighbours.
+// Of the pixels of each channel, scaled to [0, 1]; sums are exact, so the result
+// is the same on every machine.
+class PixelHistogram {
+ public:
+  explicit PixelHistogram(int channels)
+      : counts_(static_cast<size_t>(channels)) {}
+
+  void add(std::span<const uint8_t> pixels) {
+    for (size_t p = 0; p < pixels.size(); p += counts_.size()) {
+      for (size_t c = 0; c < counts_.size(); ++c) ++counts_[c][pixels[p + c]];
+    }
+  }
+
+  // [means, deviations of the population, at least 1e-3].
+  std::vector<float> statistics() const {
+    std::vector<float> values(2 * counts_.size());
+    for (size_t c = 0; c < counts_.size(); ++c) {
+      const auto [mean, deviation] = moments(counts_[c]);
+      values[c] = static_cast<float>(mean / 255);
+      values[counts_.size() + c] =
+          static_cast<float>(std::max(deviation / 255, 1e-3));
+    }
+    return values;
+  }
+
+ private:
+  using Counts = std::array<uint64_t, 256>;
+
+  static std::pair<double, double> moments(const Counts& counts) {
+    double n = 0;
+    double sum = 0;
+    double squares = 0;
+    for (size_t v = 0; v < counts.size(); ++v) {
+      const auto weight = static_cast<double>(counts[v]);
+      n += weight;
+      sum += weight * double(v);
+      squares += weight * double(v * v);
+    }
+    const double mean = sum / n;
+    return {mean, std::sqrt(std::max(squares / n - mean * mean, 0.0))};
+  }
+
+  std::vector<Counts> counts_;
+};
+
+// What is read or written at once, in bytes; more where an image is larger.
+constexpr size_t kPieceOfImages = size_t{8} << 20;
+
+// The number of images that are taken at once from the first of these on: where
+// they are in memory those that lie side by side.
+size_t images_at_once(const ImageSet& set, std::span<const int64_t> indices) {
+  const size_t most = std::min(
+      indices.size(), std::max<size_t>(1, kPieceOfImages / pixels_of(set)));
+  if (set.read) return most;
+  size_t count = 1;
+  while (count < most && indices[count] == indices[count - 1] + 1) ++count;
+  return count;
+}
+
+// `histogram` may be null.
 void append_images(SectionWriter& out, const ImageSet& set,
-                   const std::vector<int64_t>& indices) {
-  const size_t pixels = pixels_of(set);
-  const auto bytes = std::as_bytes(std::span(set.images));
-  for (size_t i = 0; i < indices.size();) {
-    size_t end = i + 1;
-    while (end < indices.size() && indices[end] == indices[end - 1] + 1) ++end;
-    out.append(bytes.subspan(size_t(indices[i]) * pixels, (end - i) * pixels));
-    i = end;
+                   std::span<const int64_t> indices,
+                   PixelHistogram* histogram) {
+  std::vector<uint8_t> room;
+  while (!indices.empty()) {
+    const size_t count = images_at_once(set, indices);
+    const size_t bytes = count * pixels_of(set);
+    std::span<const uint8_t> pixels;
+    if (set.read) {
+      room.resize(bytes);
+      set.read(indices.first(count), room);
+      pixels = room;
+    } else {
+      const size_t first = size_t(indices[0]) * pixels_of(set);
+      pixels = std::span(set.images).subspan(first, bytes);
+    }
+    if (histogram != nullptr) histogram->add(pixels);
+    out.append(std::as_bytes(pixels));
+    indices = indices.subspan(count);
   }
 }
 
 PreparedSplit append_split(SectionWriter& out, const ImageSet& set,
-                           const std::vector<int64_t>& indices) {
+                           const std::vector<int64_t>& indices,
+                           PixelHistogram* histogram = nullptr) {
   PreparedSplit split{};
   split.count = static_cast<int64_t>(indices.size());
   split.images_offset = out.align();
-  append_images(out, set, indices);
+  append_images(out, set, indices, histogram);
   std::vector<int32_t> labels;
   labels.reserve(indices.size());
   for (const int64_t i : indices) labels.push_back(set.labels[size_t(i)]);
@@ -167,37 +277,6 @@ void check_space(const fs::path& path, const ImageSet& train,
 
 }  // namespace
 
-PixelStatistics pixel_statistics(const ImageSet& set,
-                                 const std::vector<int64_t>& indices) {
-  const auto channels = static_cast<size_t>(set.channels);
-  std::vector<std::array<uint64_t, 256>> histogram(channels);
-  const size_t pixels = pixels_of(set);
-  for (const int64_t i : indices) {
-    const uint8_t* at = set.images.data() + size_t(i) * pixels;
-    for (size_t p = 0; p < pixels; p += channels) {
-      for (size_t c = 0; c < channels; ++c) ++histogram[c][at[p + c]];
-    }
-  }
-  PixelStatistics statistics;
-  for (const auto& counts : histogram) {
-    double n = 0;
-    double sum = 0;
-    double squares = 0;
-    for (size_t v = 0; v < counts.size(); ++v) {
-      const auto weight = static_cast<double>(counts[v]);
-      n += weight;
-      sum += weight * double(v);
-      squares += weight * double(v * v);
-    }
-    const double mean = sum / n;
-    const double variance = std::max(squares / n - mean * mean, 0.0);
-    statistics.mean.push_back(static_cast<float>(mean / 255));
-    statistics.deviation.push_back(
-        static_cast<float>(std::max(std::sqrt(variance) / 255, 1e-3)));
-  }
-  return statistics;
-}
-
 void write_prepared(const fs::path& path, const SourceData& source,
                     const SplitPlan& plan, uint64_t key) {
   const ImageSet& train = source.train;
@@ -217,14 +296,19 @@ void write_prepared(const fs::path& path, const SourceData& source,
   header.names_bytes = append_words(out, source.class_names);
   header.notes_offset = out.align();
   header.notes_bytes = append_words(out, source.notes);
-  const PixelStatistics statistics = pixel_statistics(train, plan.train);
-  header.statistics_offset = out.align();
-  out.append(std::as_bytes(std::span(statistics.mean)));
-  out.append(std::as_bytes(std::span(statistics.deviation)));
+  PixelHistogram histogram(train.channels);
+  out.align();
+  header.statistics_offset =
+      out.leave(2 * sizeof(float) * static_cast<size_t>(train.channels));
   header.splits = {
-      append_split(out, train, plan.train),
+      append_split(out, train, plan.train, &histogram),
       append_split(out, plan.validation_set(source), plan.validation),
       append_split(out, plan.test_set(source), plan.test)};
+  const std::vector<float> statistics = histogram.statistics();
+  out.fill(std::as_bytes(std::span(statistics)));
+  for (const ImageSet* set : {&train, &source.validation, &source.test}) {
+    if (set->check) set->check();
+  }
   out.commit(header);
 }
 

@@ -1,9 +1,12 @@
 #include "dtune/data/source.h"
 
+#include <memory>
 #include <new>
+#include <numeric>
 
 #include <fmt/format.h>
 
+#include "dtune/base/error.h"
 #include "dtune/data/cifar.h"
 #include "dtune/data/folder.h"
 #include "dtune/data/idx.h"
@@ -75,7 +78,7 @@ fs::path existing_source(const DataSpec& spec) {
   return path;
 }
 
-SourceData read_kind(const DataSpec& spec) {
+SourceData open_kind(const DataSpec& spec) {
   if (spec.kind == DataKind::synthetic) return make_synthetic(spec);
   const fs::path path = existing_source(spec);
   switch (spec.kind) {
@@ -88,9 +91,26 @@ SourceData read_kind(const DataSpec& spec) {
     case DataKind::cifar100:
       return read_cifar_folder(path, CifarKind::cifar100);
     case DataKind::npz:
-      return read_npz_file(path);
+      return open_npz(std::make_shared<ZipArchive>(path));
     default:
-      return read_image_folder(path, spec);
+      return open_image_folder(path, spec);
+  }
+}
+
+// Runs `work`; what the standard library throws becomes an Error.
+template <typename Work>
+auto reading(const DataSpec& spec, Work&& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    throw Error(
+        ErrorKind::temporary,
+        fmt::format("{}: not enough memory to read the data (stop other "
+                    "programs, or use a smaller image size)",
+                    source_path(spec).string()));
+  } catch (const fs::filesystem_error& error) {
+    fail_data(error.path1(),
+              fmt::format("cannot be read: {}", error.code().message()));
   }
 }
 
@@ -108,18 +128,34 @@ SourceShape known_shape(const DataSpec& spec) {
   return {.image = known.image, .classes = known.classes};
 }
 
+SourceData open_source(const DataSpec& spec) {
+  return reading(spec, [&] { return open_kind(spec); });
+}
+
 SourceData read_source(const DataSpec& spec) {
-  try {
-    return read_kind(spec);
-  } catch (const std::bad_alloc&) {
-    throw Error(
-        ErrorKind::temporary,
-        fmt::format("{}: not enough memory to read the data (stop other "
-                    "programs, or use a smaller image size)",
-                    source_path(spec).string()));
-  } catch (const fs::filesystem_error& error) {
-    fail_data(error.path1(),
-              fmt::format("cannot be read: {}", error.code().message()));
+  return reading(spec, [&] {
+    SourceData source = open_kind(spec);
+    load_images(source);
+    return source;
+  });
+}
+
+void load_images(SourceData& source) {
+  for (ImageSet* set : {&source.train, &source.validation, &source.test}) {
+    if (!set->read || set->count() == 0) continue;
+    const auto bytes =
+        checked_product({set->count(), set->height, set->width, set->channels});
+    DTUNE_CHECK(bytes);
+    check_fits_memory("data", *bytes);
+    set->images.resize(*bytes);
+    std::vector<int64_t> all(set->labels.size());
+    std::iota(all.begin(), all.end(), int64_t{0});
+    set->read(all, set->images);
+  }
+  for (ImageSet* set : {&source.train, &source.validation, &source.test}) {
+    if (set->check) set->check();
+    set->read = nullptr;
+    set->check = nullptr;
   }
 }
 

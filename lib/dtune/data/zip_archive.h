@@ -27,7 +27,8 @@ class ZipArchive {
   std::vector<std::string> names() const;
   bool has(const std::string& name) const;
 
-  // A member being read; at most one at a time. Its claimed size was found
+  // A member being read, which must not outlive the archive; others may be read
+  // beside it. Its claimed size was found
   // possible for its compressed size.
   class Member {
    public:
