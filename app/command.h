@@ -41,7 +41,7 @@ Action declare_replay(Arguments& arguments);
 Action declare_report(Arguments& arguments);
 Action declare_ls(Arguments& arguments);
 Action declare_export(Arguments& arguments);
-Action declare_show_batch(Arguments& arguments);
+Action declare_import(Arguments& arguments);
 Action declare_eval(Arguments& arguments);
 Action declare_predict(Arguments& arguments);
 Action declare_record(Arguments& arguments);

@@ -86,6 +86,7 @@ int continue_study(const Console& console, const fs::path& database,
 void start_anew(const Console& console, const RunOptions& options,
                 const fs::path& database, const fs::path& path,
                 const RecipeFile& file) {
+  check_local_training(file.recipe());
   const StudyCheck check =
       check_study(console, file, !options.view.listen.empty());
   for (const std::string& note : check.data.notes) console.notice(note);

@@ -1,5 +1,6 @@
 // dtune serve: the page of `dtune report`, live, for a browser on this machine.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -100,19 +101,17 @@ class ServedStudy {
 };
 
 // "/" is the study, or a list of those of a folder; "/study/3" the third of it;
-// "PAGE/data" what a page draws.
+// "PAGE/data" what a page draws. Studies that come to be later are numbered
+// behind those that were there. Thread-safe.
 class Studies {
  public:
   explicit Studies(const std::string& name) {
     std::error_code error;
     if (fs::is_directory(name, error)) {
       folder_ = name;
-      databases_ = databases_below(name);
+      look();
     } else {
-      databases_ = {find_database(name)};
-    }
-    for (const fs::path& database : databases_) {
-      studies_.push_back(std::make_unique<ServedStudy>(database));
+      add(find_database(name));
     }
   }
 
@@ -135,7 +134,23 @@ class Studies {
   }
 
  private:
+  void add(const fs::path& database) {
+    databases_.push_back(database);
+    studies_.push_back(std::make_unique<ServedStudy>(database));
+  }
+
+  // Takes in what is new in the folder; returns all that is there.
+  std::vector<fs::path> look() {
+    const std::vector<fs::path> found = databases_below(folder_);
+    const std::lock_guard lock(mutex_);
+    for (const fs::path& database : found) {
+      if (!std::ranges::count(databases_, database)) add(database);
+    }
+    return databases_;
+  }
+
   ServedStudy* find(const std::string& path) {
+    const std::lock_guard lock(mutex_);
     if (folder_.empty()) {
       return path.empty() || path == "/" ? studies_.front().get() : nullptr;
     }
@@ -145,16 +160,17 @@ class Studies {
     return nullptr;
   }
 
-  PageAnswer list() const {
+  PageAnswer list() {
     std::vector<StudyListing> listings;
-    for (const fs::path& database : databases_) {
+    for (const fs::path& database : look()) {
       listings.push_back(listing_for(database));
     }
     return {"text/html; charset=utf-8", studies_page(listings, folder_)};
   }
 
   std::string folder_;  // "": one study
-  std::vector<fs::path> databases_;
+  std::mutex mutex_;
+  std::vector<fs::path> databases_;  // both guarded by mutex_, only grow
   std::vector<std::unique_ptr<ServedStudy>> studies_;
 };
 

@@ -61,7 +61,7 @@ std::string main_help() {
   return text +
          "\nOptions:\n"
          "  -h, --help  Show this; 'dtune COMMAND --help' shows more.\n"
-         "  --version   Show the version.\n"
+         "  --version   Show the version; with --json also how it was built.\n"
          "\nExamples:\n"
          "  dtune init fashion-mnist\n"
          "  dtune run fashion-mnist.yaml\n"

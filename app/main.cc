@@ -8,6 +8,7 @@
 #include "app/command.h"
 #include "app/help.h"
 #include "app/study_list.h"
+#include "app/version.h"
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -80,7 +81,7 @@ int dispatch(const Console& console, const std::vector<std::string>& words) {
     return kExitOk;
   }
   if (first == "--version" || first == "version") {
-    console.line("dtune " DTUNE_VERSION);
+    console.line(console.json ? version_json() : "dtune " DTUNE_VERSION);
     return kExitOk;
   }
   const Command* command = find_command(first);

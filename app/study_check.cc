@@ -1,7 +1,9 @@
 #include "app/study_check.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "app/machine.h"
 #include "app/patience.h"
 #include "app/study_tuner.h"
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include "dtune/data/prepared.h"
 #include "dtune/data/summary.h"
 #include "dtune/study/command_words.h"
+#include "dtune/train/plugin.h"
 #include "dtune/tuner/factory.h"
 
 namespace dtune {
@@ -85,6 +88,13 @@ void check_program(const RecipeFile& file) {
                           "(ask for its trials with 'dtune ask', or name a "
                           "program)",
                           file.where("command.run")));
+}
+
+void check_local_training(const Recipe& recipe) {
+  const bool local =
+      recipe.nodes.empty() ||
+      std::any_of(recipe.nodes.begin(), recipe.nodes.end(), is_local);
+  if (local && !recipe.command) check_engine_installed();
 }
 
 fs::path prepare_recipe_data(const Console& console, const Recipe& recipe) {

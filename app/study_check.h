@@ -40,6 +40,10 @@ struct StudyCheck {
 // run by who asks for them.
 void check_program(const RecipeFile& file);
 
+// Throws Error(study) where networks are trained on this machine, too, and the
+// library that trains them is not installed.
+void check_local_training(const Recipe& recipe);
+
 // Prepares the data of a recipe in the cache folder; "" for commands. Says so
 // where it takes long. Throws Error(data).
 std::filesystem::path prepare_recipe_data(const Console& console,

@@ -57,6 +57,20 @@ TEST_CASE("the version is a line of its own") {
   CHECK(place.run({"--version"}).out.starts_with("dtune "));
 }
 
+TEST_CASE("the version as JSON says what the program was made from") {
+  const Workplace place;
+  const auto json =
+      nlohmann::json::parse(place.run({"--version", "--json"}).out);
+  CHECK("dtune " + json.at("version").get<std::string>() + "\n" ==
+        place.run({"--version"}).out);
+  CHECK(std::regex_search(json.at("compiler").get<std::string>(),
+                          std::regex("[A-Za-z]+ [0-9]+")));
+  CHECK(json.at("schema") > 0);
+  const nlohmann::json& commit = json.at("commit");
+  CHECK((commit.is_null() || commit.get<std::string>().size() == 40));
+  CHECK(json.contains("libtorch"));
+}
+
 TEST_CASE(
     "misspelt commands and options are errors that suggest the right one") {
   const Workplace place;
@@ -294,4 +308,15 @@ TEST_CASE("looking at nothing is no error") {
   CHECK(contains(outcome.err, "no studies"));
   CHECK(nlohmann::json::parse(place.run({"ls", "--json"}).out).empty());
   CHECK(place.run({"ls", "nowhere"}).code == 2);
+}
+
+TEST_CASE("without the library that trains, a run says so and leaves nothing") {
+  Workplace place;
+  place.write("r.yaml", kSynthetic);
+  place.environment["DTUNE_LIBRARY_PATH"] = "/nowhere";
+  CHECK(place.run({"plan", "r.yaml"}).code == 0);
+  const Outcome outcome = place.run({"run", "r.yaml", "--quiet"});
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "install the package dtune-train"));
+  CHECK_FALSE(place.has("r.db"));
 }

@@ -138,6 +138,9 @@ TEST_CASE("a browser draws a path for each curve, and hostile words as text") {
   check_drawn(shown);
   // Trial 4 has no value to draw.
   CHECK(count(shown.document, "data-trial=\"") == 6);
+  // The leader's curve is drawn over all others.
+  CHECK(shown.document.rfind("class=\"curve leader\"") >
+        shown.document.rfind("class=\"curve\""));
   CHECK_FALSE(contains(shown.document, "<img"));
   CHECK(contains(shown.document, "&lt;img src=x"));
 }
@@ -242,6 +245,50 @@ TEST_CASE("a served page is shown to one browser of this machine alone") {
         "unknown 401\nforeign 403\npost 405\nwrong 401\ntoken 303\n"
         "cookie strict\nagain 401\npage 200\npolicy self\ndata 200\nnone 404\n"
         "stream changed\ncode 200\nend 0\n");
+}
+
+namespace {
+
+// The same of a folder; a study comes to be meanwhile.
+constexpr const char* kFolderTalk = R"sh(cd '{0}' || exit 9
+'{1}' serve . > address 2> log & server=$!
+for i in $(seq 100); do grep -q token address && break; sleep 0.1; done
+url=$(cat address); base=${{url%%/\?*}}
+curl -s -D head -o body "$url"
+cookie=$(sed -n 's/.*\(dtune-session=[0-9a-f]*\).*/\1/p' head)
+get() {{ curl -s -b "$cookie" -o "$2" -w '%{{http_code}}' "$base$1"; }}
+{{
+echo "list $(get / list) $(grep -c 'href="study/' list)"
+cp shell.db z.db
+echo "list $(get / list) $(grep -c 'href="study/' list)"
+echo "first $(get /study/1 page)" "second $(get /study/2 page)" "third $(get /study/3 page)"
+echo "data $(get /study/2/data data)"
+kill -INT $server; wait $server; echo "end $?"
+}} > answers 2>> log
+)sh";
+
+}  // namespace
+
+TEST_CASE("a served folder lists its studies, with what came of each") {
+  if (std::system("curl --version >/dev/null 2>&1") != 0) {
+    return skip("there is no curl");
+  }
+  Workplace place;
+  make_study(place, 3);
+  place.write("talk.sh", fmt::format(fmt::runtime(kFolderTalk),
+                                     place.path().string(), DTUNE_BINARY));
+  CHECK(std::system(
+            fmt::format("sh '{}'", (place / "talk.sh").string()).c_str()) == 0);
+  if (contains(place.read("log"), "libcpp-httplib-dev")) {
+    return skip("this build has no server");
+  }
+  CHECK(place.read("answers") ==
+        "list 200 1\nlist 200 2\nfirst 200 second 200 third 404\ndata 200\n"
+        "end 0\n");
+  const std::string list = place.read("list");
+  CHECK(contains(list, "<td class=\"number\">3</td>"));
+  CHECK(contains(list, "val_accuracy"));
+  CHECK(contains(list, "http-equiv=\"refresh\""));
 }
 
 TEST_CASE("a run leaves a report, a summary and GitHub's annotations") {

@@ -10,6 +10,7 @@ below 1e-6).
 
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -106,6 +107,24 @@ def onnx_logits(path, images):
     return torch.tensor(session.run(["logits"], {"images": images})[0]).double()
 
 
+def check_card(dtune, folder, images, logits):
+    """The Python lines of the model card, as they stand there, give these logits."""
+    run(dtune, folder, "export", "r.files/model.safetensors", "--card", "model.md")
+    lines = (folder / "model.md").read_text().split("```python\n")[1].split("```")[0]
+    shown = {"images": images}
+    sys.modules.pop("model", None)
+    sys.path.insert(0, str(folder))
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        exec(lines, shown)
+    finally:
+        os.chdir(here)
+        sys.path.remove(str(folder))
+    assert torch.equal(shown["net"](shown["model"].preprocess(images)).double(), logits)
+    assert torch.equal(shown["probabilities"].double(), logits.float().softmax(1).double())
+
+
 def difference(dtune, folder, channels, size, model):
     height, width = size
     (folder / "r.yaml").write_text(
@@ -123,6 +142,7 @@ def difference(dtune, folder, channels, size, model):
     net = module.load(folder / "r.files/model.safetensors")
     with torch.no_grad():
         logits = net(module.preprocess(images)).double()
+    check_card(dtune, folder, images, logits)
     run(dtune, folder, "export", "r.files/model.safetensors", "--onnx", "model.onnx")
     off = lambda theirs: ((ours - theirs).abs().max() / theirs.abs().max().clamp(min=1)).item()
     return off(logits.log_softmax(1)), off(onnx_logits(folder / "model.onnx", images).log_softmax(1))

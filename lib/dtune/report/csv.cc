@@ -10,7 +10,7 @@
 namespace dtune {
 namespace {
 
-// Quoted where RFC 4180 wants it.
+// Quoted where RFC 4180 requires it.
 std::string field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -20,21 +20,6 @@ std::string field(const std::string& text) {
   }
   quoted += '"';
   return quoted;
-}
-
-// Shortest digits that read back as the same number.
-std::string number(double value) {
-  if (std::isnan(value)) return "";
-  return fmt::format("{}", value);
-}
-
-std::string line(const std::vector<std::string>& fields) {
-  std::string text;
-  for (const std::string& f : fields) {
-    if (&f != &fields.front()) text += ',';
-    text += field(f);
-  }
-  return text + '\n';
 }
 
 std::vector<std::string> trial_fields(const Study& study, const Trial& trial) {
@@ -52,14 +37,14 @@ std::vector<std::string> trial_fields(const Study& study, const Trial& trial) {
       std::to_string(trial.failures),
       std::to_string(trial.seed),
       std::to_string(trial.steps()),
-      number(seconds),
+      csv_number(seconds),
       trial.node,
       std::to_string(trial.slot),
       std::to_string(trial.created_ms),
       std::to_string(trial.started_ms),
       std::to_string(trial.ended_ms),
       best ? std::to_string(best->step) : "",
-      best ? number(best->metrics.at(objective.metric)) : ""};
+      best ? csv_number(best->metrics.at(objective.metric)) : ""};
   for (const Parameter& parameter : study.recipe.space.parameters()) {
     const auto found = trial.point.find(parameter.name);
     fields.push_back(found == trial.point.end() ? ""
@@ -69,6 +54,20 @@ std::vector<std::string> trial_fields(const Study& study, const Trial& trial) {
 }
 
 }  // namespace
+
+std::string csv_line(const std::vector<std::string>& fields) {
+  std::string text;
+  for (const std::string& f : fields) {
+    if (&f != &fields.front()) text += ',';
+    text += field(f);
+  }
+  return text + '\n';
+}
+
+std::string csv_number(double value) {
+  if (std::isnan(value)) return "";
+  return fmt::format("{}", value);
+}
 
 std::string trials_csv(const Study& study) {
   std::vector<std::string> header = {"trial",
@@ -91,9 +90,9 @@ std::string trials_csv(const Study& study) {
   for (const Parameter& parameter : study.recipe.space.parameters()) {
     header.push_back("param." + parameter.name);
   }
-  std::string text = line(header);
+  std::string text = csv_line(header);
   for (const Trial& trial : study.trials) {
-    text += line(trial_fields(study, trial));
+    text += csv_line(trial_fields(study, trial));
   }
   return text;
 }
@@ -108,18 +107,18 @@ std::string curves_csv(const Study& study) {
   std::vector<std::string> header = {"trial", "step", "seconds",
                                      "checkpoint_seconds"};
   header.insert(header.end(), metrics.begin(), metrics.end());
-  std::string text = line(header);
+  std::string text = csv_line(header);
   for (const Trial& trial : study.trials) {
     for (const StepReport& report : trial.curve) {
       std::vector<std::string> fields = {
           std::to_string(trial.id), std::to_string(report.step),
-          number(report.seconds), number(report.checkpoint_seconds)};
+          csv_number(report.seconds), csv_number(report.checkpoint_seconds)};
       for (const std::string& name : metrics) {
         const auto found = report.metrics.find(name);
-        fields.push_back(found == report.metrics.end() ? ""
-                                                       : number(found->second));
+        fields.push_back(
+            found == report.metrics.end() ? "" : csv_number(found->second));
       }
-      text += line(fields);
+      text += csv_line(fields);
     }
   }
   return text;

@@ -3,10 +3,16 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "dtune/study/study.h"
 
 namespace dtune {
+
+// A line of fields, each quoted where RFC 4180 requires it.
+std::string csv_line(const std::vector<std::string>& fields);
+// Shortest digits that read back as the same number; "" of NaN.
+std::string csv_number(double value);
 
 // trial,kind,state,reason,detail,attempt,failures,seed,step,seconds,node,slot,
 // created_ms,started_ms,ended_ms,best_step,<metric of the objective>,

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "dtune/base/error.h"
 #include "dtune/base/file.h"
 #include "dtune/base/random.h"
+#include "dtune/report/output_folder.h"
 
 namespace dtune {
 namespace {
@@ -30,15 +30,6 @@ std::string file_name(const std::string& name) {
     safe += plain || (c == '.' && !safe.empty()) ? c : '_';
   }
   return safe.empty() ? "_" : safe;
-}
-
-void make_run_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) return;
-  throw Error(ErrorKind::data,
-              fmt::format("{}: cannot be created: {} (choose another folder)",
-                          folder.string(), error.message()));
 }
 
 // RunStatus: running 1, finished 3, failed 4, killed 5.
@@ -95,7 +86,7 @@ void write_run(const Study& study, const Trial& trial, bool best,
       fmt::format("{:016x}{:016x}", hash_text(key), hash_text(key + " run"));
   const fs::path own = folder / id;
   for (const char* part : {"params", "metrics", "tags", "artifacts"}) {
-    make_run_folder(own / part);
+    make_output_folder(own / part);
   }
   const auto put = [&](const char* part, const std::string& name,
                        const std::string& text) {
@@ -124,7 +115,7 @@ void write_mlflow(const Study& study, const StudyFacts& facts,
   const std::string experiment =
       std::to_string(hash_text(study.id) % 1'000'000'000'000'000);
   const fs::path own = fs::absolute(folder) / experiment;
-  make_run_folder(own);
+  make_output_folder(own);
   write_file_atomic(
       own / "meta.yaml",
       fmt::format("artifact_location: {}\ncreation_time: {}\n"

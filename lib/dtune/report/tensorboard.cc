@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/report/output_folder.h"
 #include "dtune/report/protobuf.h"
 
 namespace dtune {
@@ -181,15 +181,6 @@ std::string trial_file(const Study& study, const Trial& trial) {
                                                session_end(trial))));
 }
 
-void make_event_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) return;
-  throw Error(ErrorKind::data,
-              fmt::format("{}: cannot be created: {} (choose another folder)",
-                          folder.string(), error.message()));
-}
-
 }  // namespace
 
 uint32_t masked_crc32c(std::string_view bytes) {
@@ -207,7 +198,7 @@ void write_tensorboard(const Study& study, const fs::path& folder) {
   const std::string name =
       fmt::format("events.out.tfevents.{}.dtune.1.0", study.created_ms / 1000);
   const double created = double(study.created_ms) / 1000;
-  make_event_folder(folder);
+  make_output_folder(folder);
   write_file_atomic(folder / name,
                     first_record(created) +
                         record(event(created, 0)
@@ -216,7 +207,7 @@ void write_tensorboard(const Study& study, const fs::path& folder) {
                     false);
   for (const Trial& trial : study.trials) {
     const fs::path own = folder / fmt::format("trial-{:04}", trial.id);
-    make_event_folder(own);
+    make_output_folder(own);
     write_file_atomic(own / name, trial_file(study, trial), false);
   }
 }

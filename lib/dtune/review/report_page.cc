@@ -53,8 +53,9 @@ std::string base64_of(std::string_view hex) {
 
 namespace {
 
-// `more`: directives beside those that every page has.
-std::string head(std::string_view title, const std::string& more) {
+// `more`: directives beside those that every page has; `tags`: further ones.
+std::string head(std::string_view title, const std::string& more,
+                 const char* tags = "") {
   const PagePart style = page_style();
   return fmt::format(
       R"(<!DOCTYPE html>
@@ -67,9 +68,10 @@ std::string head(std::string_view title, const std::string& more) {
 <meta name="generator" content="dtune {}">
 <title>{}</title>
 <style>{}</style>
-</head>
+{}</head>
 )",
-      more, base64_of(style.sha256), DTUNE_VERSION, escaped(title), style.text);
+      more, base64_of(style.sha256), DTUNE_VERSION, escaped(title), style.text,
+      tags);
 }
 
 std::string list_row(const StudyListing& study, size_t number) {
@@ -119,8 +121,10 @@ std::string studies_page(const std::vector<StudyListing>& studies,
   for (size_t i = 0; i < studies.size(); ++i) {
     rows += list_row(studies[i], i + 1);
   }
-  return head(folder, "") + fmt::format(
-                                R"(<body>
+  // The list has no script to hear of changes.
+  return head(folder, "", "<meta http-equiv=\"refresh\" content=\"10\">\n") +
+         fmt::format(
+             R"(<body>
 <header class="head"><h1>{}</h1></header>
 <section><table><thead><tr><th>file</th><th>study</th><th>state</th><th class="number">trials</th><th class="number">time</th><th class="number">best</th></tr></thead>
 <tbody>
@@ -128,7 +132,7 @@ std::string studies_page(const std::vector<StudyListing>& studies,
 </body>
 </html>
 )",
-                                escaped(folder), rows);
+             escaped(folder), rows);
 }
 
 }  // namespace dtune

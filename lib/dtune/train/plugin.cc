@@ -11,14 +11,19 @@
 namespace dtune {
 namespace {
 
-Engine& load() {
-  const PrivateLibrary library{
+PrivateLibrary train_library() {
+  return {
       .name = "libdtune_train.so",
       .installed = DTUNE_INSTALLED_LIBRARY,
       .without = "no network can be trained",
-      .remedy = "build dtune with -DDTUNE_TORCH=ON",
+      .remedy =
+          "install the package dtune-train, or build with -DDTUNE_TORCH=ON",
       .needs = "LibTorch",
   };
+}
+
+Engine& load() {
+  const PrivateLibrary library = train_library();
   const std::filesystem::path file = find_private_library(library);
   const auto entry = reinterpret_cast<PluginEntry*>(
       load_private_entry(library, file, kPluginEntryName));
@@ -39,5 +44,7 @@ Engine& load_engine() {
   static const std::reference_wrapper<Engine> engine = load();
   return engine;
 }
+
+void check_engine_installed() { find_private_library(train_library()); }
 
 }  // namespace dtune

@@ -80,4 +80,8 @@ class Engine {
 // loader said and the remedy. The engine lives as long as the process.
 Engine& load_engine();
 
+// Throws as load_engine() does where the library is not installed; loads
+// nothing.
+void check_engine_installed();
+
 }  // namespace dtune

@@ -67,6 +67,7 @@ function drawCurvePaths(holder, study, trials, { whole, bands }) {
   const chart = curveChart(holder, study, trials, whole);
   const paths = [], points = [], shown = [];
   const many = trials.length > 300 ? " many" : "";
+  const front = svg("g", {});  // the leader's, over all others
   for (const fate of FATES) {
     const group = svg("g", { class: `curves ${fate}${many}` });
     for (const i of trials) {
@@ -77,10 +78,12 @@ function drawCurvePaths(holder, study, trials, { whole, bands }) {
         class: i === study.leader ? "curve leader" : "curve", d: chart.line(curve), "data-trial": i + 1,
       });
       paths.push([i, path]);
-      group.append(path);
+      if (i === study.leader) front.setAttribute("class", `curves ${fate}`);
+      (i === study.leader ? front : group).append(path);
     }
     chart.plot.append(group);
   }
+  chart.plot.append(front);
   const forecasts = svg("g", {});
   chart.plot.prepend(forecasts);
   const update = () => {

@@ -1,0 +1,161 @@
+// Studies of Optuna that are brought in: its files, made here by SQLite alone.
+#include "dtune/report/optuna_import.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "report/sample_study.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/error.h"
+#include "dtune/base/file.h"
+#include "dtune/report/optuna.h"
+#include "dtune/report/optuna_schema.h"
+#include "dtune/store/sqlite_database.h"
+
+namespace dtune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A study of every kind of distribution; steps begin at 0.
+constexpr const char* kTheirs = R"sql(
+INSERT INTO studies VALUES (1, 'theirs');
+INSERT INTO study_directions VALUES (1, 'MINIMIZE', 1, 0);
+INSERT INTO trials VALUES (1, 0, 1, 'COMPLETE', NULL, NULL),
+  (2, 1, 1, 'PRUNED', NULL, NULL), (3, 2, 1, 'FAIL', NULL, NULL),
+  (4, 3, 1, 'RUNNING', NULL, NULL);
+INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json)
+  VALUES
+  (1, 'lr', 0.01, '{"name": "FloatDistribution", "attributes": {"step": null, "low": 0.001, "high": 0.1, "log": true}}'),
+  (1, 'my width', 16.0, '{"name": "IntDistribution", "attributes": {"log": false, "step": 8, "low": 8, "high": 64}}'),
+  (1, 'act', 1.0, '{"name": "CategoricalDistribution", "attributes": {"choices": [null, "relu, or so", 3, true]}}'),
+  (2, 'lr', 0.5, '{"name": "FloatDistribution", "attributes": {"step": null, "low": 0.01, "high": 1.0, "log": true}}'),
+  (2, 'my width', 8.0, '{"name": "IntDistribution", "attributes": {"log": false, "step": 8, "low": 8, "high": 64}}'),
+  (2, 'act', 0.0, '{"name": "CategoricalDistribution", "attributes": {"choices": [null, "relu, or so", 3, true]}}');
+INSERT INTO trial_values (trial_id, objective, value, value_type)
+  VALUES (1, 0, 0.125, 'FINITE');
+INSERT INTO trial_intermediate_values (trial_id, step, intermediate_value,
+  intermediate_value_type) VALUES (1, 0, 0.5, 'FINITE'), (1, 1, NULL, 'NAN'),
+  (1, 2, 0.25, 'FINITE'), (2, 0, 0.75, 'FINITE');
+)sql";
+
+void make_storage(const fs::path& path, const std::string& more = "") {
+  Database database(path, DatabaseAccess::create);
+  for (const std::string& sql :
+       {std::string(kOptunaSchema), std::string(kTheirs), more}) {
+    database.execute(sql);
+  }
+}
+
+OptunaImport import_first(const fs::path& path) {
+  return import_optuna(read_optuna(path).at(0), "theirs.csv");
+}
+
+}  // namespace
+
+TEST_CASE("a storage of Optuna becomes a table and a recipe") {
+  const TemporaryDirectory folder;
+  make_storage(folder.path() / "theirs.db");
+  const OptunaImport imported = import_first(folder.path() / "theirs.db");
+  CHECK(imported.trials == 4);
+  CHECK(imported.results == 2);
+  CHECK(imported.renamed == std::vector<std::string>{"my width -> my_width"});
+  // Steps begin at 1; the last value of what is complete is the trial's own.
+  CHECK(imported.table ==
+        "trial,step,value,param.lr,param.my_width,param.act\n"
+        "0,1,0.5,0.01,16,\"relu, or so\"\n"
+        "0,3,0.125,0.01,16,\"relu, or so\"\n"
+        "1,1,0.75,0.5,8,None\n");
+  const auto says = [&](const char* line) {
+    CHECK_MESSAGE(imported.recipe.find(line) != std::string::npos,
+                  imported.recipe);
+  };
+  says("study: theirs\n");
+  says("command: { run: none, steps: 3 }\n");
+  says("objective: { metric: value, goal: minimize }\n");
+  says("  lr: { log: [0.001, 1] }\n");  // both distributions
+  says("  my_width: { int: [8, 64], step: 8 }\n");
+  says("  act: { choice: [\"None\",\"relu, or so\",3,\"True\"] }\n");
+  says("warm_start: [\"theirs.csv\"]\n");
+}
+
+TEST_CASE("database and journal of a study that was exported say the same") {
+  const TemporaryDirectory folder;
+  const Study study = test::sample_study();
+  const StudyFacts facts = test::sample_facts();
+  write_optuna_database(study, facts, folder.path() / "o.db");
+  write_file_atomic(folder.path() / "o.log", optuna_journal(study, facts),
+                    false);
+  const OptunaImport database = import_first(folder.path() / "o.db");
+  const OptunaImport journal = import_first(folder.path() / "o.log");
+  CHECK(database.results == 5);
+  CHECK(database.table == journal.table);
+  CHECK(database.recipe == journal.recipe);
+  CHECK(database.table.find("\n3,4,0.9125,0.04,") != std::string::npos);
+  CHECK(database.recipe.find("metric: val_accuracy, goal: maximize") !=
+        std::string::npos);
+}
+
+TEST_CASE("a journal has trials that were added as a whole, and words as NaN") {
+  const std::string begin =
+      R"({"op_code":0,"worker_id":"w","study_name":"s","directions":[1]})"
+      "\n"
+      R"({"op_code":0,"worker_id":"x","study_name":"s","directions":[1]})"
+      "\n";
+  const std::string text =
+      begin +
+      R"({"op_code":4,"worker_id":"w","study_id":0,"state":1,"value":0.5,"values":null,"params":{"x":2.0},"distributions":{"x":"{\"name\": \"IntDistribution\", \"attributes\": {\"log\": true, \"step\": 1, \"low\": 1, \"high\": 9}}"},"intermediate_values":{}})"
+      "\n"
+      R"({"op_code":4,"worker_id":"w","study_id":0,"datetime_start":"NaN"})"
+      "\n"
+      R"({"op_code":7,"worker_id":"w","trial_id":1,"step":4,"intermediate_value":-Infinity})"
+      "\n"
+      R"({"op_code":6,"worker_id":"w","trial_id":1,"state":3,"values":null})"
+      "\n{\"op_code\": 6, \"is being wri";
+  const auto studies = read_optuna_journal(text, "j.log");
+  REQUIRE(studies.size() == 1);
+  CHECK(studies[0].trials.size() == 2);
+  const OptunaImport imported = import_optuna(studies[0], "t.csv");
+  CHECK(imported.table == "trial,value,param.x\n0,0.5,2\n");
+  CHECK(imported.recipe.find("x: { int: [1, 9], log: true }") !=
+        std::string::npos);
+  CHECK_THROWS_WITH_AS(read_optuna_journal(begin + "{}\n", "j.log"),
+                       doctest::Contains("j.log:3:1: is no line of a journal"),
+                       Error);
+}
+
+TEST_CASE("what is no storage, or cannot be a warm start, is refused") {
+  const TemporaryDirectory folder;
+  const fs::path path = folder.path() / "x.db";
+  const auto refused = [&](const char* why) {
+    CHECK_THROWS_WITH_AS(import_first(path), doctest::Contains(why), Error);
+  };
+  SUBCASE("another database") {
+    Database(path, DatabaseAccess::create).execute("CREATE TABLE a (b)");
+    refused("is no storage of Optuna");
+  }
+  SUBCASE("another schema") {
+    make_storage(path, "UPDATE version_info SET schema_version = 10;");
+    refused("has schema 10 of Optuna, only 12");
+  }
+  SUBCASE("two objectives") {
+    make_storage(path,
+                 "INSERT INTO study_directions VALUES (2, 'MAXIMIZE', 1, 1);");
+    refused("has 2 objectives");
+  }
+  SUBCASE("no result") {
+    make_storage(path, "UPDATE trials SET state = 'FAIL';");
+    refused("has no result in 4 trials");
+  }
+  SUBCASE("a damaged distribution") {
+    make_storage(path, "UPDATE trial_params SET distribution_json = '{';");
+    refused("has a distribution that cannot be read");
+  }
+  SUBCASE("a choice that is none") {
+    make_storage(path, "UPDATE trial_params SET param_value = 9;");
+    refused("has a distribution that cannot be read");
+  }
+}
+
+}  // namespace dtune
