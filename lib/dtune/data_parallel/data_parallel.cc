@@ -251,7 +251,7 @@ void DataParallelSession::settle(const std::vector<int>& who) {
   client().set_phase("averaging running statistics");
   const auto count = static_cast<float>(own_samples_);
   at::Tensor sums =
-      at::cat({buffers.to(at::kCPU) * count, at::full({1}, count)});
+      at::cat({at::cat(own).to(at::kCPU) * count, at::full({1}, count)});
   link()
       .group(who, kDataPatience)
       .all_reduce({sums.data_ptr<float>(), static_cast<size_t>(sums.numel())},
