@@ -27,6 +27,9 @@ const std::vector<Command>& commands();
 const Command* find_command(const std::string& name);
 
 Action declare_run(Arguments& arguments);
+Action declare_submit(Arguments& arguments);
+Action declare_attach(Arguments& arguments);
+Action declare_cancel(Arguments& arguments);
 Action declare_resume(Arguments& arguments);
 Action declare_plan(Arguments& arguments);
 Action declare_validate(Arguments& arguments);
@@ -52,12 +55,15 @@ Action declare_speeds(Arguments& arguments);
 Action declare_bench(Arguments& arguments);
 Action declare_doctor(Arguments& arguments);
 Action declare_help(Arguments& arguments);
+Action declare_image(Arguments& arguments);
 Action declare_keygen(Arguments& arguments);
 Action declare_token(Arguments& arguments);
 Action declare_completion(Arguments& arguments);
 Action declare_agent(Arguments& arguments);
 Action declare_worker(Arguments& arguments);
 Action declare_rank(Arguments& arguments);
+Action declare_pod(Arguments& arguments);
+Action declare_train(Arguments& arguments);
 Action declare_guard(Arguments& arguments);
 
 }  // namespace dtune

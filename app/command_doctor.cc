@@ -40,9 +40,11 @@ std::string findings_json(const std::vector<Finding>& findings, bool healthy) {
          '\n';
 }
 
-int examine(const Console& console, const std::string& connect) {
+int examine(const Console& console, const std::string& connect,
+            const std::string& to) {
   const std::vector<Finding> findings = [&] {
     if (!connect.empty()) return examine_connection(connect);
+    if (!to.empty()) return examine_engine(to);
     const Patience patience(
         [&console] { console.notice("measuring this machine ..."); });
     return examine_machine();
@@ -71,12 +73,18 @@ Action declare_doctor(Arguments& arguments) {
   arguments.option("--connect", *connect, "ENDPOINT",
                    "Check the way to a coordinator instead: address, port, "
                    "keys, version.");
+  auto to = std::make_shared<std::string>();
+  arguments.option("--to", *to, "ENGINE",
+                   "Check the way to an engine instead, as 'dtune submit --to' "
+                   "takes it from this folder: slurm://PARTITION, ...");
   arguments.flag("--json", *json, "As JSON.");
   arguments.example("dtune doctor", "why is it slow?");
   arguments.example("dtune doctor --connect tcp://10.0.0.1:5555",
                     "why can this machine not join?");
-  return [json, connect](const Console& console) {
-    return examine(console, *connect);
+  arguments.example("dtune doctor --to 'slurm://gpu?gres=gpu:1'",
+                    "would Slurm take such a job?");
+  return [json, connect, to](const Console& console) {
+    return examine(console, *connect, *to);
   };
 }
 

@@ -9,6 +9,7 @@
 #include "app/signals.h"
 #include "app/study_loader.h"
 #include "app/study_tuner.h"
+#include "app/submitted.h"
 #include <fmt/format.h>
 
 #include "dtune/report/json.h"
@@ -110,7 +111,8 @@ int watch_status(const Console& console, const std::string& name) {
   return kExitOk;
 }
 
-int status(const Console& console, const StatusOptions& options) {
+int status(const Console& console, StatusOptions options) {
+  if (const auto code = show_submitted(console, options.study)) return *code;
   if (options.watch && !console.json) {
     return watch_status(console, options.study);
   }
@@ -190,6 +192,8 @@ Action declare_status(Arguments& arguments) {
   arguments.flag("--json", options->json, "As JSON.");
   arguments.example("dtune status recipe.yaml --watch",
                     "follow a study that runs elsewhere");
+  arguments.example("dtune status digits-3f2a",
+                    "of a study that was submitted to an engine");
   arguments.example("dtune status recipe.db --json | jq .best.params",
                     "for programs");
   return

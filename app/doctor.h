@@ -24,4 +24,9 @@ std::vector<Finding> examine_machine();
 // machine would take it; takes some seconds where there is no answer.
 std::vector<Finding> examine_connection(const std::string& endpoint);
 
+// Looks at the way to an engine, as 'dtune submit --to' would take it from this
+// folder; runs the engine's own programs. Throws Error(config) for an address
+// that is none.
+std::vector<Finding> examine_engine(const std::string& to);
+
 }  // namespace dtune

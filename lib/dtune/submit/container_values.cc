@@ -70,17 +70,7 @@ TemplateValues kubernetes_values(const SubmitJob& job) {
   }
   values.texts["job_key"] = base64(whole);
   values.texts["agents_key"] = base64(of_agents);
-  std::vector<std::string>& command = values.lists["command"];
-  command = {kProgram,
-             "run",
-             "/etc/dtune/recipe/recipe.yaml",
-             "--db",
-             "/study/study.db",
-             "--listen",
-             fmt::format("tcp://$(POD_IP):{}", kSubmitPort),
-             "--job-key",
-             kKeyFile,
-             "--stay"};
+  values.lists["command"] = {kProgram, "pod"};
   return values;
 }
 

@@ -31,7 +31,14 @@ warn() {
   kill -TERM "$study" 2>/dev/null
 }
 trap warn USR2
-trap 'kill -TERM "$study" 2>/dev/null' TERM
+# A job that is cancelled does not come back; what was preempted Slurm brings
+# back by itself.
+told_to_end=
+leave() {
+  told_to_end=yes
+  kill -TERM "$study" 2>/dev/null
+}
+trap leave TERM
 
 {{if many}}
 # srun does not take over the cores of a task by itself; binding is the agents'.
@@ -67,8 +74,9 @@ again() {
     echo "dtune: job $(cat {{job_file}}) goes on with the study"
 }
 case $code in
-  0 | 1 | 2 | 3) ;;
-  75) again ;;
-  *) [ -n "$near_the_end" ] && again ;;
+  0 | 1 | 2 | 3) exit "$code" ;;
 esac
+if [ -n "$near_the_end" ] || { [ "$code" = 75 ] && [ -z "$told_to_end" ]; }; then
+  again
+fi
 exit "$code"
