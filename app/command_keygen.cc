@@ -2,11 +2,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "app/command.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/error.h"
+#include "dtune/cluster/job_key.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
 
@@ -17,6 +20,8 @@ namespace fs = std::filesystem;
 
 struct KeygenOptions {
   std::string output;
+  bool job = false;
+  std::optional<uint64_t> port;
   bool json = false;
 };
 
@@ -41,7 +46,31 @@ void explain(const Console& console, const fs::path& secret,
   }
 }
 
+// A secret is not shown on a terminal.
+int make_key_of_job(const Console& console, const KeygenOptions& options) {
+  constexpr uint64_t kMostPort = 65535;
+  JobKey key = make_job_key();
+  if (options.port.value_or(0) > kMostPort) {
+    throw Error(ErrorKind::config,
+                fmt::format("--port: {} is no port (1 to {})", *options.port,
+                            kMostPort));
+  }
+  key.port = static_cast<int>(options.port.value_or(0));
+  if (!options.output.empty()) {
+    write_job_key(options.output, key);
+  } else if (console.out_terminal) {
+    throw Error(ErrorKind::config,
+                "--job: the key is a secret (write it to a file: --output "
+                "FILE, or send it on: dtune keygen --job | srun --input=all "
+                "dtune run RECIPE --job-key -)");
+  } else {
+    console.print(key.text());
+  }
+  return kExitOk;
+}
+
 int make_keys(const Console& console, const KeygenOptions& options) {
+  if (options.job) return make_key_of_job(console, options);
   const fs::path folder = options.output.empty() ? config_directory()
                                                  : fs::absolute(options.output);
   const fs::path secret = folder / "dtune.key";
@@ -71,10 +100,19 @@ Action declare_keygen(Arguments& arguments) {
       "in the folder of a recipe is used for the studies there.");
   arguments.option("--output", options->output, "DIR",
                    "Where dtune.key and dtune.pub go (default: "
-                   "~/.config/dtune).",
+                   "~/.config/dtune); with --job the file (default: stdout).",
                    Complete::folder);
+  arguments.flag("--job", options->job,
+                 "A key for one job of an engine whose nodes share no folder: "
+                 "for 'dtune run --job-key' on all of them.");
+  arguments.option("--port", options->port, "N",
+                   "With --job: where rank 0 listens.");
   arguments.flag("--json", options->json, "As JSON.");
   arguments.example("dtune keygen", "once, before agents can join");
+  arguments.example(
+      "dtune keygen --job --port 5555 | srun --input=all dtune run recipe.yaml "
+      "--job-key -",
+      "ranks that share no folder get their key through stdin");
   return [options](const Console& console) {
     return make_keys(console, *options);
   };

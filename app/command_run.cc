@@ -3,10 +3,15 @@
 #include <memory>
 
 #include "app/command.h"
+#include "app/job_agent.h"
 #include "app/overrides.h"
+#include "app/signals.h"
+#include "app/study_history.h"
 #include "app/study_run.h"
 #include "app/study_start.h"
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
 
 namespace dtune {
 namespace {
@@ -66,7 +71,8 @@ int show_result(const Console& console, const LoadedStudy& seen,
 }
 
 int continue_study(const Console& console, const fs::path& database,
-                   const RecipeFile& file, const RunView& view) {
+                   const RecipeFile& file, RunView view,
+                   const JobEnvironment& job) {
   LoadedStudy loaded = load_study(database, StoreMode::open);
   check_same_study(loaded, file);
   adopt_recipe(loaded, file);
@@ -78,6 +84,10 @@ int continue_study(const Console& console, const fs::path& database,
   loaded.study.state = StudyState::running;
   loaded.row.state = StudyState::running;
   loaded.store->put_study(loaded.row);
+  std::optional<JobDoor> door;  // for the other ranks; open from now on
+  if (job.symmetric()) {
+    view.door = &door.emplace(loaded.files.job_key(), view.job_key);
+  }
   return run_study(console, loaded, view);
 }
 
@@ -90,6 +100,10 @@ void start_anew(const Console& console, const RunOptions& options,
   const StudyCheck check =
       check_study(console, file, !options.view.listen.empty());
   for (const std::string& note : check.data.notes) console.notice(note);
+  if (!check.warm_start.empty()) {
+    console.notice(fmt::format("starts from earlier studies: {}",
+                               fmt::join(check.warm_start, ", ")));
+  }
   if (options.fresh) {
     const fs::path moved = move_aside(database);
     if (!moved.empty()) {
@@ -102,10 +116,21 @@ void start_anew(const Console& console, const RunOptions& options,
 int run(const Console& standard, const RunOptions& options) {
   Console console = standard;
   console.quiet = options.quiet;
+  const JobEnvironment job = job_environment();
+  if (job.inside_engine()) ::umask(077);  // logs and results are the user's own
+  if (job.symmetric()) {  // mpirun's terminal is that of all ranks
+    console.out_terminal = console.out_color = console.err_color = false;
+  }
   const fs::path path = find_recipe(options.recipe);
-  const RecipeFile file = RecipeFile::load(path, overrides_of(options));
-  check_program(file);
   const fs::path database = choose_database(console, options, path);
+  const RecipeFile file =
+      load_for_study(path, overrides_of(options), database, options.fresh);
+  check_program(file);
+  if (job.rank > 0) {
+    const StopSignals signals(true);
+    return serve_rank(job, file, database, options.view.job_key,
+                      signals.stop());
+  }
   RunDecision decision;
   if (!options.fresh) decision = decide_run(database, file);
   if (decision.kind == RunDecision::Kind::show_result) {
@@ -115,7 +140,7 @@ int run(const Console& standard, const RunOptions& options) {
   if (decision.kind == RunDecision::Kind::create) {
     start_anew(console, options, database, path, file);
   }
-  return continue_study(console, database, file, options.view);
+  return continue_study(console, database, file, options.view, job);
 }
 
 void declare_options(Arguments& arguments, RunOptions& options) {
@@ -154,6 +179,10 @@ void declare_options(Arguments& arguments, RunOptions& options) {
   arguments.option("--listen", options.view.listen, "ENDPOINT",
                    "Let agents of other machines join, e.g. "
                    "tcp://10.0.0.1:5555 (needs 'dtune keygen' once).");
+  arguments.option("--job-key", options.view.job_key, "FILE",
+                   "A key for the agents of an engine's jobs ('dtune keygen "
+                   "--job'; - reads stdin), where nodes share no folder.",
+                   Complete::file);
   arguments.option("--trace", options.view.trace, "FILE",
                    "Write what the ranks of each trial do when, for Perfetto "
                    "or chrome://tracing (recipe: parallel).",

@@ -1,17 +1,21 @@
 // dtune agent, worker: the processes that `dtune run` starts by itself.
 
+#include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <iostream>
 #include <memory>
 #include <sstream>
 #include <thread>
 
 #include "app/command.h"
+#include "app/job_agent.h"
 #include "app/machine.h"
 #include "app/signals.h"
 #include "app/token_input.h"
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include "dtune/base/file.h"
 #include "dtune/cluster/agent.h"
@@ -39,6 +43,9 @@ struct NodeOptions {
   bool token_stdin = false;
   std::string state;
   std::string wait;
+  std::string job_key;
+  std::string lifetime;
+  std::string idle;
   bool stay = false;
 };
 
@@ -134,12 +141,47 @@ int serve_for(const AgentOptions& agent, bool stay,
   }
 }
 
+// What the agent offers, wherever it joins.
+AgentOptions describe_agent(const NodeOptions& options) {
+  AgentOptions agent = agent_of_job(job_environment());
+  agent.study_id = options.study;
+  agent.node = options.node;
+  agent.threads_per_slot = static_cast<int>(options.threads.value_or(1));
+  agent.slots = static_cast<int>(options.slots.value_or(static_cast<uint64_t>(
+      std::max(usable_cores() / std::max(agent.threads_per_slot, 1), 1))));
+  agent.devices = options.devices == "auto" ? cuda_devices()
+                                            : parse_devices(options.devices);
+  if (!options.slots && !agent.devices.empty()) {
+    agent.slots = static_cast<int>(agent.devices.size());
+  }
+  if (!options.lifetime.empty()) {
+    agent.lifetime = parse_duration(options.lifetime);
+  }
+  if (!options.idle.empty()) agent.idle = parse_duration(options.idle);
+  return agent;
+}
+
+int serve_job_key(const NodeOptions& options) {
+  const StopSignals signals(true);
+  ::umask(077);
+  JobMeeting meeting;
+  meeting.endpoint = options.connect;
+  if (options.job_key == "-") {
+    meeting.given = read_job_key("-");
+  } else {
+    meeting.file = options.job_key;
+  }
+  if (!options.wait.empty()) meeting.wait = parse_duration(options.wait);
+  return serve_job(describe_agent(options), meeting, signals.stop());
+}
+
 int serve_node(const NodeOptions& options) {
+  if (!options.job_key.empty()) return serve_job_key(options);
   require(options.connect, "dtune agent", "--connect");
   const StopSignals signals(true);
   const Duration wait =
       options.wait.empty() ? kRejoin : parse_duration(options.wait);
-  AgentOptions agent;
+  AgentOptions agent = describe_agent(options);
   const std::string token =
       options.token_stdin ? read_token_line() : read_token(options.token_file);
   std::optional<EndWithStdin> end_with_stdin;
@@ -151,14 +193,6 @@ int serve_node(const NodeOptions& options) {
     agent.join_timeout = options.stay && agent.curve ? Duration::max() : wait;
   }
   agent.endpoint = options.connect;
-  agent.study_id = options.study;
-  agent.node = options.node;
-  agent.slots = static_cast<int>(
-      options.slots.value_or(static_cast<uint64_t>(usable_cores())));
-  agent.threads_per_slot = static_cast<int>(options.threads.value_or(1));
-  agent.devices = parse_devices(options.devices);
-  agent.worker_argv = {own_program(), "worker"};
-  agent.guard_argv = {own_program(), "guard"};
   return serve_for(agent, options.stay && agent.curve, signals.stop());
 }
 
@@ -217,6 +251,7 @@ Action declare_guard(Arguments& arguments) {
   arguments.option("--agent", *agent, "NAME", "The agent's process.");
   return [agent](const Console&) {
     require(*agent, "dtune guard", "--agent");
+    ::signal(SIGUSR2, SIG_IGN);  // for the agent: its deadline is near
     return run_guard(*agent);
   };
 }
@@ -242,6 +277,15 @@ Action declare_agent(Arguments& arguments) {
   arguments.option("--wait", options->wait, "TIME",
                    "How long to look for a coordinator that is not there "
                    "(default: 10m).");
+  arguments.option("--job-key", options->job_key, "FILE",
+                   "Join by the key of an engine's job, in place of a token; - "
+                   "reads it from stdin.",
+                   Complete::file);
+  arguments.option("--lifetime", options->lifetime, "TIME",
+                   "Its engine ends it after that: no step is begun that would "
+                   "not end before.");
+  arguments.option("--idle", options->idle, "TIME",
+                   "Leave after so long without a trial.");
   arguments.flag("--stay", options->stay,
                  "Serve one study after the other, without end.");
   arguments.option("--study", options->study, "ID",
@@ -252,8 +296,9 @@ Action declare_agent(Arguments& arguments) {
                    "Trials at the same time (default: one per core).");
   arguments.option("--threads", options->threads, "N",
                    "Threads of one slot (default: 1).");
-  arguments.option("--devices", options->devices, "LIST",
-                   "CUDA devices, one per slot: 0,1.");
+  arguments.option(
+      "--devices", options->devices, "LIST",
+      "CUDA devices, one per slot: 0,1; auto: all that are there.");
   arguments.example(
       "dtune agent --connect tcp://10.0.0.1:5555 --token-file token",
       "join the study that runs there");

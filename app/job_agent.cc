@@ -125,6 +125,7 @@ int serve_job(AgentOptions agent, const JobMeeting& meeting,
 int serve_rank(const JobEnvironment& job, const RecipeFile& recipe,
                const std::filesystem::path& database, const std::string& given,
                const std::atomic<int>& stop) {
+  spdlog::set_level(spdlog::level::warn);  // rank 0 says what there is to say
   const SlotPlan plan = plan_slots(recipe.recipe());
   AgentOptions agent = agent_of_job(job);
   agent.node = rank_name(job);

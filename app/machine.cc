@@ -14,6 +14,8 @@
 #include <sched.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/job_environment.h"
+#include "dtune/study/engine_address.h"
 
 namespace dtune {
 namespace {
@@ -63,6 +65,16 @@ uint64_t meminfo(const std::string& key) {
   return 0;
 }
 
+// Without task affinity an engine's process sees all cores of the machine, of
+// which it was given some; ranks of one machine share what is there.
+int cores_of_job(int cores) {
+  const JobEnvironment job = job_environment();
+  if (job.cores > 0) return job.cores;
+  const bool bound =
+      cores < static_cast<int>(std::thread::hardware_concurrency());
+  return bound ? cores : cores / std::max(job.local_ranks, 1);
+}
+
 std::optional<std::string> visible_devices() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   if (visible == nullptr) return {};
@@ -78,7 +90,7 @@ int usable_cores() {
   if (::sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
   const double quota = quota_cores();
   if (quota < cores) cores = static_cast<int>(quota);
-  return std::max(cores, 1);
+  return std::max(std::min(cores, cores_of_job(cores)), 1);
 }
 
 MemorySize usable_memory() {
@@ -156,6 +168,10 @@ int slots_of_local_node(const std::vector<NodeSpec>& nodes) {
 }  // namespace
 
 bool is_local(const NodeSpec& node) { return node.address == "local"; }
+
+bool is_elastic(const NodeSpec& node) {
+  return is_engine_address(node.address) && !node.address.starts_with("ssh://");
+}
 
 bool has_remote_nodes(const std::vector<NodeSpec>& nodes) {
   return !std::all_of(nodes.begin(), nodes.end(), is_local);

@@ -10,7 +10,7 @@
 namespace dtune {
 
 // Cores that this process may run on: its affinity, capped by the CPU quota of
-// its cgroups (versions 1 and 2), at least 1.
+// its cgroups (versions 1 and 2) and by what its engine gave it, at least 1.
 int usable_cores();
 
 // Bytes of memory: the machine's, capped by the cgroup's limit; and what of
@@ -32,6 +32,8 @@ bool built_with_cuda();
 std::string own_program();
 
 bool is_local(const NodeSpec& node);
+// An engine starts and ends its agents: slurm://, ...
+bool is_elastic(const NodeSpec& node);
 // Whether any of them is another machine: the coordinator has to listen.
 bool has_remote_nodes(const std::vector<NodeSpec>& nodes);
 

@@ -6,6 +6,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/local_launcher.h"
+#include "dtune/cluster/slurm_launcher.h"
 #include "dtune/cluster/ssh_launcher.h"
 
 namespace dtune {
@@ -36,6 +37,8 @@ Nodes::Nodes(NodesOptions options)
   for (const NodeSpec& node : options_.nodes) {
     if (is_local(node)) {
       add_local();
+    } else if (is_elastic(node)) {
+      add_slurm(node);
     } else {
       add_ssh(node);
     }
@@ -59,12 +62,7 @@ void Nodes::add_local() {
 void Nodes::add_ssh(const NodeSpec& node) {
   SshLauncherOptions ssh;
   ssh.address = parse_ssh_address(node.address);
-  if (options_.remote_endpoint.empty() || !options_.make_token) {
-    throw Error(ErrorKind::config,
-                fmt::format("{}: this study has no address that other machines "
-                            "can reach (give one with --listen)",
-                            node.address));
-  }
+  check_reachable(node);
   ssh.node = ssh.address.host;
   ssh.version = "dtune " DTUNE_VERSION;
   ssh.argv = {"agent",   "--connect",       options_.remote_endpoint,
@@ -80,6 +78,50 @@ void Nodes::add_ssh(const NodeSpec& node) {
     write_log(name, line);
   };
   launchers_.push_back(std::make_unique<SshLauncher>(std::move(ssh)));
+}
+
+void Nodes::check_reachable(const NodeSpec& node) const {
+  if (!options_.remote_endpoint.empty() && options_.make_token) return;
+  throw Error(ErrorKind::config,
+              fmt::format("{}: this study has no address that other machines "
+                          "can reach (give one with --listen)",
+                          node.address));
+}
+
+// The agent takes its slots from what Slurm gives its job.
+void Nodes::add_slurm(const NodeSpec& node) {
+  check_reachable(node);
+  SlurmLauncherOptions slurm;
+  slurm.address = parse_engine_address(node.address);
+  check_slurm_address(slurm.address);
+  slurm.study_id = options_.study_id;
+  slurm.logs = options_.log.parent_path();
+  slurm.agent = {own_program(), "agent",
+                 "--job-key",   options_.job_key.string(),
+                 "--study",     options_.study_id,
+                 "--threads",   std::to_string(options_.threads)};
+  const auto add_time = [&](const char* option, Duration time) {
+    if (time.count() <= 0) return;
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(time).count();
+    slurm.agent.insert(slurm.agent.end(),
+                       {option, fmt::format("{}s", seconds)});
+  };
+  add_time("--lifetime", slurm_time(slurm.address));
+  // Ranks of a gang wait for nodes that are still in the queue.
+  if (!options_.gangs) add_time("--idle", slurm_idle(slurm.address));
+  add_time("--wait", std::chrono::minutes(2));
+  if (options_.gpus) {
+    slurm.agent.insert(slurm.agent.end(), {"--devices", "auto"});
+  }
+  if (node.slots > 0) {
+    slurm.agent.insert(slurm.agent.end(),
+                       {"--slots", std::to_string(node.slots)});
+  }
+  launchers_.push_back(std::make_unique<SlurmLauncher>(std::move(slurm)));
+}
+
+void Nodes::set_demand(const Demand& demand) {
+  for (const auto& launcher : launchers_) launcher->set_demand(demand);
 }
 
 void Nodes::write_log(const std::string& node, const std::string& line) {

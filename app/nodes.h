@@ -1,5 +1,5 @@
-// The agents that a study's recipe asks for (`nodes:`): this machine's, and
-// those that are started over ssh.
+// The agents that a study's recipe asks for (`nodes:`): this machine's, those
+// that are started over ssh, and those that an engine starts.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +26,10 @@ struct NodesOptions {
   std::string remote_endpoint;
   // EnrolmentServer::make_token; needed where a node is elsewhere.
   std::function<std::string()> make_token;
-  std::filesystem::path log;  // lines of other nodes begin with their names
+  std::filesystem::path log;      // lines of other nodes begin with their names
+  bool gangs = false;             // a trial takes several slots
+  bool gpus = false;              // trials use those that a node has
+  std::filesystem::path job_key;  // for agents that an engine starts
 };
 
 // Owned and used by the thread that runs the coordinator, as a Launcher.
@@ -40,6 +43,8 @@ class Nodes {
   // Starts what does not run. Call often; does not block. Throws Error(study)
   // where no node is left that could be started, with why of each.
   void ensure();
+  // What the next ensure() goes by.
+  void set_demand(const Demand& demand);
   // Sentences for the user since the last call: for
   // CoordinatorOptions::take_notices.
   std::vector<std::string> take_notices();
@@ -47,6 +52,8 @@ class Nodes {
  private:
   void add_local();
   void add_ssh(const NodeSpec& node);
+  void add_slurm(const NodeSpec& node);
+  void check_reachable(const NodeSpec& node) const;
   void write_log(const std::string& node, const std::string& line);
   void check_any_left() const;
 

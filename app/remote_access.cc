@@ -1,9 +1,12 @@
 #include "app/remote_access.h"
 
+#include <algorithm>
+
 #include "app/machine.h"
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/job_environment.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/listener.h"
 
@@ -21,53 +24,72 @@ std::string first_address() {
               "could reach (say one with --listen tcp://ADDRESS:PORT)");
 }
 
-// Enrolment listens on the address at any port: its writer has to
-// hear of it as it is written. Other keys than the coordinator's, so that no
-// agent takes this listener for it.
-void check_listens(const std::string& listen) {
-  const SocketContext context;
-  ListenOptions options;
-  options.remote = listen;
-  options.security =
-      ListenSecurity{generate_curve_keys(), std::make_shared<AllowList>()};
-  const Listener probe(context, options);
+// Of several interfaces, that which the machine's own name stands for.
+std::string own_address() {
+  try {
+    const std::string named = resolve_host(host_name());
+    for (const std::string& one : interface_addresses()) {
+      if (!is_loopback(named) && one.ends_with(" " + named)) return named;
+    }
+  } catch (const Error&) {
+    // The name stands for nothing; any interface will do.
+  }
+  return first_address();
+}
+
+// Where agents of a job reach this machine.
+std::string address_for_job(const JobEnvironment& job, int port) {
+  const auto addresses = interface_addresses();
+  const bool alone = std::ranges::all_of(addresses, [](const std::string& one) {
+    return is_loopback(one.substr(one.find(' ') + 1));
+  });
+  const bool here = job.symmetric() && job.on_one_host() && alone;
+  return TcpEndpoint{here ? "127.0.0.1" : own_address(), port}.text();
 }
 
 }  // namespace
 
-RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen)
-    : listen_(listen), study_(loaded.facts.database), asked_(!listen.empty()) {
+RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
+                           JobDoor* door)
+    : listen_(listen),
+      study_(loaded.facts.database),
+      asked_(!listen.empty()),
+      door_(door) {
   close_enrolment(loaded.files.enrolment());  // of a run that was killed
-  if (listen_.empty()) {
+  if (listen_.empty() && door_ != nullptr) {
+    listen_ = address_for_job(job_environment(), door_->key().port);
+  } else if (listen_.empty()) {
     if (!has_remote_nodes(loaded.study.recipe.nodes)) return;
-    listen_ = fmt::format("tcp://{}:0", first_address());
+    listen_ = TcpEndpoint{own_address(), 0}.text();
   }
-  const auto endpoint = parse_tcp(listen_);
-  if (!endpoint) {
+  if (!parse_tcp(listen_)) {
     throw Error(
         ErrorKind::config,
         fmt::format("--listen: '{}' is not an address to listen on (write "
                     "tcp://10.0.0.1:5555)",
                     listen_));
   }
-  if (asked_) check_listens(listen);
-  host_ = resolve_host(endpoint->host);
+  host_ = checked_remote(listen_, true).host;
   EnrolmentOptions access;
-  access.keys = load_cluster_keys(loaded.files.database.parent_path());
+  access.keys = door_ != nullptr
+                    ? door_->key().server
+                    : load_cluster_keys(loaded.files.database.parent_path());
   access.allowed_file = loaded.files.allowed_keys();
-  access.endpoint = TcpEndpoint{host_, 0}.text();
+  access.endpoint = listen_;
   access.study_id = loaded.study.id;
   access.enrolment = loaded.files.enrolment();
   access_ = std::make_unique<EnrolmentServer>(std::move(access));
+  if (door_ == nullptr) return;
+  access_->security().allowed->add(door_->key().agents.public_key);
 }
 
 void RemoteAccess::describe(CoordinatorOptions& options) const {
   if (!open()) return;
-  const std::string any_port = TcpEndpoint{host_, 0}.text();
-  options.remote = listen_;
+  options.remote = access_->endpoint();
   options.security = access_->security();
   options.take_notices = [this] { return access_->take_notices(); };
-  options.gangs.remote = options.files.remote = any_port;
+  options.gangs.remote = options.remote + "/gangs";
+  options.files.remote = options.remote + "/files";
   options.gangs.security = options.files.security = access_->security();
   options.gang_address = host_;
 }
@@ -76,7 +98,15 @@ void RemoteAccess::announce(const Console& console,
                             const std::string& endpoint) const {
   if (!open()) return;
   access_->open_enrolment(endpoint);
+  if (door_ != nullptr) door_->open(endpoint);
   if (!asked_) return;
+  // What is not read by a person at once is kept in logs, which others read.
+  if (!console.out_terminal || job_environment().inside_engine()) {
+    console.notice(fmt::format(
+        "listening on {}; another machine joins with a token (dtune token {})",
+        endpoint, shell_quoted(study_)));
+    return;
+  }
   console.notice(fmt::format(
       "listening on {0}; another machine joins with\n"
       "  dtune agent --connect {0} --token-file FILE\n"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/console.h"
+#include "app/job_door.h"
 #include "app/study_loader.h"
 
 #include "dtune/cluster/coordinator.h"
@@ -17,15 +18,19 @@ class RemoteAccess {
  public:
   // `listen`: tcp://address:port; "" where the recipe names no node beyond this
   // machine: then none is let in. Without `listen` other nodes reach this
-  // machine at the address of its first interface, at any port. Throws
-  // Error(config) where there are no keys (dtune keygen).
-  RemoteAccess(const LoadedStudy& loaded, const std::string& listen);
+  // machine at the address of its first interface, at any port. `door`: agents
+  // of an engine's jobs come in by its key, and no other keys are needed; null:
+  // none do. It must outlive this. Throws Error(config) where there are no keys
+  // (dtune keygen).
+  RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
+               JobDoor* door);
 
   bool open() const { return access_ != nullptr; }
   // Lets the coordinator, its gangs and its files be reached.
   void describe(CoordinatorOptions& options) const;
   // Lets 'dtune token' make tokens and, where the user has said where to
-  // listen, says how another machine joins; `endpoint` is the coordinator's.
+  // listen, says how another machine joins; `endpoint` is the coordinator's. A
+  // token is printed on terminals alone.
   void announce(const Console& console, const std::string& endpoint) const;
   std::string make_token() const { return access_->make_token(); }
 
@@ -34,6 +39,7 @@ class RemoteAccess {
   std::string study_;  // as users name it
   bool asked_;         // for by --listen
   std::string host_;
+  JobDoor* door_;
   std::unique_ptr<EnrolmentServer> access_;
 };
 

@@ -15,7 +15,7 @@
 namespace dtune {
 namespace {
 
-constexpr std::array kStopping = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array kStopping = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
 
 // A handler can reach nothing but these.
 std::atomic<int> stop_count{0};                             // NOLINT

@@ -17,6 +17,8 @@ struct StudyFiles {
   std::filesystem::path enrolment() const { return folder / "door"; }
   // The machines that have joined (allowed_keys.h).
   std::filesystem::path allowed_keys() const { return folder / "allowed-keys"; }
+  // By which agents of an engine's jobs come in (job_key.h).
+  std::filesystem::path job_key() const { return folder / "job.key"; }
   std::filesystem::path model() const { return folder / "model.safetensors"; }
 };
 

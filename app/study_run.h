@@ -6,6 +6,7 @@
 
 #include "app/arguments.h"
 #include "app/console.h"
+#include "app/job_door.h"
 #include "app/study_loader.h"
 
 #include "dtune/cluster/coordinator.h"
@@ -14,15 +15,17 @@ namespace dtune {
 
 // How a run is shown and judged; `dtune run` and `dtune resume` share it.
 struct RunView {
-  bool plain = false;    // lines even on a terminal
-  bool verbose = false;  // a line for every event
-  std::string junit;     // file for JUnit XML, or ""
-  std::string events;    // file for JSON lines, or ""
-  std::string trace;     // file for the ranks' trace, or ""
-  std::string report;    // file for the page of dtune report, or ""
-  std::string summary;   // file for a summary in Markdown, or ""
-  std::string notify;    // command to run at the end, or ""
-  std::string listen;    // where agents of other machines join, or ""
+  bool plain = false;       // lines even on a terminal
+  bool verbose = false;     // a line for every event
+  std::string junit;        // file for JUnit XML, or ""
+  std::string events;       // file for JSON lines, or ""
+  std::string trace;        // file for the ranks' trace, or ""
+  std::string report;       // file for the page of dtune report, or ""
+  std::string summary;      // file for a summary in Markdown, or ""
+  std::string notify;       // command to run at the end, or ""
+  std::string listen;       // where agents of other machines join, or ""
+  std::string job_key;      // file of a key made at submission, "-", or ""
+  JobDoor* door = nullptr;  // for agents of an engine's jobs; not owned
 };
 
 // The options that `dtune run` and `dtune resume` have in common.

@@ -220,8 +220,8 @@ TEST_CASE("over loopback, too, a machine joins again by its own key") {
 
   RunningProgram first = place.agent("one", said["token"], connect);
   REQUIRE(run.wait_for("node one has joined"));
-  first.send(SIGINT);
-  first.wait();
+  first.send(SIGUSR2);             // its deadline is near
+  CHECK(first.wait().code == 75);  // it had to leave: another is to be run
   RunningProgram again = place.known_agent("one", connect, "20s");
   REQUIRE(run.wait_for("node again has joined"));
   run.send(SIGINT);
@@ -229,6 +229,42 @@ TEST_CASE("over loopback, too, a machine joins again by its own key") {
   const Outcome agent = again.wait();
   CHECK(agent.code == 0);
   CHECK_MESSAGE(contains(agent.err, "joined the study with 1 slot"), agent.err);
+}
+
+TEST_CASE("an agent leaves before its engine ends it") {
+  const Home place;
+  place.write("shell.yaml", shell_recipe(14, 3, "0.5"));
+  RunningProgram run = place.start(
+      {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
+  REQUIRE(run.wait_for("trial"));
+  const auto said = place.token();
+  place.write("one.token", said["token"].get<std::string>() + "\n");
+  const Outcome agent = place.run(
+      {"agent", "--connect", said["connect"], "--token-file", "one.token",
+       "--node", "one", "--state", "one", "--slots", "1", "--lifetime", "25s"});
+  CHECK_MESSAGE(agent.code == 0, agent.err);
+  const Outcome outcome = run.wait();
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK_MESSAGE(contains(outcome.out, "node one leaves: its engine ends it in"),
+                outcome.out);
+  CHECK_MESSAGE(contains(outcome.out, "14 complete"), outcome.out);
+}
+
+TEST_CASE("an agent without a trial leaves after --idle") {
+  const Home place;
+  place.write("shell.yaml", shell_recipe(1, 40, "0.2"));
+  RunningProgram run = place.start(
+      {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
+  REQUIRE(run.wait_for("step 1/"));
+  const auto said = place.token();
+  place.write("one.token", said["token"].get<std::string>() + "\n");
+  const Outcome agent = place.run(
+      {"agent", "--connect", said["connect"], "--token-file", "one.token",
+       "--node", "one", "--state", "one", "--slots", "1", "--idle", "1s"});
+  CHECK_MESSAGE(agent.code == 0, agent.err);
+  CHECK(run.wait_for("node one has left: it had no trial for 1s"));
+  run.send(SIGINT);
+  CHECK(run.wait().code == 130);
 }
 
 TEST_CASE("an agent looks for its coordinator for as long as --wait says") {

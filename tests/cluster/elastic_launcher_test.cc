@@ -28,17 +28,15 @@ class ToyEngine final : public ElasticLauncher {
   void set_queue(const std::string& text) const {
     write_file_atomic(folder.path() / "queue", text, false);
   }
-  // Calls ensure() until no command runs that had begun; `by` passes first.
+  // Calls ensure() until it begins no more commands; `by` passes first.
   void pass(Duration by = Duration(0)) {
     clock.advance(by);
-    for (int i = 0; i < 2; ++i) {
-      ensure();
-      const auto before = commands;
+    for (int before = -1; before != commands;) {
+      before = commands;
       eventually([&] {
         ensure();
         return !running();
       });
-      if (commands == before) return;
     }
   }
   std::string said() {

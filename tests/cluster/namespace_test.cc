@@ -82,6 +82,23 @@ TEST_CASE("a study goes on after the cable was pulled at either end") {
   }
 }
 
+TEST_CASE("a study goes on after either end was not heard by the other") {
+  for (const std::string side : {"a", "b"}) {
+    CAPTURE(side);
+    Network network;
+    if (!network.ready()) return skip(kNeedsNetwork);
+    toy::RemoteStudy study("one-way", 4, "wait_once", places(network));
+    study.start_coordinator();
+    study.start_agent("token1");
+    REQUIRE(study.trains(3));
+    REQUIRE(network.mute(side));
+    CHECK(study.notices("node far has been silent"));
+    REQUIRE(network.unmute(side));
+    CHECK(study.notices("node far is back"));
+    CHECK(study.result() == 0);
+  }
+}
+
 TEST_CASE("a connection that died without a word is replaced") {
   Network network;
   if (!network.ready()) return skip(kNeedsNetwork);
@@ -141,7 +158,12 @@ TEST_CASE("dtune tunes a command on two machines after one line was carried") {
                            "tcp://10.213.7.1:5555"},
                           at_home);
   std::string said;
-  const std::string token = word_said(*head, "dtune1-", said);
+  REQUIRE_MESSAGE(!word_said(*head, "tcp://10.213.7.1:5555", said).empty(),
+                  said);
+  CHECK(said.find("dtune1-") == std::string::npos);  // no terminal: a log
+  auto asked =
+      start_dtune(network, "a", {"token", path("shell.yaml")}, at_home);
+  const std::string token = word_said(*asked, "dtune1-", said);
   REQUIRE_MESSAGE(!token.empty(), said);
   write_file_atomic(path("token"), token + "\n", false);
   auto far = start_dtune(

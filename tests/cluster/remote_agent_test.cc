@@ -247,6 +247,41 @@ TEST_CASE("a key has its slots, whatever names its agents have") {
   CHECK(port.registry->agent_of(port.registry->slots()[0]).name == "three");
 }
 
+TEST_CASE("a key has a bounded number of agents, and what left is forgotten") {
+  Port port;
+  const CurveKeys keys = port.known();
+  const auto socket = port.client(keys);
+  constexpr int kMost = 1024;
+  for (int i = 0; i < kMost; ++i) {
+    port.hello(*socket, "agent" + std::to_string(i));
+    REQUIRE(port.expect<control::Welcome>(*socket));
+  }
+  port.hello(*socket, "one more");
+  const auto bye = port.expect<control::Bye>(*socket);
+  REQUIRE(bye);
+  CHECK(bye->why == "1024 agents with this machine's key are here already");
+  CHECK(port.registry->present_agents() == kMost);
+  // Another machine is not affected.
+  const auto other = port.client(port.known());
+  port.hello(*other, "other");
+  CHECK(port.expect<control::Welcome>(*other));
+}
+
+TEST_CASE("an agent that comes and goes under new names takes one place") {
+  Port port;
+  const CurveKeys keys = port.known();
+  for (const int slots : {8, 3, 8, 1, 5}) {
+    const auto socket = port.client(keys);
+    port.hello(*socket, "of " + std::to_string(slots), slots);
+    REQUIRE(port.expect<control::Welcome>(*socket));
+    CHECK(port.registry->agent_of(port.registry->slots()[0]).slot_count ==
+          slots);
+    port.send(*socket, {encode(control::Bye{false, "leaves"})});
+    REQUIRE(port.until([&] { return port.registry->present_agents() == 0; }));
+    CHECK(port.registry->slots().size() == 8);
+  }
+}
+
 TEST_CASE("of two agents of one name the second is refused or renamed") {
   Port port;
   const auto first = port.client(port.known());

@@ -60,6 +60,7 @@ struct RegisteredAgent {
   int threads = 1;
   size_t first_slot = 0;
   int slot_count = 0;
+  int room = 0;        // slots in its place; those beyond slot_count are gone
   int generation = 0;  // times that it was lost
   bool present = false;
   bool remote = false;     // it came over the network
@@ -153,12 +154,13 @@ class AgentRegistry {
   void on_hello(const std::string& identity, const control::Hello& hello,
                 std::vector<RegistryEvent>& events);
   std::string reason_full(const control::Hello& hello) const;
+  bool is_crowded(int more_slots) const;
   std::optional<size_t> abandoned(const control::Hello& hello) const;
   size_t add_agent(const std::string& identity, const control::Hello& hello,
                    std::vector<RegistryEvent>& events);
   bool readmit(size_t index, const std::string& identity,
                const control::Hello& hello, std::vector<RegistryEvent>& events);
-  std::string unused_node(const std::string& node,
+  std::string unused_node(const control::Hello& hello,
                           std::vector<RegistryEvent>& events) const;
   void allow_worker(size_t index, const std::string& public_key);
   void forbid_worker(size_t index);

@@ -12,7 +12,11 @@ namespace {
 // Who is refused tries again, and strangers try without end.
 constexpr size_t kMaxReportedRefusals = 50;
 
+// Bounds of what an allowed key, and all of them, can make the coordinator
+// remember. A job's key (job_key.h) is that of all its agents.
+constexpr int kMostAgentsOfKey = 1024;
 constexpr int kMostSlotsOfKey = kMaxSlots;
+constexpr size_t kMostAgents = 4096;
 constexpr size_t kMostSlots = size_t{1} << 16;
 
 }  // namespace
@@ -57,36 +61,56 @@ void AgentRegistry::on_hello(const std::string& identity,
   welcome(index);
 }
 
-// An allowed key may not fill the coordinator's memory with agents.
+// An allowed key may not fill the coordinator's memory with agents, nor take
+// the places of others.
 std::string AgentRegistry::reason_full(const control::Hello& hello) const {
   const std::string& key = listener_.sender();
-  int64_t of_key = hello.slots;
+  int agents = 0;
+  int64_t slots = 0;
   for (const RegisteredAgent& agent : agents_) {
-    if (agent.key == key) of_key += agent.slot_count;
+    if (!agent.present || agent.key != key) continue;
+    ++agents;
+    slots += agent.slot_count;
+  }
+  if (!key.empty() && agents >= kMostAgentsOfKey) {
+    return fmt::format("{} agents with this machine's key are here already",
+                       agents);
+  }
+  if (!key.empty() && slots + hello.slots > kMostSlotsOfKey) {
+    return fmt::format("agents with this machine's key have {} slots already",
+                       slots);
   }
   if (abandoned(hello)) return "";
-  if (!key.empty() && of_key > kMostSlotsOfKey) {
-    return fmt::format("agents with this machine's key have {} slots already",
-                       of_key - hello.slots);
-  }
-  if (slots_.size() + static_cast<size_t>(hello.slots) > kMostSlots) {
-    return fmt::format("there are {} slots already", slots_.size());
+  if (is_crowded(hello.slots)) {
+    return fmt::format("{} agents have {} slots already", agents_.size(),
+                       slots_.size());
   }
   return "";
 }
 
-// The place of an agent that has left and had the same key and as many slots.
+bool AgentRegistry::is_crowded(int more_slots) const {
+  return agents_.size() >= kMostAgents ||
+         slots_.size() + static_cast<size_t>(more_slots) > kMostSlots;
+}
+
+// The place of an agent that has left: one of the same key, so that a node that
+// comes and goes takes no more than one; where there is no room for more
+// places, any one.
 std::optional<size_t> AgentRegistry::abandoned(
     const control::Hello& hello) const {
   const std::string& key = listener_.sender();
-  for (size_t i = 0; !key.empty() && i < agents_.size(); ++i) {
-    const RegisteredAgent& agent = agents_[i];
-    if (!agent.present && agent.key == key && agent.remote &&
-        agent.slot_count == hello.slots) {
-      return i;
-    }
-  }
-  return std::nullopt;
+  const auto fits = [&hello](const RegisteredAgent& agent) {
+    return !agent.present && agent.remote && agent.room >= hello.slots;
+  };
+  const auto own = std::find_if(
+      agents_.begin(), agents_.end(), [&](const RegisteredAgent& agent) {
+        return fits(agent) && !key.empty() && agent.key == key;
+      });
+  const auto found = own != agents_.end() || !is_crowded(hello.slots)
+                         ? own
+                         : std::find_if(agents_.begin(), agents_.end(), fits);
+  if (found == agents_.end()) return std::nullopt;
+  return static_cast<size_t>(found - agents_.begin());
 }
 
 size_t AgentRegistry::add_agent(const std::string& identity,
@@ -96,14 +120,15 @@ size_t AgentRegistry::add_agent(const std::string& identity,
   if (!place) {
     RegisteredAgent agent;
     agent.first_slot = slots_.size();
-    agent.slot_count = hello.slots;
+    agent.room = hello.slots;
     agents_.push_back(std::move(agent));
     slots_.resize(slots_.size() + static_cast<size_t>(hello.slots));
   }
   const size_t index = place.value_or(agents_.size() - 1);
   RegisteredAgent& agent = agents_[index];
+  agent.slot_count = hello.slots;
   agent.name = hello.agent;
-  agent.node = unused_node(hello.node, events);
+  agent.node = unused_node(hello, events);
   agent.pid = hello.pid;
   agent.threads = hello.threads;
   agent.remote = !Listener::is_local(identity);
@@ -158,7 +183,8 @@ bool AgentRegistry::readmit(size_t index, const std::string& identity,
 
 // People tell nodes by their names: each is given once.
 std::string AgentRegistry::unused_node(
-    const std::string& node, std::vector<RegistryEvent>& events) const {
+    const control::Hello& hello, std::vector<RegistryEvent>& events) const {
+  const std::string& node = hello.node;
   const auto taken = [this](const std::string& name) {
     return std::any_of(agents_.begin(), agents_.end(),
                        [&name](const RegisteredAgent& a) {
@@ -167,7 +193,7 @@ std::string AgentRegistry::unused_node(
   };
   std::string name = node;
   for (int i = 2; taken(name); ++i) name = fmt::format("{}#{}", node, i);
-  if (name != node) {
+  if (name != node && hello.job.empty()) {
     events.push_back(Notice{fmt::format(
         "another agent of a node '{0}' has joined; it is shown as '{1}' (name "
         "them apart with: dtune agent --node NAME)",

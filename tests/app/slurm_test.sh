@@ -1,0 +1,166 @@
+#!/bin/bash
+# dtune on a Slurm of four hosts: symmetric, elastic, what dies and comes back,
+# and where no secret may be. Without arguments it makes the cluster and runs
+# itself there.
+#
+#   slurm_test.sh DTUNE [in CLUSTER_FOLDER]
+set -u
+dtune=$1
+here=$(cd "$(dirname "$0")" && pwd)
+if [ $# -eq 1 ]; then
+  work=$(mktemp -d)
+  chmod 755 "$work"  # munged is another user
+  trap 'rm -rf "$work"' EXIT
+  unshare -m -n -u -p -f --mount-proc true 2>/dev/null ||
+    { echo "skipped: namespaces need root"; exit 77; }
+  unshare -m -n -u -p -f --mount-proc \
+    bash "$here/slurm_cluster.sh" "$work/slurm" bash "$0" "$dtune" in "$work"
+  exit $?
+fi
+work=$3
+export HOME=$work/home XDG_CACHE_HOME=$work/cache
+unset SLURM_JOB_ID SLURM_STEP_ID
+mkdir -p "$HOME"
+cd "$work"
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+check() { grep -q -- "$2" "$1" || { fail "$1 does not say '$2':"; cat "$1"; }; }
+# Tries until a command succeeds, a minute at most.
+await() {
+  for _ in $(seq 600); do "$@" && return 0; sleep .1; done
+  fail "waited in vain: $*"
+  return 1
+}
+says() { grep -q -- "$2" "$1" 2>/dev/null; }
+not_in_queue() { ! squeue -h -o %j | grep -q "$1"; }
+queue_is_empty() { [ -z "$(squeue -h)" ]; }
+jobs_in_queue() { [ "$(squeue -h -o %i | wc -l)" -eq "$1" ]; }
+
+# Trial n tries the n-th point, whatever runs it, so the best is always the same.
+recipe() { # NAME TRIALS SECONDS_A_STEP NODES
+  mkdir -p "$1"
+  cat > "$1/r.yaml" <<YAML
+study: $1
+command:
+  run: >-
+    awk -v lr={lr} 'BEGIN { x = log(lr / 0.01) / log(10); if (x < 0) x = -x;
+    for (s = 1; s <= 3; ++s) { system("sleep $3");
+    print "step=" s " val_accuracy=" 0.9 - 0.1 * x - 0.1 / s; fflush() } }'
+  steps: 3
+space:
+  lr: { log: [1.0e-4, 1.0] }
+sampler: sobol
+scheduler: fifo
+seed: 7
+budget: { trials: $2 }
+limits: { lease: 3s, heartbeat: 500ms, grace: 1s }
+$4
+YAML
+}
+best() { "$dtune" best "$1/r.db" --json | tr -d ' \n' | grep -o '"params":{[^}]*}'; }
+trials_run() { "$dtune" export "$1/r.db" --csv | cut -d, -f1 | sort -un | grep -c '[0-9]'; }
+
+# ---- the same search on this host alone
+recipe local 8 0.05 ""
+(cd local && "$dtune" run r.yaml --quiet > out 2>&1) || fail "local: $(cat local/out)"
+want=$(best local)
+[ -n "$want" ] || fail "local: no best point"
+
+# ---- symmetric
+recipe symmetric 8 0.3 ""
+(cd symmetric && srun -N4 --ntasks-per-node=1 -o out --open-mode=append \
+  "$dtune" run r.yaml --verbose) || fail "symmetric: exit code $?"
+[ "$(best symmetric)" = "$want" ] || fail "symmetric: $(best symmetric) instead of $want"
+for node in n2 n3 n4; do check symmetric/out "node $node has joined"; done
+[ ! -e symmetric/r.files/job.key ] || fail "the job's key outlives the run"
+# A finished study is shown, and its ranks do not wait for one that runs.
+(cd symmetric && timeout 20 srun -N4 --ntasks-per-node=1 -o again "$dtune" run r.yaml) ||
+  fail "symmetric, finished: exit code $?"
+
+# ---- elastic, with scancel of an agent and kill -9 of the coordinator
+recipe elastic 8 0.6 'nodes: ["slurm://main?max=3&time=10m&poll=1s&idle=2s"]'
+cd elastic
+"$dtune" run r.yaml --verbose > out 2>&1 &
+run=$!
+await says out "has joined with"
+await says out "asked for an agent: job"
+key=$(grep -h dtune-job-agent r.files/job.key | cut -d' ' -f3)
+server=$(grep -h dtune-job-server r.files/job.key | cut -d' ' -f3)
+[ -n "$key" ] && [ -n "$server" ] || fail "elastic: no job key"
+[ "$(stat -c %a r.files/job.key)" = 600 ] || fail "elastic: others can read the job's key"
+# No secret in what Slurm keeps, in processes, in logs.
+for job in $(squeue -h -o %i); do
+  scontrol show job "$job" >> shown
+  scontrol write batch_script "$job" - >> shown 2>/dev/null
+done
+for process in /proc/[0-9]*; do
+  tr '\0' '\n' < "$process/cmdline" >> shown 2>/dev/null
+  tr '\0' '\n' < "$process/environ" >> shown 2>/dev/null
+done
+grep -q -- "--job-key" shown || fail "elastic: the agents are not among what was looked at"
+grep -qF -e "$key" -e "$server" shown && fail "elastic: a secret is shown"
+first=$(squeue -h -t R -o %i | head -1)
+scancel "$first"
+await says out "is leaving\|has left"
+kill -9 $run
+wait $run 2>/dev/null
+[ -e r.files/job.key ] || fail "elastic: the key of a killed run is gone"
+"$dtune" run r.yaml --verbose >> out 2>&1
+code=$?
+[ $code -eq 0 ] || { fail "elastic, resumed: exit code $code"; cat out; }
+cd ..
+[ "$(best elastic)" = "$want" ] || fail "elastic: $(best elastic) instead of $want"
+[ "$(trials_run elastic)" = 8 ] || fail "elastic: $(trials_run elastic) trials instead of 8"
+await queue_is_empty
+grep -qF -e "$key" -e "$server" -r elastic --include='*.log' --include=out && fail "elastic: a secret is in a log"
+
+# ---- elastic on a partition whose jobs are preempted
+recipe preempted 8 0.5 'nodes: ["slurm://low?max=2&time=10m&poll=1s&idle=2s"]'
+cd preempted
+"$dtune" run r.yaml --verbose > out 2>&1 &
+run=$!
+await says out "has joined with"
+urgent=$(sbatch --parsable -p high -N4 --exclusive -o urgent --wrap 'sleep 2')
+await says out "is leaving\|has left\|has been silent"
+wait $run
+code=$?
+[ $code -eq 0 ] || { fail "preempted: exit code $code"; cat out; }
+[ "$(grep -c 'asked for an agent' out)" -gt 2 ] || { fail "preempted: no other agent was asked for"; cat out; }
+check out "is pending: "
+cd ..
+[ "$(best preempted)" = "$want" ] || fail "preempted: $(best preempted) instead of $want"
+await queue_is_empty
+
+# ---- symmetric, requeued in the middle; Ctrl-C of an elastic run
+recipe requeued 8 0.5 ""
+cd requeued
+job=$(sbatch --parsable --requeue --open-mode=append -N2 --ntasks-per-node=1 -o out \
+  --wrap "srun --ntasks-per-node=1 $dtune run r.yaml --verbose")
+await says out "step 3\|complete"
+scontrol requeue "$job"
+cd ..
+recipe interrupted 8 0.5 'nodes: ["slurm://main?max=1&poll=1s&idle=2s"]'
+cd interrupted
+"$dtune" run r.yaml --verbose > out 2>&1 &
+run=$!
+await says out "asked for an agent"
+kill -INT $run
+wait $run
+code=$?
+[ $code -eq 130 ] || { fail "interrupted: exit code $code"; cat out; }
+await not_in_queue dtune-interrupted
+cd ../requeued
+await queue_is_empty
+check out "continuing the study"
+cd ..
+[ "$(best requeued)" = "$want" ] || fail "requeued: $(best requeued) instead of $want"
+
+# ---- what is wrong is said at once
+recipe wrong 8 0.1 'nodes: ["slurm://gpx?max=1"]'
+(cd wrong && timeout 30 "$dtune" run r.yaml > out 2>&1)
+code=$?
+[ $code -eq 3 ] || fail "wrong: exit code $code"
+check wrong/out "sinfo lists the partitions"
+
+[ $failures -eq 0 ] && echo "slurm: ok"
+exit $((failures > 0))
