@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -47,8 +49,8 @@ void check_owner(Database& database) {
   }
 }
 
-// A writer's folder must exist and be on a disk of this machine.
-void check_folder(const fs::path& path) {
+// A writer's folder must exist. True: it is on a disk of another machine.
+bool is_on_network(const fs::path& path) {
   const fs::path folder = fs::absolute(path).parent_path();
   struct statfs info {};
   if (::statfs(folder.c_str(), &info) != 0) {
@@ -57,12 +59,7 @@ void check_folder(const fs::path& path) {
                             "choose another place with --db)",
                             path.string()));
   }
-  if (is_network_file_system(static_cast<int64_t>(info.f_type))) {
-    throw Error(ErrorKind::store,
-                fmt::format("{}: is on a network file system, where a database "
-                            "can be damaged (choose a local disk with --db)",
-                            path.string()));
-  }
+  return is_network_file_system(static_cast<int64_t>(info.f_type));
 }
 
 // The lock lies beside the file itself, whichever name it was opened by: SQLite
@@ -90,9 +87,24 @@ fs::path real_path(const fs::path& path) {
   return real;
 }
 
-std::unique_ptr<FileLock> lock_for_writing(const fs::path& path) {
+// The lock of a node that died is kept by the disk's server for a lease, as a
+// rule a minute and a half: it is waited out.
+std::unique_ptr<FileLock> take_lock(const fs::path& path, bool network) {
+  constexpr int kMostTries = 100;
+  for (int tries = 1;; ++tries) {
+    try {
+      return std::make_unique<FileLock>(path);
+    } catch (const Error& error) {
+      const bool held = error.kind() == ErrorKind::temporary;
+      if (!held || !network || tries == kMostTries) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+std::unique_ptr<FileLock> lock_for_writing(const fs::path& path, bool network) {
   try {
-    return std::make_unique<FileLock>(path.string() + "-lock");
+    return take_lock(path.string() + "-lock", network);
   } catch (const Error& error) {
     throw Error(error.kind(),
                 fmt::format("{}: cannot be opened for writing: {}",
@@ -106,13 +118,20 @@ void check_sound(Database& database) {
   if (found != "ok") throw damaged_database(database.path(), found);
 }
 
-void set_up_writer(Database& database) {
-  const std::string mode = database.query_text("PRAGMA journal_mode = WAL");
-  if (mode != "wal") {
-    throw Error(ErrorKind::store,
-                fmt::format("{}: its file system cannot hold a write-ahead log "
-                            "(choose a local disk with --db)",
-                            database.path().string()));
+// A write-ahead log is shared through memory, which does not reach other
+// machines. The rollback journal needs no more than locks on ranges of bytes,
+// which network disks have: readers and the writer wait for each other.
+void set_up_writer(Database& database, bool network) {
+  const std::string wanted = network ? "truncate" : "wal";
+  const std::string mode =
+      database.query_text("PRAGMA journal_mode = " + wanted);
+  if (mode != wanted) {
+    throw Error(
+        ErrorKind::store,
+        fmt::format("{}: its file system cannot hold a {} (choose a local "
+                    "disk with --db)",
+                    database.path().string(),
+                    network ? "database" : "write-ahead log"));
   }
   database.execute("PRAGMA synchronous = FULL");
   database.execute("PRAGMA foreign_keys = ON");
@@ -198,12 +217,12 @@ bool is_network_file_system(int64_t magic) {
 }
 
 OpenDatabase open_for_writing(const fs::path& named, StoreMode mode) {
-  check_folder(named);
+  is_on_network(named);  // its folder exists
   if (mode == StoreMode::open || fs::is_directory(named)) check_file(named);
   const fs::path path = real_path(named);
-  check_folder(path);
+  const bool network = is_on_network(path);
   OpenDatabase opened;
-  opened.lock = lock_for_writing(path);
+  opened.lock = lock_for_writing(path, network);
   opened.connection = std::make_unique<Database>(
       path,
       mode == StoreMode::open ? DatabaseAccess::write : DatabaseAccess::create);
@@ -211,7 +230,7 @@ OpenDatabase open_for_writing(const fs::path& named, StoreMode mode) {
   check_owner(database);
   check_sound(database);
   check_tables(database, schema_migrations());
-  set_up_writer(database);
+  set_up_writer(database, network);
   migrate(database, schema_migrations());
   return opened;
 }
