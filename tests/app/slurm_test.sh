@@ -34,7 +34,6 @@ await() {
 says() { grep -q -- "$2" "$1" 2>/dev/null; }
 not_in_queue() { ! squeue -h -o %j | grep -q "$1"; }
 queue_is_empty() { [ -z "$(squeue -h)" ]; }
-jobs_in_queue() { [ "$(squeue -h -o %i | wc -l)" -eq "$1" ]; }
 
 # Trial n tries the n-th point, whatever runs it, so the best is always the same.
 recipe() { # NAME TRIALS SECONDS_A_STEP NODES
@@ -77,6 +76,15 @@ for node in n2 n3 n4; do check symmetric/out "node $node has joined"; done
 (cd symmetric && timeout 20 srun -N4 --ntasks-per-node=1 -o again "$dtune" run r.yaml) ||
   fail "symmetric, finished: exit code $?"
 
+# ---- symmetric, requeued in the middle; its end is looked at below
+recipe requeued 8 0.5 ""
+cd requeued
+job=$(sbatch --parsable --requeue --open-mode=append -N2 --ntasks-per-node=1 -o out \
+  --wrap "srun --ntasks-per-node=1 $dtune run r.yaml --verbose")
+await says out "step 3\|complete"
+scontrol requeue "$job"
+cd ..
+
 # ---- elastic, with scancel of an agent and kill -9 of the coordinator
 recipe elastic 8 0.6 'nodes: ["slurm://main?max=3&time=10m&poll=1s&idle=2s"]'
 cd elastic
@@ -94,12 +102,11 @@ for job in $(squeue -h -o %i); do
   scontrol write batch_script "$job" - >> shown 2>/dev/null
 done
 for process in /proc/[0-9]*; do
-  tr '\0' '\n' < "$process/cmdline" >> shown 2>/dev/null
-  tr '\0' '\n' < "$process/environ" >> shown 2>/dev/null
+  cat "$process/cmdline" "$process/environ" 2>/dev/null | tr '\0' '\n' >> shown
 done
 grep -q -- "--job-key" shown || fail "elastic: the agents are not among what was looked at"
 grep -qF -e "$key" -e "$server" shown && fail "elastic: a secret is shown"
-first=$(squeue -h -t R -o %i | head -1)
+first=$(squeue -h -t R -o '%i %j' | grep dtune-elastic | head -1 | cut -d' ' -f1)
 scancel "$first"
 await says out "is leaving\|has left"
 kill -9 $run
@@ -111,8 +118,13 @@ code=$?
 cd ..
 [ "$(best elastic)" = "$want" ] || fail "elastic: $(best elastic) instead of $want"
 [ "$(trials_run elastic)" = 8 ] || fail "elastic: $(trials_run elastic) trials instead of 8"
-await queue_is_empty
+await not_in_queue dtune-elastic
 grep -qF -e "$key" -e "$server" -r elastic --include='*.log' --include=out && fail "elastic: a secret is in a log"
+
+# ---- the requeued one
+await queue_is_empty
+check requeued/out "continuing the study"
+[ "$(best requeued)" = "$want" ] || fail "requeued: $(best requeued) instead of $want"
 
 # ---- elastic on a partition whose jobs are preempted
 recipe preempted 8 0.5 'nodes: ["slurm://low?max=2&time=10m&poll=1s&idle=2s"]'
@@ -131,14 +143,7 @@ cd ..
 [ "$(best preempted)" = "$want" ] || fail "preempted: $(best preempted) instead of $want"
 await queue_is_empty
 
-# ---- symmetric, requeued in the middle; Ctrl-C of an elastic run
-recipe requeued 8 0.5 ""
-cd requeued
-job=$(sbatch --parsable --requeue --open-mode=append -N2 --ntasks-per-node=1 -o out \
-  --wrap "srun --ntasks-per-node=1 $dtune run r.yaml --verbose")
-await says out "step 3\|complete"
-scontrol requeue "$job"
-cd ..
+# ---- Ctrl-C of an elastic run
 recipe interrupted 8 0.5 'nodes: ["slurm://main?max=1&poll=1s&idle=2s"]'
 cd interrupted
 "$dtune" run r.yaml --verbose > out 2>&1 &
@@ -149,11 +154,7 @@ wait $run
 code=$?
 [ $code -eq 130 ] || { fail "interrupted: exit code $code"; cat out; }
 await not_in_queue dtune-interrupted
-cd ../requeued
-await queue_is_empty
-check out "continuing the study"
 cd ..
-[ "$(best requeued)" = "$want" ] || fail "requeued: $(best requeued) instead of $want"
 
 # ---- what is wrong is said at once
 recipe wrong 8 0.1 'nodes: ["slurm://gpx?max=1"]'
