@@ -14,7 +14,7 @@ torch_minor() {
 
 copy_program() {
   mkdir -p "$tree/dtune/_bin"
-  cp "$root"/python/dtune/*.py "$tree/dtune/"
+  cp "$root"/app/python/dtune/*.py "$tree/dtune/"
   cp "$dtune" "$tree/dtune/_bin/"
   libraries="serve"
   if torch_of_pypi; then libraries="serve comm train"; fi
