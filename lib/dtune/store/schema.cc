@@ -1,6 +1,8 @@
 #include "dtune/store/schema.h"
 
 #include <map>
+#include <mutex>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -212,8 +214,10 @@ void apply(Database& database, const Migration& migration) {
 }
 
 // Name and definition, without white space, of each table and index.
-std::map<std::string, std::string> definitions(Database& database) {
-  std::map<std::string, std::string> found;
+using Definitions = std::map<std::string, std::string>;
+
+Definitions definitions(Database& database) {
+  Definitions found;
   Statement rows(database,
                  "SELECT name, sql FROM sqlite_schema "
                  "WHERE type IN ('table', 'index') AND sql IS NOT NULL");
@@ -225,15 +229,22 @@ std::map<std::string, std::string> definitions(Database& database) {
   return found;
 }
 
-// What the migrations up to a version make.
-std::map<std::string, std::string> definitions_of(
-    std::span<const Migration> migrations, int64_t version) {
-  Database model(":memory:", DatabaseAccess::create);
-  if (version > 0) model.execute(kHistory);
+// What the migrations up to a version make. Kept, since making it takes longer
+// than all else that opens a database.
+const Definitions& definitions_of(std::span<const Migration> migrations,
+                                  int64_t version) {
+  static std::mutex mutex;
+  static std::map<std::string, Definitions> made;
+  std::string sql = version > 0 ? kHistory : "";
   for (const Migration& migration : migrations) {
-    if (migration.version <= version) model.execute(migration.sql);
+    if (migration.version <= version) sql += migration.sql;
   }
-  return definitions(model);
+  const std::lock_guard lock(mutex);
+  const auto known = made.find(sql);
+  if (known != made.end()) return known->second;
+  Database model(":memory:", DatabaseAccess::create);
+  model.execute(sql);
+  return made.emplace(sql, definitions(model)).first->second;
 }
 
 }  // namespace
@@ -262,7 +273,7 @@ void check_tables(Database& database, std::span<const Migration> migrations) {
   const int64_t known = migrations.back().version;
   if (version > known) return;
   auto found = definitions(database);
-  const auto wanted = definitions_of(migrations, version);
+  const Definitions& wanted = definitions_of(migrations, version);
   std::string wrong;
   for (const auto& [name, text] : definitions_of(migrations, known)) {
     const auto place = wanted.find(name);

@@ -151,14 +151,28 @@ void Database::execute(const std::string& sql) {
   if (code != SQLITE_OK) fail(code);
 }
 
+namespace {
+
+// What a statement writes is committed, or refused, at its end: a PRAGMA that
+// changes the journal's mode gives its row before.
+template <typename Value>
+Value first_value(Statement& statement, Value (Statement::*column)(int) const) {
+  if (!statement.step()) return {};
+  Value value = (statement.*column)(0);
+  statement.run();
+  return value;
+}
+
+}  // namespace
+
 int64_t Database::query_number(const std::string& sql) {
   Statement statement(*this, sql);
-  return statement.step() ? statement.integer(0) : 0;
+  return first_value(statement, &Statement::integer);
 }
 
 std::string Database::query_text(const std::string& sql) {
   Statement statement(*this, sql);
-  return statement.step() ? statement.text(0) : std::string();
+  return first_value(statement, &Statement::text);
 }
 
 bool Database::autocommit() const {
