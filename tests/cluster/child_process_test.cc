@@ -6,6 +6,7 @@
 
 #include "cluster/toy.h"
 #include "eventually.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -146,6 +147,19 @@ TEST_CASE("orphans are those whose agent is no more") {
   CHECK(kill_orphans(toy::unique("orphan-test")) >= 1);
   CHECK(orphan.wait(kPatience)->signal == SIGKILL);
   CHECK(!kept.status());
+}
+
+TEST_CASE("what looks like an orphan in another PID namespace is left alone") {
+  if (geteuid() != 0) return skip("making PID namespaces needs root");
+  const std::string mark = "DTUNE_STUDY=" + toy::unique("container-test");
+  SpawnOptions options;
+  // There, process 1 is the agent; here, it is another one.
+  options.argv = {"unshare", "--pid",           "--fork", "--kill-child", "env",
+                  mark,      "DTUNE_AGENT=1:1", "sleep",  "1000"};
+  Child container(options);
+  REQUIRE(eventually([&] { return find_marked({mark}).size() == 1; }));
+  CHECK(kill_orphans(toy::unique("container-test")) == 0);
+  CHECK(find_marked({mark}).size() == 1);
 }
 
 TEST_CASE("a process that cannot be looked at is not taken for ended") {

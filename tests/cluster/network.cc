@@ -48,4 +48,9 @@ bool Network::link(const std::string& side, const std::string& state) const {
       fmt::format("ip -n {0}{1} link set e{0}{1} {2}", tag_, side, state));
 }
 
+bool Network::route(const std::string& side, const std::string& change) const {
+  return run(fmt::format("ip -n {}{} route {} blackhole {}/32", tag_, side,
+                         change, side == "a" ? kAddressB : kAddressA));
+}
+
 }  // namespace dtune::toy

@@ -20,6 +20,9 @@ class Network {
   // The cable's end at "a" or "b".
   bool pull(const std::string& side) const { return link(side, "down"); }
   bool plug(const std::string& side) const { return link(side, "up"); }
+  // What the machine at that end sends is lost; it hears the other one.
+  bool mute(const std::string& side) const { return route(side, "add"); }
+  bool unmute(const std::string& side) const { return route(side, "del"); }
   // Words to put before a command.
   std::vector<std::string> inside(const std::string& side) const;
 
@@ -30,6 +33,7 @@ class Network {
   bool build() const;
   bool join(const std::string& side, const std::string& address) const;
   bool link(const std::string& side, const std::string& state) const;
+  bool route(const std::string& side, const std::string& change) const;
 
   const std::string tag_;
   bool ready_ = false;
