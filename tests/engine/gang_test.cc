@@ -136,6 +136,24 @@ TEST_CASE("a gang goes on from the checkpoint of another number of ranks") {
   CHECK(shop.start(assignment)->steps_done() == 4);
 }
 
+TEST_CASE("a gang goes on from a checkpoint that is behind the record") {
+  Workshop shop;
+  TrialAssignment assignment = shop.assignment(parallel_recipe(2));
+  const Alone through = train_alone(shop, shop.assignment(), 3);
+  std::filesystem::remove(assignment.checkpoint);
+  Gang before(assignment.recipe, "before");
+  check_no_failure(run_gang(shop, before, assignment, 2));
+  assignment.resume_step = 3;  // of a generation that a power cut has taken
+  assignment.attempt = 2;
+  Gang after(assignment.recipe, "after");
+  const auto ends = run_gang(shop, after, assignment, 1);
+  check_no_failure(ends);
+  REQUIRE(ends[0].reports.size() == 1);
+  CHECK(ends[0].reports[0].step == 3);
+  CHECK(relative_error(numbers_in(assignment.checkpoint), through.numbers) <
+        1e-4);
+}
+
 TEST_CASE("a loss that diverges fails all ranks alike") {
   Workshop shop;
   Recipe recipe = parallel_recipe(2);
