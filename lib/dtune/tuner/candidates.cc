@@ -11,6 +11,7 @@ namespace dtune {
 namespace {
 
 constexpr uint64_t kMaxEnumerated = uint64_t{1} << 16;
+constexpr int64_t kFewTries = 4;
 constexpr int64_t kMaxTries = 20'000;
 
 // More tries than a coupon collector needs for the rarer points would be slower
@@ -55,10 +56,12 @@ std::optional<Point> first_free_point(
     uint64_t seed) {
   const SearchSpace& space = study.recipe.space;
   const int64_t tries = tries_for(space);
-  const TakenPoints taken(study);
+  std::optional<TakenPoints> taken;  // as dear as many single looks
   for (int64_t i = 0; i < tries; ++i) {
     Point point = space.decode(generate(i));
-    if (space.satisfies(point) && !taken.contains(point)) return point;
+    if (!space.satisfies(point)) continue;
+    if (i >= kFewTries && !taken) taken.emplace(study);
+    if (taken ? !taken->contains(point) : !is_taken(study, point)) return point;
   }
   return any_free_point(study, seed);
 }

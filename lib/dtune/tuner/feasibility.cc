@@ -44,13 +44,21 @@ std::vector<Sample> thinned(const std::vector<Sample>& all) {
 Feasibility::Feasibility(const Recipe& recipe)
     : space_(recipe.space),
       model_space_(space_),
-      require_(recipe.objective.require) {
-  for (const Expectation& one : require_) {
+      require_(recipe.objective.require),
+      active_(require_) {
+  const auto add = [this](const std::string& metric) {
     const bool known =
         std::any_of(metrics_.begin(), metrics_.end(),
-                    [&](const Metric& m) { return m.name == one.metric; });
-    if (!known) metrics_.push_back({one.metric, nullptr, 0, 0});
-  }
+                    [&](const Metric& m) { return m.name == metric; });
+    if (!known) metrics_.push_back({metric, nullptr, 0, 0});
+  };
+  for (const Expectation& one : require_) add(one.metric);
+  for (const TradeOff& other : recipe.objective.trade_offs) add(other.metric);
+}
+
+void Feasibility::bound(const std::vector<Expectation>& bounds) {
+  active_ = require_;
+  active_.insert(active_.end(), bounds.begin(), bounds.end());
 }
 
 void Feasibility::update(const Study& study) {
@@ -93,7 +101,7 @@ double Feasibility::log_chance_at(std::span<const double> coordinates) const {
     const GpPrediction p = metric.process->predict(x);
     const double deviation =
         std::max(std::hypot(p.deviation, metric.noise), 1e-12);
-    for (const Expectation& one : require_) {
+    for (const Expectation& one : active_) {
       if (one.metric != metric.name) continue;
       const bool upper = one.comparison == Comparison::less ||
                          one.comparison == Comparison::less_equal;

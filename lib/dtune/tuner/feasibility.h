@@ -1,4 +1,5 @@
-// Where a point is likely to meet the recipe's requirements (`require:`).
+// Where a point is likely to meet the recipe's requirements (`require:`), and the
+// bounds that a decision adds (`objective.trade_off`).
 #pragma once
 
 #include <memory>
@@ -23,8 +24,11 @@ class Feasibility {
   Feasibility(const Feasibility&) = delete;  // model_space_ refers to space_
   Feasibility& operator=(const Feasibility&) = delete;
 
-  // The recipe requires nothing: everything is feasible.
-  bool empty() const { return require_.empty(); }
+  // Nothing is required: everything is feasible.
+  bool empty() const { return active_.empty(); }
+  // From now on these are required beside the recipe's, in place of those of the
+  // last call.
+  void bound(const std::vector<Expectation>& bounds);
   // Fits anew where trials have reported since. Of more than 200 trials, some
   // evenly spread.
   void update(const Study& study);
@@ -44,6 +48,7 @@ class Feasibility {
   SearchSpace space_;
   ModelSpace model_space_;  // of space_
   std::vector<Expectation> require_;
+  std::vector<Expectation> active_;  // these and what was added
   std::vector<Metric> metrics_;
 };
 

@@ -61,8 +61,11 @@ class FreezeThawScheduler final : public Scheduler {
     double score = -HUGE_VAL;
     double chance = 0;
   };
-  void update(const Study& study) const {
+  void update(const Study& study,
+              const std::vector<Expectation>& bounds = {}) const {
+    model_->bound(bounds);
     model_->update(study);
+    feasibility_->bound(bounds);
     feasibility_->update(study);
   }
   Choice best_paused(const Study& study, const Ambition& ambition,
@@ -214,7 +217,8 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
     d.target_step = std::max(d.target_step, trial->target_step);
     return d;
   }
-  update(study);
+  update(study,
+         may_start ? draw_bounds(study, decision) : std::vector<Expectation>());
   if (model_->empty()) {
     if (may_start) {
       if (auto proposal = sampler.propose(study, decision)) {
@@ -269,7 +273,8 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   verdict.why = "every step is decided anew";
   const bool brief = model_->horizon() <= kShortHorizon;
   if (!brief && looks(trial) < kLooksBeforeCut) return verdict;
-  update(study);
+  update(study, bounds_of(study.recipe.objective, trial));
+  feasibility_->bound({});  // it meets its own bounds
   if (model_->empty()) return verdict;
   if (model_->leader().trial == trial.id) {
     return brief ? train_on(trial, "leads") : verdict;
@@ -301,6 +306,8 @@ std::optional<Leader> FreezeThawScheduler::leader(const Study& study) const {
 
 std::optional<Dismissal> FreezeThawScheduler::dismiss(const Study& study,
                                                       bool must) {
+  // Which of them has no place on a front the leader alone does not say.
+  if (!must && !study.recipe.objective.trade_offs.empty()) return std::nullopt;
   update(study);
   if (model_->empty()) return std::nullopt;
   const TrialId leader = model_->leader().trial;

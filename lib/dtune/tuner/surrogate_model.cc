@@ -315,6 +315,9 @@ void SurrogateModel::note_unfinished(const Study& study) {
   std::vector<ModelQuery> pending;
   std::vector<ModelQuery> broken;
   std::set<TrialId> infeasible;
+  ObjectiveSpec objective = objective_;
+  objective.require.insert(objective.require.end(), bounds_.begin(),
+                           bounds_.end());
   for (const Trial& trial : study.trials) {
     if (trial.kind != TrialKind::search) continue;
     if (trial.state == TrialState::running ||
@@ -322,8 +325,8 @@ void SurrogateModel::note_unfinished(const Study& study) {
       pending.push_back({trial.unit, next_step(trial.steps())});
     }
     if (is_broken(trial)) broken.push_back({trial.unit, horizon()});
-    if (!objective_.require.empty() && !trial.curve.empty() &&
-        best_report(objective_, trial) == nullptr) {
+    if (!objective.require.empty() && !trial.curve.empty() &&
+        best_report(objective, trial) == nullptr) {
       infeasible.insert(trial.id);
     }
   }

@@ -79,6 +79,10 @@ class SurrogateModel {
   SurrogateModel(const Recipe& recipe, int horizon, SurrogateParts parts);
   ~SurrogateModel();
 
+  // From the next update() on, the leader also meets these, in place of those of
+  // the last call.
+  void bound(std::vector<Expectation> bounds) { bounds_ = std::move(bounds); }
+
   // Takes in what is new. Where a trial was begun anew, starts over.
   void update(const Study& study);
 
@@ -190,7 +194,9 @@ class SurrogateModel {
   std::vector<uint64_t> seeds_seen_;  // by trial
   std::vector<ModelQuery> pending_;
   std::vector<ModelQuery> broken_;
-  std::set<TrialId> infeasible_;  // no step of theirs meets the requirements
+  std::vector<Expectation> bounds_;
+  // No step of theirs meets the requirements and the bounds.
+  std::set<TrialId> infeasible_;
   // Of what was observed, nothing fantasized; once asked for.
   std::shared_ptr<const NetworkAnswer> answer_;
   std::unique_ptr<SurrogateView> view_;  // of the present state, once asked for

@@ -134,6 +134,8 @@ std::optional<Sampler::Proposal> SurrogateSampler::first(
 
 std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
                                                            int64_t decision) {
+  const std::vector<Expectation> bounds = draw_bounds(study, decision);
+  model_->bound(bounds);
   model_->update(study);
   if (model_->empty()) return first(study);
   Rng rng(mix_seed(
@@ -147,6 +149,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   for (const Candidate& c : free) queries.push_back({c.unit, step});
   std::vector<double> chances = model_->log_chance(queries, ambition.share);
   const std::vector<double> promise = chances;
+  feasibility_.bound(bounds);
   if (!feasibility_.empty()) {
     feasibility_.update(study);
     for (size_t i = 0; i < free.size(); ++i) {
