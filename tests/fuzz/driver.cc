@@ -1,8 +1,9 @@
 // Stands in for libFuzzer where the compiler has none: runs every file of a
-// corpus, then a fixed number of seeded mutations of them. A crash, an uncaught
-// exception or a sanitizer's report fails the run; the seed makes it repeat.
+// corpus, then a number of inputs that are mutations of them, or bytes by
+// chance. A crash, an uncaught exception or a sanitizer's report fails the run;
+// the seed, which is printed first, makes it repeat.
 //
-//   x_fuzz RUNS SEED CORPUS
+//   x_fuzz RUNS SEED CORPUS     SEED: a number, or "any"
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -85,6 +87,25 @@ void mutate_once(Bytes& bytes, const std::vector<Bytes>& corpus,
   }
 }
 
+Bytes random_bytes(dtune::Rng& rng) {
+  Bytes bytes(rng.below(uint64_t{1} << rng.below(12)));
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(rng.below(256));
+  return bytes;
+}
+
+Bytes make_input(const std::vector<Bytes>& corpus, dtune::Rng& rng) {
+  if (rng.below(4) == 0) return random_bytes(rng);
+  Bytes bytes = corpus[rng.below(corpus.size())];
+  const uint64_t mutations = 1 + rng.below(8);
+  for (uint64_t k = 0; k < mutations; ++k) mutate_once(bytes, corpus, rng);
+  return bytes;
+}
+
+uint64_t read_seed(const std::string& text) {
+  if (text != "any") return std::strtoull(text.c_str(), nullptr, 10);
+  return std::random_device{}();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -93,18 +114,19 @@ int main(int argc, char** argv) {
     return 2;
   }
   const uint64_t runs = std::strtoull(argv[1], nullptr, 10);
-  dtune::Rng rng(std::strtoull(argv[2], nullptr, 10));
+  const uint64_t seed = read_seed(argv[2]);
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  std::fflush(stdout);  // it is wanted where the run does not end
+  dtune::Rng rng(seed);
   const std::vector<Bytes> corpus = read_corpus(argv[3]);
   for (const Bytes& bytes : corpus) {
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
   for (uint64_t i = 0; i < runs; ++i) {
-    Bytes bytes = corpus[rng.below(corpus.size())];
-    const uint64_t mutations = 1 + rng.below(8);
-    for (uint64_t k = 0; k < mutations; ++k) mutate_once(bytes, corpus, rng);
+    const Bytes bytes = make_input(corpus, rng);
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
-  std::printf("%zu inputs and %llu mutations of them: no crash\n",
+  std::printf("%zu inputs of the corpus and %llu others: no crash\n",
               corpus.size(), static_cast<unsigned long long>(runs));
   return 0;
 }
