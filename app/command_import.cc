@@ -62,6 +62,24 @@ void check_free(const fs::path& file, bool force) {
                           file.string()));
 }
 
+// Its database, which is named as the recipe is, has to be another file.
+fs::path recipe_file(const ImportOptions& options) {
+  const fs::path storage = options.optuna;
+  if (options.output.empty()) {
+    return storage.stem().string() + "-dtune.yaml";
+  }
+  const fs::path recipe = options.output;
+  std::error_code ignored;
+  if (fs::equivalent(fs::path(recipe).replace_extension(".db"), storage,
+                     ignored)) {
+    throw Error(ErrorKind::config,
+                fmt::format("--output: the database of {} would be {} itself "
+                            "(choose another name)",
+                            recipe.string(), storage.string()));
+  }
+  return recipe;
+}
+
 int import_from_optuna(const Console& console, const ImportOptions& options) {
   if (options.optuna.empty()) {
     throw Error(ErrorKind::config,
@@ -69,10 +87,7 @@ int import_from_optuna(const Console& console, const ImportOptions& options) {
   }
   const std::vector<OptunaStudy> studies = read_optuna(options.optuna);
   const OptunaStudy& study = choose_optuna_study(studies, options);
-  const fs::path recipe =
-      options.output.empty()
-          ? fs::path(options.optuna).filename().replace_extension(".yaml")
-          : fs::path(options.output);
+  const fs::path recipe = recipe_file(options);
   const fs::path table = fs::path(recipe).replace_extension(".csv");
   check_free(recipe, options.force);
   check_free(table, options.force);
@@ -106,12 +121,12 @@ Action declare_import(Arguments& arguments) {
   arguments.option("--study", options->study, "NAME",
                    "Which of its studies (needed where there are several).");
   arguments.option("--output", options->output, "FILE",
-                   "The recipe (default: named as the storage, with .yaml, "
-                   "here); the table lies beside it.",
+                   "The recipe (default: STORAGE-dtune.yaml, here); the table "
+                   "lies beside it.",
                    Complete::file);
   arguments.flag("--force", options->force, "Overwrite both files.");
   arguments.example("dtune import --optuna optuna.db",
-                    "optuna.csv, and optuna.yaml to go on with");
+                    "optuna-dtune.csv, and optuna-dtune.yaml to go on with");
   return [options](const Console& console) {
     return import_from_optuna(console, *options);
   };

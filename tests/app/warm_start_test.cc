@@ -138,11 +138,11 @@ TEST_CASE("a study of Optuna is imported and goes on") {
   REQUIRE(place.run({"export", "old.db", "--optuna", "theirs.db"}).code == 0);
   const Outcome imported = place.run({"import", "--optuna", "theirs.db"});
   REQUIRE_MESSAGE(imported.code == 0, imported.err);
-  CHECK(contains(imported.out, "wrote theirs.csv (12 of 12 trials have"));
-  const Outcome plan = place.run({"plan", "theirs.yaml"});
-  CHECK_MESSAGE(contains(plan.out, "theirs.csv: 12 trials"),
+  CHECK(contains(imported.out, "wrote theirs-dtune.csv (12 of 12 trials "));
+  const Outcome plan = place.run({"plan", "theirs-dtune.yaml"});
+  CHECK_MESSAGE(contains(plan.out, "theirs-dtune.csv: 12 trials"),
                 (plan.out + plan.err));
-  const auto asked = document(place.run({"ask", "theirs.yaml"}));
+  const auto asked = document(place.run({"ask", "theirs-dtune.yaml"}));
   CHECK(asked["to_step"] <= 3);
   // shell_recipe is best at 0.01.
   CHECK(asked["params"]["lr"].get<double>() > 0.001);
@@ -165,14 +165,17 @@ TEST_CASE("an import overwrites nothing and says what is missing") {
   refused({"import", "--optuna", "old.db"}, "is no storage of Optuna");
   refused({"import", "--optuna", "o.db", "--study", "shel"},
           "there is no 'shel' in o.db, did you mean 'shell'?");
-  place.write("o.yaml", "mine");
-  refused({"import", "--optuna", "o.db"}, "o.yaml: exists already (--force");
-  CHECK(place.read("o.yaml") == "mine");
+  refused({"import", "--optuna", "o.db", "--output", "o.yaml"},
+          "the database of o.yaml would be o.db itself");
+  place.write("o-dtune.yaml", "mine");
+  refused({"import", "--optuna", "o.db"},
+          "o-dtune.yaml: exists already (--force");
+  CHECK(place.read("o-dtune.yaml") == "mine");
   Database(place / "o.db", DatabaseAccess::write)
       .execute("INSERT INTO studies VALUES (2, 'other')");
   refused({"import", "--optuna", "o.db", "--force"},
           "holds 2 studies (choose one with --study: shell, other)");
   CHECK(place.run({"import", "--optuna", "o.db", "--force", "--study", "shell"})
             .code == 0);
-  CHECK_FALSE(place.read("o.yaml") == "mine");
+  CHECK_FALSE(place.read("o-dtune.yaml") == "mine");
 }

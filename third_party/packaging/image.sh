@@ -10,7 +10,7 @@ make_image() {
   trap 'rm -rf "$work"' EXIT INT TERM
   # Nothing that a container has no use for; logs and caches differ from build
   # to build.
-  mmdebstrap --variant=essential --include=ca-certificates,libopenblas0-pthread \
+  mmdebstrap --variant=apt --include=ca-certificates,libopenblas0-pthread \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --customize-hook="copy-in $output/dtune_${version}_$(dpkg --print-architecture).deb $output/dtune-train_${version}_$(dpkg --print-architecture).deb /tmp" \
     --customize-hook='chroot "$1" sh -c "apt-get install -y --no-install-recommends /tmp/dtune*.deb && rm /tmp/dtune*.deb"' \

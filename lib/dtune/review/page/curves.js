@@ -15,7 +15,7 @@ function ahead(study, i) {
 function curveChart(holder, study, trials, whole) {
   const values = trials.flatMap((i) => study.curve(i).map(([, value]) => value));
   const range = extent(values) || [0, 1];
-  const [low, high] = whole ? range : study.robustRange(values);
+  const [low, high] = whole || trials.length < 5 ? range : study.robustRange(values);
   return new Chart(holder, {
     x: { low: 0, high: study.lastStep, label: "step" },
     y: { low, high: high > low ? high : low + 1, label: study.metric },

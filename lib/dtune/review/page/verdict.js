@@ -74,7 +74,9 @@ function drawVerdict(body, study) {
   body.append(html("p", {}, `${verdict.states}.`,
     verdict.why ? ` The search ended because ${verdict.why}.` : "",
     verdict.chosen ? ` ${sentence(verdict.chosen)}` : ""));
-  body.append(html("h3", {}, "Be careful about"), problemList(study));
+  if (study.leader >= 0 || study.verdict.problems.length) {
+    body.append(html("h3", {}, "Be careful about"), problemList(study));
+  }
   if (verdict.tuner.length) {
     body.append(html("p", { class: "dim" }, `Tuner: ${verdict.tuner.join("; ")}.`));
   }
