@@ -27,12 +27,12 @@ TEST_CASE("on a network disk a study runs without a log shared in memory") {
   run.wait();
   const Outcome again = place.run({"run", "shell.yaml", "--quiet"});
   REQUIRE_MESSAGE(again.code == 0, again.err);
-  CHECK(contains(again.out, "4 complete"));
+  CHECK(contains(again.out, "4 trials"));
   CHECK_FALSE(place.has("shell.db-wal"));
   // Back on a local disk it gets its log again.
   place.environment.erase("DTUNE_TEST_NFS");
   const Outcome more =
       place.run({"resume", "shell", "--trials", "+1", "--quiet"});
   REQUIRE_MESSAGE(more.code == 0, more.err);
-  CHECK(contains(more.out, "5 complete"));
+  CHECK(contains(more.out, "5 trials"));
 }
