@@ -75,6 +75,34 @@ TEST_CASE("a spike is not waited for and its samples are trained by others") {
   CHECK(without);
 }
 
+// Wherever it stops: computing, in a reduction, receiving state, evaluating,
+// writing the checkpoint, between steps, in the first rounds.
+TEST_CASE("no rank is held up by one that has stopped") {
+  simulated::Setting setting;
+  setting.ranks = 3;
+  setting.lease = std::chrono::hours(10);  // it is not what helps
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    setting.seed = seed;
+    simulated::Gang undisturbed(setting);
+    undisturbed.run(seconds(100));
+    REQUIRE(undisturbed.committed == setting.steps);
+    // The leader, or another.
+    const int victim = static_cast<int>(seed % 3);
+    Rng rng(seed);
+    simulated::Gang gang(setting);
+    // From when all have come, 250 ms.
+    const double until = to_seconds(undisturbed.elapsed()) - 1.3;
+    gang.at(from_seconds(0.27 + rng.uniform() * until),
+            [&] { gang.suspend(victim, std::chrono::hours(10)); });
+    gang.run(seconds(200));
+    REQUIRE(gang.problem == "");
+    CAPTURE(seed);
+    CHECK(gang.committed == setting.steps);
+    // A group that cannot be made any more, before the pace is known.
+    CHECK(gang.elapsed() < undisturbed.elapsed() + seconds(14));
+  }
+}
+
 TEST_CASE("a rank that has become slow gets less and is not left behind") {
   simulated::Setting setting = long_step(4);
   setting.samples = setting.step_samples = 20'000;
@@ -122,7 +150,7 @@ TEST_CASE("a process that comes again is taken in while the others train") {
   CHECK(gang.gos.back().participants == std::vector<int>{0, 1, 2});
 }
 
-TEST_CASE("whoever is silent for a lease is lost and comes back as new") {
+TEST_CASE("a member that is silent for a lease is lost and comes back as new") {
   simulated::Setting setting = long_step(3);
   setting.samples = setting.step_samples = 60'000;
   setting.speeds = {500, 500, 500};

@@ -18,6 +18,7 @@ GangOptions options_of(const Setting& setting) {
   options.parallel.ranks = setting.ranks;
   options.parallel.predictor = PredictorKind::last;
   options.parallel.stragglers = setting.stragglers;
+  options.lease = setting.lease;
   return options;
 }
 

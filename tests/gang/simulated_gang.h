@@ -35,6 +35,7 @@ struct Setting {
   int steps = 4;
   std::vector<double> speeds;  // samples a second; missing: 10,000
   StragglerPolicy stragglers = StragglerPolicy::automatic;
+  Duration lease = std::chrono::seconds(15);
   Faults faults;
 };
 
@@ -42,7 +43,7 @@ class Gang {
  public:
   explicit Gang(const Setting& setting);
 
-  // Until all steps are committed, the gang has closed, or nobody is left.
+  // Until all steps are committed, the gang has closed, or no member is left.
   // Nothing may take longer than `limit`.
   void run(Duration limit);
 
@@ -131,11 +132,11 @@ class Gang {
   void reduced(int member, const gang::Go& order, bool good);
   void broke(int member);
   void serve(int member, std::vector<int> targets, int64_t round,
-             std::function<void()> then);
-  void receive(int member, int source, int64_t round,
+             Duration patience, std::function<void()> then);
+  void receive(int member, int source, int64_t round, Duration patience,
                std::function<void()> then);
   void meet(const std::string& name, std::vector<int> who, int member,
-            std::function<void(bool)> then);
+            Duration patience, std::function<void(bool)> then);
   void settle(const std::string& name);
   void leave_meetings(int member);
   void draw_faults(int member);

@@ -44,7 +44,7 @@ void Gang::take(int member, const Regroup& order) {
   p.incarnation = order.incarnation;
   p.group = order.members;
   meet(fmt::format("group {}", order.incarnation), order.members, member,
-       [this, member, order](bool good) {
+       order.patience, [this, member, order](bool good) {
          if (!good) return broke(member);
          grouped(member, order);
        });
@@ -53,10 +53,12 @@ void Gang::take(int member, const Regroup& order) {
 void Gang::grouped(int member, const Regroup& order) {
   const auto go_on = [this, member, order] { work(member, order.work); };
   if (order.source == member) {
-    return serve(member, order.targets, order.work.round, go_on);
+    return serve(member, order.targets, order.work.round, order.patience,
+                 go_on);
   }
   if (contains(order.targets, member)) {
-    return receive(member, order.source, order.work.round, go_on);
+    return receive(member, order.source, order.work.round, order.patience,
+                   go_on);
   }
   go_on();
 }
@@ -64,7 +66,7 @@ void Gang::grouped(int member, const Regroup& order) {
 void Gang::take(int member, const CatchUp& order) {
   const auto go_on = [this, member, order] { work(member, order.work); };
   if (order.source < 0) return go_on();
-  receive(member, order.source, order.work.round, go_on);
+  receive(member, order.source, order.work.round, order.patience, go_on);
 }
 
 void Gang::take(int member, const Go& order) {
@@ -82,6 +84,7 @@ void Gang::take(int member, const Go& order) {
   }
   // All that need the data plane: a gradient, or the answers of an evaluation.
   meet(fmt::format("reduce {}", order.round), order.participants, member,
+       order.patience,
        [this, member, order](bool good) { reduced(member, order, good); });
 }
 
@@ -91,7 +94,8 @@ void Gang::reduced(int member, const Go& order, bool good) {
   if (p.work.phase == Phase::train) p.state.push_back(order.round);
   const auto go_on = [this, member, order] { work(member, order.next); };
   if (order.source == member) {
-    return serve(member, order.targets, order.next.round, go_on);
+    return serve(member, order.targets, order.next.round, order.patience,
+                 go_on);
   }
   go_on();
 }
@@ -166,21 +170,21 @@ void Gang::broke(int member) {
 }
 
 void Gang::serve(int member, std::vector<int> targets, int64_t round,
-                 std::function<void()> then) {
+                 Duration patience, std::function<void()> then) {
   if (targets.empty()) return then();
   const int target = targets.front();
   targets.erase(targets.begin());
   meet(fmt::format("state {} {}", round, target), {member, target}, member,
-       [this, member, targets, round, then](bool good) {
+       patience, [this, member, targets, round, patience, then](bool good) {
          if (!good) return broke(member);
-         serve(member, targets, round, then);
+         serve(member, targets, round, patience, then);
        });
 }
 
-void Gang::receive(int member, int source, int64_t round,
+void Gang::receive(int member, int source, int64_t round, Duration patience,
                    std::function<void()> then) {
   meet(fmt::format("state {} {}", round, member), {source, member}, member,
-       [this, member, source, then](bool good) {
+       patience, [this, member, source, then](bool good) {
          if (!good) return broke(member);
          process(member).state = process(source).state;
          process(member).step = process(source).step;
@@ -189,13 +193,13 @@ void Gang::receive(int member, int source, int64_t round,
 }
 
 void Gang::meet(const std::string& name, std::vector<int> who, int member,
-                std::function<void(bool)> then) {
+                Duration patience, std::function<void(bool)> then) {
   Meeting& meeting = meetings_[name];
   meeting.who = std::move(who);
   meeting.incarnation = process(member).incarnation;
   meeting.arrived[member] = std::move(then);
   // A peer that does not come breaks it in the end.
-  as(member, std::chrono::seconds(5), [this, name, member] {
+  as(member, patience, [this, name, member] {
     const auto found = meetings_.find(name);
     if (found == meetings_.end()) return;
     auto node = found->second.arrived.extract(member);

@@ -1,5 +1,4 @@
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <c10/core/Event.h>
@@ -65,24 +64,17 @@ class DeviceMover final : public BucketMover {
     const at::Tensor& values = buckets_[bucket];
     if (reduction.scale != 1) values.mul_(reduction.scale);
     if (has_nccl()) {
-      wait_for_stream();
+      stream_.synchronize();
       reduction.group->all_reduce(floats(values), reduction.patience);
       return;
     }
     const at::Tensor host = values.to(at::kCPU);
     reduction.group->all_reduce(floats(host), reduction.patience);
     values.copy_(host);
-    wait_for_stream();
+    stream_.synchronize();
   }
 
  private:
-  // The host waits; LibTorch 1.13's events have no call for it.
-  void wait_for_stream() {
-    c10::Event done(gradient_.device().type());
-    done.record(stream_);
-    while (!done.query()) std::this_thread::yield();
-  }
-
   at::Tensor gradient_;
   c10::impl::VirtualGuardImpl guard_;
   c10::Stream stream_;

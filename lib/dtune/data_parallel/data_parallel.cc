@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "dtune/data_parallel/overlap_choice.h"
 #include "dtune/data_parallel/reducer.h"
 #include "dtune/distributed/gang_session.h"
 
@@ -60,6 +61,7 @@ class DataParallelSession final : public GangSession {
       : GangSession(assignment, std::move(data)),
         trainer_(this->assignment().recipe,
                  trainer_options(this->assignment(), device()), this->data()),
+        overlap_(this->assignment().recipe.parallel.overlap),
         reducer_(trainer_.network(),
                  bucket_bytes(this->assignment().recipe.parallel),
                  [this](size_t bucket, MonoTime begin) {
@@ -86,7 +88,7 @@ class DataParallelSession final : public GangSession {
   void abandon() override { trainer_.network().gradients().zero_(); }
 
   Order train(const Work& work, const std::atomic<bool>& stop) override;
-  void settle(const std::vector<int>& who) override;
+  void settle(const std::vector<int>& who, Duration patience) override;
 
  private:
   LossTotals forward(const Work& work);
@@ -100,13 +102,13 @@ class DataParallelSession final : public GangSession {
   void update(const Work& work, const Go& go);
   void record(const char* lane, std::string name, MonoTime begin);
 
-  bool overlaps() const { return assignment().recipe.parallel.overlap; }
   // Of the device that groups reduce on; -1: through the CPU's memory.
   int reducing_device() const {
     return device().is_cpu() || !has_nccl() ? -1 : device().index();
   }
 
   mutable Trainer trainer_;
+  OverlapChoice overlap_;
   int64_t own_samples_ = 0;  // trained since the running statistics were merged
   bool settled_ = false;     // they were, with these
   Marks marks_;
@@ -131,6 +133,7 @@ Order DataParallelSession::train(const Work& work,
   }
   marks_.updated = system_clock().now();
   times = times_of(marks_, totals.samples);
+  if (totals.samples > 0) overlap_.observe(times);
   return order;
 }
 
@@ -151,12 +154,12 @@ LossTotals DataParallelSession::forward(const Work& work) {
 }
 
 // Backward and reduction, side by side or one after the other. A loss that is
-// no number is told at once: no member will go on from it.
+// no number is reported at once: no member will go on from it.
 Order DataParallelSession::reduce(const Work& work, const LossTotals& totals,
                                   const std::atomic<bool>& stop) {
   const auto decide_go = [&] { return decide(work, totals, stop); };
   const bool computes = totals.samples > 0 && std::isfinite(totals.loss);
-  if (overlaps() || !computes) reducer_.begin(decide_go);
+  if (overlap_.overlaps() || !computes) reducer_.begin(decide_go);
   if (computes) {
     backward(work, totals);
   } else {
@@ -164,7 +167,7 @@ Order DataParallelSession::reduce(const Work& work, const LossTotals& totals,
     reducer_.ready(0);
   }
   marks_.backward = system_clock().now();
-  if (!overlaps() && computes) {
+  if (!overlap_.overlaps() && computes) {
     say_ready(work, totals, true);
     reducer_.begin(decide_go);
     reducer_.ready(0);
@@ -179,14 +182,15 @@ void DataParallelSession::backward(const Work& work, const LossTotals& totals) {
   client().set_phase("backward of batch", work.number);
   try {
     trainer_.backward([&](int layer) {
-      if (overlaps() && reducer_.ready(layer)) say_ready(work, totals, false);
+      if (overlap_.overlaps() && reducer_.ready(layer))
+        say_ready(work, totals, false);
     });
   } catch (...) {
     give_up();
     throw;
   }
   record("compute", "backward", marks_.forward);
-  if (overlaps() && !answered_) say_ready(work, totals, true);
+  if (overlap_.overlaps() && !answered_) say_ready(work, totals, true);
 }
 
 // The reducer's thread uses what this round has on the stack.
@@ -222,8 +226,8 @@ Reduction DataParallelSession::decide(const Work& work,
       go != nullptr && go->totals.weight > 0 && std::isfinite(go->totals.loss);
   if (!reduces) return {};
   Reduction reduction;
-  reduction.group =
-      &link().group(go->participants, go->patience, reducing_device());
+  reduction.group = &link().group(go->participants, work.round, go->patience,
+                                  reducing_device());
   reduction.scale = totals.weight / go->totals.weight;
   reduction.patience = go->patience;
   return reduction;
@@ -245,19 +249,20 @@ void DataParallelSession::update(const Work& work, const Go& go) {
 }
 
 // The mean of the running statistics, by samples; then all are equal.
-void DataParallelSession::settle(const std::vector<int>& who) {
+void DataParallelSession::settle(const std::vector<int>& who,
+                                 Duration patience) {
   const at::Tensor& buffers = trainer_.network().buffers();
   if (buffers.numel() == 0 || who.size() < 2) return;
   client().set_phase("averaging running statistics");
   const auto count = static_cast<float>(own_samples_);
+  std::vector<at::Tensor> own = {buffers};
+  if (trainer_.average() != nullptr) own.push_back(trainer_.judged().buffers());
   at::Tensor sums =
       at::cat({at::cat(own).to(at::kCPU) * count, at::full({1}, count)});
   link()
-      .group(who, kDataPatience)
+      .group(who, round(), patience)
       .all_reduce({sums.data_ptr<float>(), static_cast<size_t>(sums.numel())},
-  std::vector<at::Tensor> own = {buffers};
-  if (trainer_.average() != nullptr) own.push_back(trainer_.judged().buffers());
-                  kDataPatience);
+                  patience);
   const float all = sums[-1].item<float>();
   for (size_t i = 0; all > 0 && i < own.size(); ++i) {
     const int64_t first = buffers.numel() * static_cast<int64_t>(i);

@@ -12,6 +12,7 @@ namespace dtune {
 namespace {
 
 constexpr Duration kSlice = std::chrono::milliseconds(200);
+constexpr Duration kGroupPatience = std::chrono::seconds(5);
 constexpr Duration kLook = std::chrono::milliseconds(20);  // at `stop`
 
 // Wire input: where `member` is among `members`.
@@ -27,9 +28,9 @@ int place_of(int member, const std::vector<int>& members) {
 }
 
 std::string group_name(int incarnation, const std::vector<int>& who,
-                       int device) {
-  return fmt::format("group.{}.{}{}", incarnation, fmt::join(who, "-"),
-                     device >= 0 ? ".device" : "");
+                       int64_t round, int device) {
+  return fmt::format("group.{}.{}.{}{}", incarnation, fmt::join(who, "-"),
+                     round, device >= 0 ? ".device" : "");
 }
 
 }  // namespace
@@ -114,7 +115,8 @@ void GangLink::regroup(const gang::Regroup& order,
   members_ = order.members;
   std::sort(members_.begin(), members_.end());
   incarnation_ = order.incarnation;
-  whole_group_ = make_group(members_, kDataPatience, -1, &stop);
+  whole_group_ = make_group(members_, group_name(incarnation_, members_, 0, -1),
+                            order.patience, -1, &stop);
 }
 
 Collective& GangLink::whole_group() {
@@ -126,15 +128,23 @@ Collective& GangLink::whole_group() {
 
 int GangLink::rank_of(int member) const { return place_of(member, members_); }
 
-Collective& GangLink::group(const std::vector<int>& participants,
+// All participants have used the group in the same rounds, so they agree on
+// whether it is here still: no member reduces over one that a peer has dropped.
+Collective& GangLink::group(const std::vector<int>& participants, int64_t round,
                             Duration patience, int device) {
   if (participants == members_ && device < 0) return whole_group();
-  std::unique_ptr<Collective>& group = groups_[{participants, device}];
-  if (group == nullptr) {
+  std::erase_if(groups_, [round](const auto& one) {
+    return round - one.second.used > kIdleRounds;
+  });
+  CachedGroup& cached = groups_[{participants, device}];
+  if (cached.group == nullptr) {
     for (const int member : participants) rank_of(member);
-    group = make_group(participants, patience, device, nullptr);
+    cached.group = make_group(
+        participants, group_name(incarnation_, participants, round, device),
+        std::max(patience, kGroupPatience), device, nullptr);
   }
-  return *group;
+  cached.used = round;
+  return *cached.group;
 }
 
 void GangLink::leave_groups() {
@@ -143,15 +153,16 @@ void GangLink::leave_groups() {
 }
 
 std::unique_ptr<Collective> GangLink::make_group(
-    const std::vector<int>& who, Duration patience, int device,
-    const std::atomic<bool>* stop) {
+    const std::vector<int>& who, const std::string& name, Duration patience,
+    int device, const std::atomic<bool>* stop) {
   const int rank = place_of(member_, who);
   if (who.size() == 1) return make_solo_group();
   const GroupOptions options{.rank = rank,
                              .size = static_cast<int>(who.size()),
-                             .name = group_name(incarnation_, who, device),
+                             .name = name,
                              .address = client_.address(),
-                             .connect_timeout = patience};
+                             .connect_timeout = patience,
+                             .ports = allowed_ports()};
   Store store(*this, stop);
   if (device >= 0) return make_nccl_group(options, device, store);
   return make_gloo_group(options, store);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,18 +57,26 @@ class GangLink {
   // All members of the incarnation; ranks count them in ascending order.
   Collective& whole_group();
   int rank_of(int member) const;
-  // Just these, of the incarnation's; made at the first use, kept until the
-  // next incarnation. All of them must ask for it. `device` >= 0: spans are
-  // memory of this CUDA device.
-  Collective& group(const std::vector<int>& participants, Duration patience,
-                    int device = -1);
+  // Just these, of the incarnation's; made at the first use, kept while it is
+  // asked for again within kIdleRounds, at most until the next incarnation. All
+  // of them must ask for it, in the same rounds. `device` >= 0: spans are memory
+  // of this CUDA device.
+  Collective& group(const std::vector<int>& participants, int64_t round,
+                    Duration patience, int device = -1);
+  static constexpr int64_t kIdleRounds = 32;
+  size_t groups() const { return groups_.size(); }
 
   // Peers that wait for this member find out at once.
   void leave_groups();
 
  private:
   class Store;
+  struct CachedGroup {
+    std::unique_ptr<Collective> group;
+    int64_t used = 0;  // the last round
+  };
   std::unique_ptr<Collective> make_group(const std::vector<int>& who,
+                                         const std::string& name,
                                          Duration patience, int device,
                                          const std::atomic<bool>* stop);
 
@@ -78,8 +87,7 @@ class GangLink {
   std::vector<int> members_;  // ascending
   std::unique_ptr<Collective> whole_group_;
   // By participants and device.
-  std::map<std::pair<std::vector<int>, int>, std::unique_ptr<Collective>>
-      groups_;
+  std::map<std::pair<std::vector<int>, int>, CachedGroup> groups_;
 };
 
 }  // namespace dtune

@@ -70,7 +70,8 @@ gang::Begin GangSession::begin_of(int step) {
 
 void GangSession::joined(const gang::Regroup& /*order*/) {}
 
-void GangSession::settle(const std::vector<int>& /*who*/) {}
+void GangSession::settle(const std::vector<int>& /*who*/,
+                         Duration /*patience*/) {}
 
 // Whatever ends a step early, peers must not wait for this member.
 StepReport GangSession::perform_step(const std::atomic<bool>& stop) {
@@ -156,11 +157,13 @@ void GangSession::accept_regroup(const gang::Regroup& order,
   round_ = order.work.round;
   link_.regroup(order, stop);
   set_steps(order.step - 1);  // who comes back may have missed steps
-  if (order.source == member()) serve(order.targets, kDataPatience);
-  if (contains(order.targets, member())) receive(order.source, kDataPatience);
+  if (order.source == member()) serve(order.targets, order.patience);
+  if (contains(order.targets, member())) receive(order.source, order.patience);
   leader_ = leader_of(order);
   joined(order);
-  if (order.work.phase != gang::Phase::train) settle(link_.members());
+  if (order.work.phase != gang::Phase::train) {
+    settle(link_.members(), order.patience);
+  }
 }
 
 gang::Order GangSession::perform(const gang::Work& work,
@@ -185,7 +188,7 @@ void GangSession::after_go(const gang::Work& work, const gang::Go& go) {
     totals_ += go.totals;
     note_position(work.position + go.totals.samples);
     if (!go.last && go.next.phase != gang::Phase::train) {
-      settle(go.participants);
+      settle(go.participants, go.patience);
     }
   }
   if (go.source == member()) serve(go.targets, go.patience);

@@ -69,7 +69,7 @@ class GangSession : public StepSession {
   // The step's training is over; `who` are in here together, after the last
   // update and before anybody judges or receives the result. For what members
   // hold each for themselves (running statistics).
-  virtual void settle(const std::vector<int>& who);
+  virtual void settle(const std::vector<int>& who, Duration patience);
   // The whole network as it is now, to answer evaluation batches and the test
   // split; null where this member holds a part of it or nothing.
   virtual Network* whole_network() = 0;
@@ -90,6 +90,7 @@ class GangSession : public StepSession {
     return predictions_ ? &*predictions_ : nullptr;
   }
   const LossTotals& totals() const { return totals_; }
+  int64_t round() const { return round_; }  // in work, or done last
   // For modes that train without the server's go: sums of this member, or of
   // all, at the step's end.
   void set_totals(const LossTotals& totals) { totals_ = totals; }

@@ -44,6 +44,18 @@ bool GangController::automatic() const {
   return options_.parallel.stragglers == StragglerPolicy::automatic;
 }
 
+// In heartbeats as well, where they are few.
+bool GangController::stopped(int member, MonoTime now) const {
+  const Duration allowed = std::max(kStopped, 8 * options_.heartbeat);
+  return now - members_.at(member).heard > allowed;
+}
+
+Duration GangController::allowed_silence(int member) const {
+  const bool needed = members_.needs_all() || !members_.computes(member);
+  if (!automatic() || !needed) return options_.lease;
+  return std::min(options_.lease, std::max(kReplaced, 20 * options_.heartbeat));
+}
+
 // No member is left that could evaluate what was trained.
 bool GangController::result_is_lost() const {
   if (!step_->is_held_by_members()) return false;
@@ -51,7 +63,7 @@ bool GangController::result_is_lost() const {
     const Member& m = members_.at(i);
     const bool in_step = m.in_round() || m.state == State::late ||
                          m.state == State::behind || m.state == State::failed;
-    if (members_.computes(i) && in_step) return false;
+    if (members_.computes(i) && in_step && !m.untrained) return false;
   }
   return true;
 }
@@ -78,9 +90,10 @@ void GangController::failed(int member, const Failed& failed, MonoTime now) {
   const bool taking_part =
       m.in_round() || m.state == State::late || m.state == State::behind;
   if (!running() || !taking_part) return;
-  if (failed.incarnation == members_.incarnation()) {
+  const bool apart = m.untrained && step_->is_held_by_members();
+  if (failed.incarnation == members_.incarnation() && !apart) {
     members_.fail(member, failed);
-  } else if (contains(members_.group(), member)) {
+  } else if (contains(members_.group(), member) && !apart) {
     return;  // a regroup is on its way
   } else {
     // Left out of a regroup: it can come in again.
@@ -137,17 +150,18 @@ void GangController::close_if_hopeless(int lost, const std::string& why,
                                        MonoTime now) {
   if (members_.can_lose(lost)) return;
   close(fmt::format("the gang cannot go on without {}: {}",
-                    members_.describe(lost, now), why));
+                    members_.describe(lost, now), why),
+        lost);
 }
 
-void GangController::close(const std::string& why) {
+void GangController::close(const std::string& why, int member) {
   if (closed()) return;
   stage_ = Stage::closed;
   why_closed_ = why;
   for (int m = 0; m < members(); ++m) {
     if (members_.at(m).present()) decisions_.send(m, Closed{why});
   }
-  decisions_.event(GangEvent::Kind::closed, -1, why);
+  decisions_.event(GangEvent::Kind::closed, member, why);
 }
 
 void GangController::tick(MonoTime now) {
@@ -160,8 +174,9 @@ void GangController::tick(MonoTime now) {
 void GangController::check_silence(MonoTime now) {
   for (int i = 0; i < members() && !closed(); ++i) {
     const Member& m = members_.at(i);
-    if (m.present() && now - m.heard > options_.lease) {
-      lost(i, "silent for longer than " + one_decimal(options_.lease), now);
+    const Duration allowed = allowed_silence(i);
+    if (m.present() && now - m.heard > allowed) {
+      lost(i, "silent for longer than " + one_decimal(allowed), now);
     }
   }
 }

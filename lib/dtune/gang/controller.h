@@ -65,7 +65,8 @@ class GangController {
   void lost(int member, const std::string& why, MonoTime now);
   // At least every kTick.
   void tick(MonoTime now);
-  void close(const std::string& why);
+  // `member`: the one that is missing, where it is one.
+  void close(const std::string& why, int member = -1);
 
   std::vector<Outgoing> take_orders() { return decisions_.take_orders(); }
   std::vector<GangEvent> take_events() { return decisions_.take_events(); }
@@ -79,6 +80,11 @@ class GangController {
   static constexpr Duration kTick = std::chrono::milliseconds(20);
   // Silence that counts once others have failed.
   static constexpr Duration kSilent = std::chrono::seconds(1);
+  // Silence after which a member has stopped: none waits for it, in whatever
+  // phase. One that the gang cannot do without (a stage, a parameter server) is
+  // lost after kReplaced, and the trial goes on from its checkpoint.
+  static constexpr Duration kStopped = std::chrono::seconds(2);
+  static constexpr Duration kReplaced = std::chrono::seconds(5);
   static constexpr Duration kHanging = std::chrono::seconds(30);
 
  private:
@@ -88,6 +94,8 @@ class GangController {
   bool running() const { return stage_ == Stage::running; }
   bool automatic() const;
   bool open_round() const { return running() && step_->is_open_round(); }
+  bool stopped(int member, MonoTime now) const;
+  Duration allowed_silence(int member) const;
   bool result_is_lost() const;
   void step_abandoned(MonoTime now);
   void close_if_hopeless(int lost, const std::string& why, MonoTime now);
@@ -99,6 +107,7 @@ class GangController {
   void time_round(int member, const Ready& ready, MonoTime now);
   bool round_complete(MonoTime now) const;
   bool half_are_ready() const;
+  bool only_stopped_are_awaited(MonoTime now) const;
   bool overdue(MonoTime now) const;
   void finish_round(MonoTime now);
   LossTotals accept_round(const std::vector<int>& participants, MonoTime now);
@@ -121,6 +130,7 @@ class GangController {
   bool wants_regroup() const;
   bool lags(int member) const;
   bool may_come_in(const Member& m) const;
+  bool comes_next_step(int member) const;
   std::vector<int> responsive() const;
   void quarantine_one(std::vector<int>& members);
 

@@ -33,7 +33,12 @@ bool GangController::gathered(MonoTime now) const {
   const std::vector<int> waiting = members_.in_state(State::waiting);
   const bool first = members_.incarnation() == 0;
   const bool own = members_.at(waiting.front()).begin.own_training;
-  if (first || own || !automatic()) return false;
+  if (first || !automatic() || members_.needs_all()) return false;
+  const bool all_stopped = std::all_of(
+      missing.begin(), missing.end(),
+      [&](int m) { return members_.computes(m) && stopped(m, now); });
+  if (all_stopped) return true;
+  if (own) return false;
   if (2 * static_cast<int>(waiting.size()) < members_.count_present()) {
     return false;
   }
@@ -46,13 +51,16 @@ bool GangController::gathered(MonoTime now) const {
 // Whether all in the round have failed, shown that they have not, or are not
 // to be expected soon: only then is it known who has applied what.
 bool GangController::accounted(MonoTime now) {
+  // Its operation fails when theirs does, or the round's work is long.
+  const Duration longest = 2 * timing_.patience(Timing::kGroupPatience);
   bool all = true;
   for (const int w : members_.in_state(State::working)) {
-    const bool hangs = now - broken_since_ > kHanging;
-    if (now - members_.at(w).heard <= kSilent && !hangs) {
+    const bool hangs = now - broken_since_ > std::min(kHanging, longest);
+    const bool here = now - members_.at(w).heard <= kSilent && !hangs;
+    if (here || !members_.computes(w)) {
       all = false;
     } else {
-      members_.go_without(w);
+      members_.give_up(w);
     }
   }
   return all;
@@ -66,12 +74,19 @@ bool GangController::may_come_in(const Member& m) const {
   return m.begin.step <= step_->number() && !step_->is_held_by_members();
 }
 
+// It was late for the training whose result only the others have.
+bool GangController::comes_next_step(int member) const {
+  return running() && members_.at(member).untrained &&
+         step_->is_held_by_members();
+}
+
 // Members that will act on an order at once.
 std::vector<int> GangController::responsive() const {
   std::vector<int> found;
   for (int i = 0; i < members(); ++i) {
     const Member& m = members_.at(i);
     const bool trains = m.state == State::working && open_round();
+    if (comes_next_step(i)) continue;
     if (may_come_in(m) || trains || m.state == State::ready ||
         m.state == State::behind || m.state == State::failed) {
       found.push_back(i);
@@ -165,6 +180,7 @@ void GangController::announce(const std::vector<int>& members, MonoTime now) {
   order.step = step_->number();
   order.updates = step_->updates();
   order.members = members;
+  order.patience = timing_.patience(Timing::kGroupPatience);
   std::vector<int> current;
   for (const int m : members) {
     const bool target = step_->trains_by_batches() && lags(m);

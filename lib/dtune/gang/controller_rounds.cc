@@ -47,21 +47,33 @@ bool GangController::round_complete(MonoTime now) const {
   return members_.any_computes(responsive());
 }
 
-// Of those who have something to do: servers are ready at once.
+// Of those that have something to do in this round: servers are ready at once,
+// and a member that is late already has no part in it.
 bool GangController::half_are_ready() const {
   int there = 0;
   int ready = 0;
   for (int m = 0; m < members(); ++m) {
-    if (!members_.at(m).present() || !members_.computes(m)) continue;
+    if (!members_.at(m).in_round() || !members_.computes(m)) continue;
     ++there;
     ready += members_.is(m, State::ready) ? 1 : 0;
   }
   return ready > 0 && 2 * ready >= there;
 }
 
+// Without heartbeats for so long a member is not slow: this needs no majority
+// and no known pace. No round goes on without a parameter server.
+bool GangController::only_stopped_are_awaited(MonoTime now) const {
+  if (!members_.any_computes(members_.in_state(State::ready))) return false;
+  const std::vector<int> awaited = members_.in_state(State::working);
+  return std::all_of(awaited.begin(), awaited.end(), [&](int m) {
+    return members_.computes(m) && stopped(m, now);
+  });
+}
+
 bool GangController::overdue(MonoTime now) const {
-  if (!automatic() || open_round() || members_.needs_all()) return false;
-  if (!half_are_ready()) return false;
+  if (!automatic() || members_.needs_all()) return false;
+  if (only_stopped_are_awaited(now)) return true;
+  if (open_round() || !half_are_ready()) return false;
   // Those who give or get state compute only then.
   const int source = round_.source();
   MonoTime base = round_.handed();
@@ -153,8 +165,9 @@ void GangController::go_on(Go go, int evicted, MonoTime now) {
   std::erase(next, evicted);
   const bool commit = step_->phase() == Phase::commit;
   const bool idle = !commit && wants_regroup();
-  const std::vector<int> back =
+  std::vector<int> back =
       commit || idle ? std::vector<int>{} : members_.in_state(State::behind);
+  std::erase_if(back, [this](int b) { return comes_next_step(b); });
   std::copy_if(back.begin(), back.end(), std::back_inserter(go.targets),
                [this](int b) { return lags(b); });
   if (!go.targets.empty()) go.source = timing_.fastest(next);
@@ -185,6 +198,7 @@ void GangController::take_back(int member, const Go& go) {
 void GangController::drop_late(MonoTime now) {
   for (const int w : members_.in_state(State::working)) {
     members_.go_without(w);
+    if (open_round()) members_.note_untrained(w);
     decisions_.event(GangEvent::Kind::late, w,
                      fmt::format("round {} went on without {}", round_.number(),
                                  members_.describe(w, now)));

@@ -146,6 +146,7 @@ void Membership::begin(int member, const Begin& begin) {
   m.begin = begin;
   m.updates = begin.updates;
   m.state = State::waiting;
+  m.untrained = false;
 }
 
 void Membership::fail(int member, const Failed& failed) {
@@ -190,7 +191,7 @@ void Membership::finish_step(int member) {
   Member& m = edit(member);
   m.awaited = m.state == State::ready;
   m.state = State::joined;
-  m.lagging = m.returning = false;
+  m.lagging = m.returning = m.untrained = false;
 }
 
 void Membership::miss_step(int m) {
@@ -204,6 +205,11 @@ void Membership::go_without(int member) {
   m.lagging = false;
   ++m.late;
   whole_ = false;
+}
+
+void Membership::give_up(int member) {
+  go_without(member);
+  edit(member).forked = true;
 }
 
 void Membership::quarantine(int member, int step, int64_t round) {
@@ -233,6 +239,7 @@ void Membership::regroup(const std::vector<int>& members, bool same) {
 void Membership::enter_step(int m, int step, bool lagging) {
   edit(m).begin.step = step;
   edit(m).lagging = lagging;
+  edit(m).untrained = false;
 }
 
 }  // namespace dtune::gang

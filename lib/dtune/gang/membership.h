@@ -29,7 +29,8 @@ enum class MemberState {
 struct Member {
   MemberState state = MemberState::absent;
   bool awaited = true;     // before a step begins
-  bool forked = false;     // its updates are none of this gang's
+  bool forked = false;     // its updates may be none of this gang's
+  bool untrained = false;  // it was late for what the others hold now
   bool lagging = false;    // gets its state from a source
   bool returning = false;  // is being taken in again
   Begin begin;
@@ -118,6 +119,9 @@ class Membership {
   // It has missed the end of a step that the others have done.
   void miss_step(int m);
   void go_without(int m);
+  // Of a failure: it is not known what it has applied.
+  void give_up(int m);
+  void note_untrained(int m) { edit(m).untrained = true; }
   void evict(int m) { edit(m).state = MemberState::gone; }
   // Left out until `round`, as if it came for `step` then.
   void quarantine(int m, int step, int64_t round);

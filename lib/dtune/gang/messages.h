@@ -11,10 +11,11 @@
 //     begin(step, ...)           ->         of a fidelity step, from every
 //                                           member
 //                                <-  regroup(incarnation, members, work)
-//     ready(round, totals)       ->         at the first finished gradient: the
-//                                           answer travels while others come;
-//                                           again at the last one, if there is
-//                                           no answer yet
+//     ready(round, totals)       ->         at the last finished gradient. Where
+//                                           reductions overlap: at the first one,
+//                                           so that the answer travels while
+//                                           others come, and again at the last,
+//                                           if there is no answer yet
 //                                <-  go(round, participants, totals, work)
 //     [reduce, update; next work]
 //     failed(round, what)        ->         a peer did not answer
@@ -32,6 +33,10 @@
 // before is applied: a member is ready at once; a regroup follows. A regroup
 // has a new incarnation, whose groups are made anew, but for a step that begins
 // with just those who did all of the step before together: they keep theirs.
+//
+// A member that stops after it was ready breaks the reduction: the others give it
+// up after `patience`, report it failed, and the round is trained again without
+// the silent member.
 //
 // Who lags behind (late, new, restarted) gets weights, optimizer state and
 // buffers from a `source` member over the data plane, after the round that the
@@ -99,6 +104,7 @@ struct Regroup {
   std::vector<int> members;  // present, ascending: the whole data plane
   int source = -1;           // member; -1: none lags
   std::vector<int> targets;
+  Duration patience{0};  // for one operation of the data plane
   Work work;
 };
 

@@ -22,8 +22,8 @@ Duration Pace::quantile(double q) const {
 }
 
 std::optional<Duration> Pace::deadline(Duration expected) const {
-  if (rounds_ < kLeastRounds) return std::nullopt;
-  const double longest = to_seconds(std::max(quantile(0.95), expected));
+  if (!known()) return std::nullopt;
+  const double longest = to_seconds(std::max(quantile(0.75), expected));
   return from_seconds(kFactor * longest) + kFloor;
 }
 

@@ -142,6 +142,7 @@ void fields(V& visit, Regroup& m) {
   visit("members", m.members, kMember);
   visit("source", m.source, kSource);
   visit("targets", m.targets, kMember);
+  visit("patience_ns", m.patience, kElapsed);
   visit("work", m.work);
 }
 

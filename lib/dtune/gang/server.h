@@ -32,7 +32,8 @@ struct GangEvent {
     late,      // a round went on without it; its gradient was discarded
     balanced,  // shares of the batch were changed
     hanging,   // none has come for long: `text` names the missing
-    closed,    // too few are left; the trial has to start from its checkpoint
+    closed,    // too few are left; the trial has to start from its checkpoint;
+               // `member`: the one that it cannot do without, or -1
     untraced,  // the trace of all gangs cannot be written any more; once
   };
   std::string gang;  // untraced: any that is open, or empty

@@ -52,11 +52,12 @@ void Timing::end_round(int64_t samples, MonoTime now) {
   if (accepted_.size() > kRecent) accepted_.erase(accepted_.begin());
 }
 
-Duration Timing::patience() const {
-  constexpr Duration kLeast = std::chrono::seconds(5);
+Duration Timing::patience(Duration least) const {
+  constexpr Duration kUnknown = std::chrono::seconds(10);
   constexpr Duration kMost = std::chrono::seconds(60);
   if (!automatic_) return kMost;
-  return std::clamp(20 * pace_.quantile(0.95), kLeast, kMost);
+  if (!pace_.known()) return kUnknown;
+  return std::clamp(kRounds * pace_.quantile(0.5), least, kMost);
 }
 
 std::optional<Duration> Timing::deadline(const Round& round) const {

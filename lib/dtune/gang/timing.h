@@ -35,8 +35,16 @@ class Timing {
 
   // --- What follows.
 
-  // Of the data plane: long against a round, so that a spike breaks nothing.
-  Duration patience() const;
+  // Of the data plane, for one operation: a reduction whose participant has
+  // stopped is given up after it. kRounds median rounds, since a member that is
+  // ready has little left to do; at least `least`, for what has nothing to do
+  // with rounds (processes that are not scheduled, connections). Before the
+  // pace is known, and without mitigation, long.
+  Duration patience(Duration least = kLeastPatience) const;
+  static constexpr int kRounds = 4;
+  static constexpr Duration kLeastPatience = std::chrono::seconds(1);
+  // Where groups are made or state is sent.
+  static constexpr Duration kGroupPatience = std::chrono::seconds(5);
   Duration round_time(double quantile) const {
     return pace_.quantile(quantile);
   }

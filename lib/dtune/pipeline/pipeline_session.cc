@@ -177,7 +177,7 @@ void PipelineSession::joined(const gang::Regroup& order) {
     for (int replica = 0; replica < place_.replicas; ++replica) {
       same.push_back(place_.member_of(place_.stage.stage, replica));
     }
-    groups.same_stage = &link().group(same, patience());
+    groups.same_stage = &link().group(same, round(), patience());
   }
   trainer_->attach(groups);
 }
