@@ -76,6 +76,21 @@ TEST_CASE("a worker reads its own writes until a copy has them") {
   CHECK(read(cache, 2) == Floats{5, 5});
 }
 
+TEST_CASE("what was only sent is counted and not read") {
+  const ps::Layout layout(2, 1);
+  PsCache cache(plain_sgd(), layout, {{0, 2, 0}});
+  send(cache, layout, 0, 1, {1, 2}, {.version = 1, .ticket = 0});
+  constexpr auto kMost = static_cast<int64_t>(PsCache::kMostOwn);
+  for (int64_t ticket = 1; ticket <= kMost; ++ticket) {
+    CHECK_FALSE(cache.full());
+    cache.sent(ticket);
+  }
+  CHECK(cache.full());
+  CHECK(read(cache, 2) == Floats{1, 2});
+  send(cache, layout, 0, 2, {5, 5}, {.version = 2, .ticket = kMost});
+  CHECK_FALSE(cache.full());
+}
+
 TEST_CASE(
     "a version that is sent again before it is whole has the later ticket") {
   const ps::Layout layout(40, 2);

@@ -23,8 +23,10 @@ struct Chaos {
   PsPlan plan;
   uint64_t seed = 1;
   bool deaths = false;
+  bool stops = false;
   int64_t worst_lead = 0;  // clocks that anybody was ahead when it began
   int64_t killed = 0;
+  int64_t left_out = 0;
 
   void run() {
     Rng rng(seed);
@@ -43,6 +45,14 @@ struct Chaos {
         ++killed;
         if (servers.workers.size() > 1) servers.kill(id);
         if (!servers.workers.contains(id)) servers.join(id, ++nonce);
+        continue;
+      }
+      // As a server does: half of the others have nothing left to do.
+      const auto owed = servers.clock.owed();
+      if (stops && owed.contains(id) && rng.below(3) == 0 &&
+          2 * owed.size() <= servers.clock.active_members().size()) {
+        ++left_out;
+        servers.leave_out(id);
         continue;
       }
       const auto value = static_cast<float>(rng.normal()) * 0.01F;
@@ -235,10 +245,32 @@ TEST_CASE("a gradient that is too stale is dropped and its samples go on") {
   servers.push(1, {100});
   CHECK(servers.weights() == before);
   CHECK(servers.workers[1].version == 2);  // fresh weights
-  // Whoever comes next has its samples: the worker itself here.
+  // The next worker to ask gets its samples: the worker itself here.
   CHECK(servers.grant(1).first == stale.first);
   CHECK(servers.clock.take_figures().discarded == 1);
   CHECK(servers.clock.position() == 8);
+}
+
+// data.balance: as sync, where the batch's gradient is the mean by weight.
+TEST_CASE("single gradients count by the weight of their samples") {
+  for (const auto consistency : {Consistency::ssp, Consistency::async}) {
+    VirtualServers servers(virtual_plan(consistency, 2), {1}, 1);
+    servers.join_all();
+    servers.push(0, {1}, 6);  // 4 samples of rare classes, a batch of 8
+    CHECK(servers.weights()[0] == doctest::Approx(1 - 0.1 * 6 / 8));
+    servers.push(1, {1}, 0.5);
+    CHECK(servers.weights()[0] == doctest::Approx(1 - 0.1 * 6.5 / 8));
+  }
+}
+
+TEST_CASE("under compensation a worker's own updates make it stale as well") {
+  PsPlan plan = virtual_plan(Consistency::ssp, 2, 800);
+  plan.parallel.ps.compensation = Compensation::constant;
+  VirtualServers servers(plan, {1}, 1);
+  servers.join_all();
+  servers.push(0, {0}, 0, 0);
+  servers.push(0, {0}, 0, 0);
+  CHECK(servers.clock.take_figures().max_staleness == 1);
 }
 
 TEST_CASE("delay compensation knows the weights that a worker was sent") {
@@ -275,7 +307,7 @@ TEST_CASE("ssp blocks who is more than the bound ahead") {
   CHECK(servers.workers[0].min_clock == 1);
 }
 
-TEST_CASE("an ssp worker that died holds nobody back") {
+TEST_CASE("an ssp worker that died holds no other back") {
   PsPlan plan = virtual_plan(Consistency::ssp, 3, 800);
   plan.parallel.ps.bound = 1;
   VirtualServers servers(plan, {1}, 1);
@@ -286,7 +318,7 @@ TEST_CASE("an ssp worker that died holds nobody back") {
   servers.kill(2);
   CHECK(!servers.idle(0));
   CHECK(!servers.idle(1));
-  // Its samples are with somebody else.
+  // Another worker has its samples.
   std::set<int64_t> first;
   for (const auto& [id, worker] : servers.workers) {
     for (const ps::Grant& grant : worker.grants) first.insert(grant.first);
@@ -321,6 +353,88 @@ TEST_CASE("the parts of a dead sync worker are computed by the others") {
   CHECK(servers.grant(0).number == 0);
   servers.push(0, {3});
   CHECK(servers.weights()[0] == doctest::Approx(1 - 0.1 * 2));
+}
+
+TEST_CASE(
+    "the others compute what a late sync worker had, and its is dropped") {
+  const PsPlan plan = virtual_plan(Consistency::sync, 2, 24);
+  VirtualServers servers(plan, {1}, 1);
+  servers.join_all();
+  servers.push(0, {1});
+  CHECK(servers.clock.owed() ==
+        std::map<int, int64_t>{{1, servers.grant(1).ticket}});
+  servers.leave_out(1);
+  CHECK(servers.grant(0).first_sample == 4);
+  servers.push(0, {3});
+  CHECK(servers.weights()[0] == doctest::Approx(1 - 0.1 * 2));
+  // The second batch is worker 0's alone.
+  CHECK(servers.grant(0).size == 8);
+  servers.push(1, {1000});
+  CHECK(servers.weights()[0] == doctest::Approx(1 - 0.1 * 2));
+  CHECK(servers.idle(1));
+  servers.push(0, {0});
+  // The third is both's.
+  CHECK(servers.grant(0).size == 4);
+  CHECK(servers.grant(1).size == 4);
+  CHECK(servers.workers[1].version == 2);
+  servers.push(0, {0});
+  servers.push(1, {0});
+  CHECK(servers.clock.take_figures().left_out == 1);
+  CHECK(servers.workers[1].finishing);
+}
+
+TEST_CASE("a late ssp worker holds no other back") {
+  PsPlan plan = virtual_plan(Consistency::ssp, 2, 800);
+  plan.parallel.ps.bound = 2;
+  VirtualServers servers(plan, {1}, 1);
+  servers.join_all();
+  while (!servers.idle(0)) servers.push(0, {0});
+  const int64_t first = servers.grant(1).first;
+  servers.leave_out(1);
+  CHECK(servers.grant(0).first == first);
+  for (int i = 0; i < 20; ++i) servers.push(0, {0});
+  const Floats before = servers.weights();
+  servers.push(1, {1000});
+  CHECK(servers.weights() == before);
+  servers.push(1, {1000});  // that it had ahead
+  CHECK(servers.weights() == before);
+  REQUIRE(!servers.idle(1));
+  CHECK(servers.grant(1).clock >= 20);
+  servers.push(1, {1});
+  CHECK(servers.weights()[0] < before[0]);
+}
+
+TEST_CASE("a worker that is late for the end of a step is not waited for") {
+  const PsPlan plan = virtual_plan(Consistency::sync, 2, 8);
+  VirtualServers servers(plan, {1}, 1);
+  servers.join_all();
+  servers.push(0, {0});
+  servers.push(1, {0});
+  CHECK(servers.clock.owed() ==
+        std::map<int, int64_t>{{0, PsClock::kBuffers}, {1, PsClock::kBuffers}});
+  servers.clock.collected(0);
+  CHECK(!servers.clock.done());
+  servers.leave_out(1);
+  CHECK(servers.clock.done());
+  CHECK(servers.clock.active_members() == std::vector<int>{0});
+}
+
+TEST_CASE("what a late worker needed is what is known of its speed") {
+  const PsPlan plan = minded_plan(Consistency::sync);
+  VirtualServers servers(plan, {1}, 1);
+  servers.join_all();
+  for (int batch = 0; batch < 3; ++batch) {
+    for (const int id : {0, 1}) {
+      servers.seconds[id] = 0.01 * static_cast<double>(servers.grant(id).size);
+      if (batch < 2 || id == 0) servers.push(id, {0});
+    }
+  }
+  servers.leave_out(1);
+  servers.seconds[1] = 0.03 * 40;
+  servers.push(1, {0});
+  servers.push(0, {0});
+  CHECK(servers.grant(0).size == 60);
+  CHECK(servers.grant(1).size == 20);
 }
 
 // It would not be, part by part of its own small share: a server keeps only so
@@ -409,6 +523,22 @@ TEST_CASE("every sample is accepted exactly once whatever the order") {
       if (consistency == Consistency::ssp) CHECK(chaos.worst_lead <= 3 + 1);
     }
   }
+}
+
+TEST_CASE("every sample is accepted exactly once, whichever worker is left out") {
+  int64_t left_out = 0;
+  for (const auto consistency :
+       {Consistency::sync, Consistency::ssp, Consistency::async}) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      CAPTURE(seed);
+      Chaos chaos{.plan = virtual_plan(consistency, 4, 203), .seed = seed};
+      chaos.stops = true;
+      chaos.deaths = seed % 3 == 0;
+      chaos.run();
+      left_out += chaos.left_out;
+    }
+  }
+  CHECK(left_out > 20);
 }
 
 TEST_CASE("a step ends at a batch's end as with one process") {

@@ -112,7 +112,8 @@ class StingyServer {
   void hear_and_grant(int grants) {
     while (peer_.empty()) next();
     for (int64_t i = 0; i < grants; ++i) {
-      say(ps::Grant{.session = 1, .ticket = i + 1, .clock = i, .size = 1});
+      say(ps::Grant{
+          .session = 1, .ticket = i + 1, .clock = i, .size = 1, .lr = 1});
     }
     serve(0);
   }
@@ -183,9 +184,44 @@ TEST_CASE("a worker is never further ahead than a server keeps") {
   thread.join();
 }
 
+// The server compensates by the weights that it sent; what a worker uses besides
+// would not be in them.
+TEST_CASE(
+    "under delay compensation a worker uses the weights that it was sent") {
+  for (const auto compensation : {Compensation::none, Compensation::constant}) {
+    const SocketDirectory folder;
+    StingyServer server(folder);
+    PsWorkerOptions options;
+    options.train.momentum = 0;
+    options.spec.consistency = Consistency::ssp;
+    options.spec.compensation = compensation;
+    options.parameters = 20;
+    options.runs = {{0, 20, 0}};
+    options.servers = {{server.endpoint(), std::nullopt}};
+    std::vector<float> used;
+    std::thread thread([&] {
+      const SocketContext context;
+      PsWorker worker(context, options);
+      std::vector<float> weights(20);
+      const std::vector<float> ones(20, 1);
+      while (worker.next(weights)) {
+        used.push_back(weights[7]);
+        worker.push(ones, {.weight = 0.5, .samples = 1}, 0.001);
+      }
+    });
+    server.hear_and_grant(2);
+    CHECK(server.pushes(2, std::chrono::seconds(20)) == 2);
+    server.serve(2);
+    server.finish();
+    thread.join();
+    const bool own = compensation == Compensation::none;
+    CHECK(used == std::vector<float>{0, own ? -0.5F : 0.0F});
+  }
+}
+
 namespace {
 
-// A member of a step that says what a test wants.
+// A member of a step that sends what a test sets.
 class Puppet {
  public:
   explicit Puppet(PsServer& server) : server_(server) {
@@ -217,7 +253,7 @@ class Puppet {
 
 }  // namespace
 
-TEST_CASE("a dead worker's gradient that arrives late holds nobody up") {
+TEST_CASE("a dead worker's gradient that arrives late delays no other") {
   SmallStep small(1);
   PsServerOptions options;
   options.servers = 2;
@@ -242,8 +278,8 @@ TEST_CASE("a dead worker's gradient that arrives late holds nobody up") {
   CHECK(leader->awaited() == -1);
 }
 
-// The others go on from a checkpoint: nobody has the end of the step any more.
-TEST_CASE("a follower that begins anew when server 0 is done is told of") {
+// The others go on from a checkpoint: none has the end of the step any more.
+TEST_CASE("a follower that begins anew when server 0 is done is reported") {
   SmallStep small(1);
   small.step.plan.parallel.ps.servers = 2;
   PsServerOptions options;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "eventually.h"
 #include "ps_task.h"
 #include <doctest/doctest.h>
 
@@ -108,7 +109,7 @@ TEST_CASE("ssp and async come close to sync in accuracy") {
   }
 }
 
-TEST_CASE("a worker that dies over sockets is missed by nobody") {
+TEST_CASE("the others go on when a worker dies over sockets") {
   const PsTask task(1000, 10, 3);
   for (const auto consistency : {Consistency::sync, Consistency::ssp}) {
     PsPlan plan = task_plan(task, consistency, 3, 2);
@@ -124,6 +125,34 @@ TEST_CASE("a worker that dies over sockets is missed by nobody") {
     CHECK(cluster.errors == std::vector<std::string>{"dies"});
     REQUIRE(cluster.final.has_value());
     CHECK(cluster.final->totals.samples == 2000);
+  }
+}
+
+TEST_CASE("a worker that is held up holds no other up") {
+  const PsTask task(1000, 10, 3);
+  for (const auto consistency : {Consistency::sync, Consistency::ssp}) {
+    PsPlan plan = task_plan(task, consistency, 3, 4);
+    plan.parallel.ps.servers = 2;
+    PsCluster cluster(task, plan, zeros(task));
+    std::atomic<int> count = 0;
+    std::atomic<int> others = 0;
+    cluster.before_gradient = [&](int member, const ps::Grant& /*grant*/) {
+      if (member != 1) {
+        ++others;
+      } else if (++count == 4) {
+        // More than a batch, or the bound, lets the others do without it.
+        const int before = others;
+        CHECK(eventually([&] { return others > before + 40; }));
+      }
+    };
+    const std::vector<float> w = cluster.run();
+    check_no_errors(cluster);
+    REQUIRE(!w.empty());
+    CHECK(cluster.figures.left_out >= 1);
+    CHECK(cluster.final->totals.samples == 4000);
+    if (consistency == Consistency::sync) {
+      CHECK(distance(w, train_alone(task, plan)) < 1e-4);
+    }
   }
 }
 
@@ -143,7 +172,7 @@ TEST_CASE("a loss that is no number reaches every worker as diverged") {
 
 namespace {
 
-// Sends what is no message, and messages of nobody, as long as it lives.
+// Sends what is no message, and messages of unknown workers, as long as it lives.
 class Vandal {
  public:
   explicit Vandal(const std::string& endpoint)
@@ -167,7 +196,7 @@ class Vandal {
         if (rng.below(2) == 0) bytes.insert(0, "dps1");
         frames.push_back(std::move(bytes));
       }
-      // Without a hello it is nobody, whatever it says.
+      // Without a hello it is no worker, whatever it sends.
       socket.send(frames);
       socket.send(ps::encode(ps::Push{.session = 1, .ticket = 1}));
       std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -54,6 +54,11 @@ class VirtualServers {
     run();
   }
 
+  void leave_out(int member) {
+    clock.leave_out(member);
+    run();
+  }
+
   // The worker's oldest work is done, with this gradient (and as many samples
   // as were granted); it used the weights that it has now, or `version`.
   ps::Grant push(int member, std::vector<float> gradient, double weight = 0,
@@ -82,6 +87,7 @@ class VirtualServers {
                    .samples = grant.size},
         .seconds = seconds[member]};
     for (const float g : gradient) push.squares += double{g} * g;
+    clock.came_back(member, &push);
     clock.pushed(member, push);
     run();
     return grant;

@@ -109,6 +109,7 @@ void PsCache::read(std::span<float> weights) const {
   DTUNE_CHECK(weights.size() == weights_.size());
   std::copy(weights_.begin(), weights_.end(), weights.begin());
   for (const Own& own : own_) {
+    if (own.change.empty()) continue;  // sent()
     for (size_t i = 0; i < weights.size(); ++i) weights[i] += own.change[i];
   }
 }

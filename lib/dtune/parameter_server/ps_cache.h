@@ -47,6 +47,9 @@ class PsCache {
   void wrote(int64_t ticket, std::span<const float> gradient, double lr,
              double scale);
 
+  // REQUIRES: !full(). Likewise, but read() does not show it.
+  void sent(int64_t ticket) { own_.push_back({ticket, {}}); }
+
   uint64_t resident_bytes() const;
 
  private:

@@ -38,23 +38,62 @@ void PsClock::present(int member, uint64_t nonce) {
   auto& speed = speeds_[member];
   if (!speed) speed = make_speed_predictor(plan_.parallel.predictor);
   if (stage_ == Stage::finishing || stage_ == Stage::done) {
-    serve(member, members_[member]);
-    actions_.send_to(member, ps::Finish{});
+    send_end(member, members_[member]);
   }
   pump();
+}
+
+// Its samples are others' now.
+void PsClock::give_back(int id, Member& member) {
+  for (const Ticket& ticket : member.tickets) {
+    actions_.order(ps::Drop{.member = id, .ticket = ticket.id});
+    queue_.give_back(ticket.part);
+  }
+  member.tickets.clear();
+}
+
+void PsClock::leave_out(int member) {
+  Member& m = members_.at(member);
+  m.late = true;
+  if (!m.tickets.empty()) {
+    m.dropped = m.tickets.front();
+    m.decided = m.tickets.back().id;
+  }
+  give_back(member, m);
+  ++figures_.left_out;
+  if (is_sync() && round_.batch == queue_.next_batch()) share_batch();
+  check_done();
+  pump();
+}
+
+bool PsClock::came_back(int member, const ps::Push* push) {
+  const auto found = members_.find(member);
+  if (found == members_.end() || !found->second.late) return false;
+  Member& m = found->second;
+  m.clock = min_clock();  // of the others: it holds none back
+  m.late = false;
+  m.share = -1;
+  // How long it took is the best that is known of its speed.
+  if (push != nullptr && m.dropped && push->ticket == m.dropped->id &&
+      push->seconds > 0) {
+    speeds_.at(member)->observe(static_cast<double>(m.dropped->part.size) /
+                                push->seconds);
+  }
+  m.dropped.reset();
+  if (stage_ == Stage::finishing || stage_ == Stage::done) {
+    send_end(member, m);
+  }
+  pump();
+  return true;
 }
 
 void PsClock::gone(int member) {
   const auto found = members_.find(member);
   if (found == members_.end()) return;
   Member& m = found->second;
-  for (const Ticket& ticket : m.tickets) {
-    actions_.order(ps::Drop{.member = member, .ticket = ticket.id});
-    queue_.give_back(ticket.part);
-  }
+  give_back(member, m);
   if (m.present) actions_.order(ps::Forget{.member = member});
-  m.present = false;
-  m.tickets.clear();
+  m.present = m.late = false;
   speeds_.erase(member);
   std::erase(plan_.workers, member);
   if (is_sync() && round_.batch == queue_.next_batch()) share_batch();
@@ -118,15 +157,18 @@ bool PsClock::idle() const {
 void PsClock::finish() {
   stage_ = Stage::finishing;
   for (auto& [id, m] : members_) {
-    if (!m.present) continue;
-    serve(id, m);
-    actions_.send_to(id, ps::Finish{});
+    if (m.present && !m.late) send_end(id, m);
   }
+}
+
+void PsClock::send_end(int id, Member& member) {
+  serve(id, member);
+  actions_.send_to(id, ps::Finish{});
 }
 
 void PsClock::check_done() {
   if (stage_ != Stage::finishing) return;
-  const std::vector<int> here = present_members();
+  const std::vector<int> here = active_members();
   const bool all =
       !here.empty() && std::all_of(here.begin(), here.end(), [this](int id) {
         return members_[id].collected;
@@ -149,6 +191,22 @@ std::vector<int> PsClock::present_members() const {
   return present;
 }
 
+std::vector<int> PsClock::active_members() const {
+  std::vector<int> active = present_members();
+  std::erase_if(active, [this](int id) { return members_.at(id).late; });
+  return active;
+}
+
+std::map<int, int64_t> PsClock::owed() const {
+  std::map<int, int64_t> owed;
+  for (const int id : active_members()) {
+    const Member& m = members_.at(id);
+    if (!m.tickets.empty()) owed[id] = m.tickets.front().id;
+    if (stage_ == Stage::finishing && !m.collected) owed[id] = kBuffers;
+  }
+  return owed;
+}
+
 std::vector<int> PsClock::missing() const {
   std::vector<int> missing;
   for (const int id : plan_.workers) {
@@ -165,7 +223,9 @@ std::vector<std::pair<int, int>> PsClock::waiting() const {
   }
   std::vector<std::pair<int, int>> waiting;
   for (const auto& [id, m] : members_) {
-    if (m.present && m.tickets.empty()) waiting.emplace_back(id, slowest);
+    if (m.present && !m.late && m.tickets.empty()) {
+      waiting.emplace_back(id, slowest);
+    }
   }
   return waiting;
 }

@@ -14,15 +14,17 @@
 //          weights that it has while newer ones travel.
 //   async  every gradient is applied at once, no worker waits.
 // ssp and async: w -= lr share factor(staleness) direction, where share is the
-// samples' number over the batch size: a round of n workers moves as far as one
-// synchronous step. Momentum and Adam's moments live on the server and follow
+// samples' weight over the batch size (data.balance: by class; their mean is 1):
+// a round of n workers moves as far as one synchronous step. Momentum and Adam's moments live on the server and follow
 // every single update. Staleness counts the updates of others between the
 // weights of the gradient and those that it meets: a worker's own are in what
-// it reads. Schedules go by accepted samples.
+// it reads, but under delay compensation, which has to know the weights that
+// were used. Schedules go by accepted samples.
 //
-// A gradient that is dropped (too stale), or whose worker is gone, leaves its
-// samples to the next worker: each sample of an epoch is accepted exactly
-// once. A dead worker counts in no clock.
+// A gradient that is dropped (too stale), or whose worker is gone or late, leaves
+// its samples to the next worker: each sample of an epoch is accepted exactly
+// once. A dead worker counts in no clock, and neither does one that is late: it
+// is left out from then until its gradient comes, which is dropped.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +73,7 @@ struct PsFigures {
   double mean_staleness = 0;  // of those applied
   int64_t max_staleness = 0;
   double mean_factor = 1;  // of the learning rate, for staleness
+  int64_t left_out = 0;    // workers, each time
 };
 
 // Actions in their order, stamped with session and sequence.
@@ -119,6 +122,11 @@ class PsClock {
   // The worker's buffers have come.
   void collected(int member);
   void gone(int member);
+  // The others go on without it. REQUIRES: it owes something.
+  void leave_out(int member);
+  // A worker sends; `push`: its gradient, if it is one. False where it had not
+  // been left out.
+  bool came_back(int member, const ps::Push* push = nullptr);
 
   std::vector<PsAction> take_actions() { return actions_.take(); }
 
@@ -133,6 +141,12 @@ class PsClock {
   const LossTotals& totals() const { return totals_; }
   int64_t accepted_of(int member) const;  // samples
   std::vector<int> present_members() const;
+  // Those that are not left out.
+  std::vector<int> active_members() const;
+  // What active workers have not sent yet, by member: a ticket, or kBuffers at
+  // the step's end.
+  static constexpr int64_t kBuffers = 0;
+  std::map<int, int64_t> owed() const;
   // Workers that have nothing to do, and the ones that they wait for.
   std::vector<std::pair<int, int>> waiting() const;
   // Those whose absence keeps the step from beginning.
@@ -161,6 +175,8 @@ class PsClock {
     int64_t share = -1;            // sync: of this batch; -1: it came later
     int64_t accepted = 0;
     bool collected = false;
+    bool late = false;              // left out
+    std::optional<Ticket> dropped;  // that it had then: the first
   };
 
   // sync: what has come of the batch.
@@ -175,6 +191,8 @@ class PsClock {
   };
 
   bool is_sync() const;
+  void give_back(int id, Member& member);
+  void send_end(int id, Member& member);
   int64_t min_clock() const;
   int depth() const;
   bool may_start(const Member& member) const;

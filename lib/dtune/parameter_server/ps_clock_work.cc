@@ -42,9 +42,10 @@ void PsClock::accept(int id, Member& member, const Ticket& ticket,
                      const ps::Push& push, int64_t tau) {
   const double factor =
       staleness_factor(plan_.parallel.ps.staleness_lr, tau,
-                       static_cast<int>(present_members().size()));
-  const double share =
-      static_cast<double>(ticket.part.size) / static_cast<double>(batch_size_);
+                       static_cast<int>(active_members().size()));
+  // A gradient is the mean by the samples' weights, and their mean over the data
+  // is 1 (balanced_weights): what the part is of a usual batch.
+  const double share = push.totals.weight / static_cast<double>(batch_size_);
   actions_.order(ps::Combine{.terms = {{id, ticket.id, 1}}});
   apply(rate(ticket.part.size) * share * factor,
         clip_scale(plan_.train.clip_norm, push.squares), id, push.version);
@@ -75,6 +76,9 @@ void PsClock::apply(double lr, double scale, int worker, int64_t version) {
 
 int64_t PsClock::staleness(const Member& member, int64_t version) const {
   const int64_t used = std::clamp<int64_t>(version, 0, version_);
+  if (plan_.parallel.ps.compensation != Compensation::none) {
+    return version_ - used;  // its own updates are not in what it reads
+  }
   const auto own = std::count_if(member.versions.begin(), member.versions.end(),
                                  [=](int64_t v) { return v > used; });
   return version_ - used - own;
@@ -151,22 +155,24 @@ int PsClock::depth() const {
 int64_t PsClock::min_clock() const {
   int64_t least = -1;
   for (const auto& [id, m] : members_) {
-    if (m.present) least = least < 0 ? m.clock : std::min(least, m.clock);
+    if (m.present && !m.late)
+      least = least < 0 ? m.clock : std::min(least, m.clock);
   }
   return std::max<int64_t>(least, 0);
 }
 
 bool PsClock::may_start(const Member& member) const {
-  if (!member.present || std::ssize(member.tickets) >= depth()) return false;
+  if (!member.present || member.late) return false;
+  if (std::ssize(member.tickets) >= depth()) return false;
   if (plan_.parallel.ps.consistency != Consistency::ssp) return true;
   const int64_t next = member.clock + std::ssize(member.tickets);
   return next - min_clock() <= plan_.parallel.ps.bound;
 }
 
-// Of those who are present. stragglers: auto gives each as much as it does in
+// Of those who are active. stragglers: auto gives each as much as it does in
 // the time of the others, so that no clock runs ahead and none lags behind.
 std::map<int, int64_t> PsClock::shares(int64_t samples) const {
-  const std::vector<int> members = present_members();
+  const std::vector<int> members = active_members();
   std::map<int, int64_t> shares;
   if (members.empty()) return shares;
   if (plan_.parallel.stragglers == StragglerPolicy::off) {

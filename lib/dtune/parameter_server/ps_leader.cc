@@ -35,6 +35,7 @@ void PsLeader::begin(const PsStep& step) {
   followers_.clear();
   endpoint_.forget_all();
   pending_.clear();
+  owed_.clear();
   combining_.reset();
   buffers_.assign(step.buffers.begin(), step.buffers.end());
   buffer_pieces_ = ps::Layout(std::ssize(buffers_), 1).pieces(0);
@@ -55,6 +56,7 @@ void PsLeader::poll(Duration timeout) {
   notice();
   // A peer with messages that wait to be read is not silent, also after this
   // process was stopped.
+  if (all && clock_ && !trained()) watch_workers();
   if (all && clock_ && !trained()) check_patience();
 }
 
@@ -185,6 +187,9 @@ void PsLeader::on(const PsRequest& request, const ps::Piece& piece) {
 
 void PsLeader::on(const PsRequest& request, const ps::Push& push) {
   const int member = endpoint_.member_of(request.peer);
+  if (clock_->came_back(member, &push)) {
+    pace_.add(from_seconds(push.seconds));  // it may have become slow for good
+  }
   if (!clock_->expects(member, push.ticket) ||
       !shard_->complete(member, push.ticket)) {
     return;
@@ -313,6 +318,7 @@ void PsLeader::on(const PsRequest& request, const ps::Buffers& /*buffers*/) {
       found->second.buffer_pieces < buffer_pieces_.size()) {
     return;
   }
+  clock_->came_back(member);
   if (trained()) {
     send_final(member);  // it came when all was done
   } else {
@@ -332,7 +338,7 @@ void PsLeader::send_final(int member) {
 // Weighted by the samples that each worker's gradients stand for; a worker
 // that came last, with none, adds nothing.
 void PsLeader::mean_buffers() {
-  const std::vector<int> members = clock_->present_members();
+  const std::vector<int> members = clock_->active_members();
   int64_t all = 0;
   for (const int id : members) all += clock_->accepted_of(id);
   if (all == 0 || buffers_.empty()) return;
@@ -357,7 +363,7 @@ void PsLeader::check_finished() {
                       .updates = clock_->updates(),
                       .position = clock_->position(),
                       .totals = clock_->totals()};
-  for (const int id : clock_->present_members()) send_final(id);
+  for (const int id : clock_->active_members()) send_final(id);
   send_followers(*result_);
 }
 

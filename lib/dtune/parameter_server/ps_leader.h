@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "dtune/gang/pace.h"
 #include "dtune/parameter_server/ps_endpoint.h"
 #include "dtune/parameter_server/ps_server.h"
 
@@ -44,6 +45,11 @@ class PsLeader final : public PsServer {
     MonoTime since;
   };
   using Key = std::pair<int, int64_t>;  // member, ticket
+  // What a worker owes, and since when.
+  struct Debt {
+    int64_t what = 0;
+    MonoTime since;
+  };
 
   void handle(const PsRequest& request);
   void on(const PsRequest& request, const ps::Hello& hello);
@@ -70,6 +76,10 @@ class PsLeader final : public PsServer {
   void mean_buffers();
   void send_final(int member);
   void notice();
+  void watch_workers();
+  void note_debts(MonoTime now);
+  bool overdue(const Debt& debt, MonoTime now) const;
+  void leave_out(int member);
   void check_patience();
   [[noreturn]] void break_off(bool diverged, const std::string& why);
 
@@ -91,6 +101,9 @@ class PsLeader final : public PsServer {
   int64_t states_ = 0;
   MonoTime began_;
   MonoTime noticed_;
+  gang::Pace pace_;           // of gradients, over all steps
+  std::map<int, Debt> owed_;  // by member
+  MonoTime half_since_{};     // so long has half of them owed nothing
 };
 
 }  // namespace dtune

@@ -112,7 +112,8 @@ struct Grant {
   int64_t first_sample = 0;  // place in the batch of the first
   int64_t first = 0;         // in the epoch's order
   int64_t size = 0;
-  double lr = 0;  // of the update that it will be, as far as is known now
+  double lr = 0;  // of the update that it will be, as far as is known now:
+                  // where its samples weigh 1 each
 };
 
 // Some of the floats; views the frame it was read from.
@@ -154,7 +155,7 @@ struct Wait {
   int32_t member = -1;  // its receiver; -1: any
 };
 
-// No samples are left; server 0 wants the worker's buffers.
+// No samples are left; server 0 needs the worker's buffers.
 struct Finish {
   uint64_t session = 0;
 };

@@ -74,6 +74,7 @@ void PsServerSession::open() {
     options.listen.remote = brackets ? fmt::format("tcp://[{}]:0", address)
                                      : fmt::format("tcp://{}:0", address);
     options.listen.security = ListenSecurity{keys, std::move(allowed)};
+    options.listen.bounded = false;  // weights would be copied once more
   } else {
     options.listen.local = folder_.endpoint("ps");
   }
@@ -186,6 +187,7 @@ void PsServerSession::report_figures() {
   client().gauge("staleness_max", static_cast<double>(figures.max_staleness));
   client().gauge("discarded", static_cast<double>(figures.discarded));
   client().gauge("lr_factor", figures.mean_factor);
+  client().gauge("left_out", static_cast<double>(figures.left_out));
 }
 
 // The leader fetches its state.

@@ -5,13 +5,16 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/parameter_server/ps_cache.h"
 #include "dtune/parameter_server/ps_rules.h"
 
 namespace dtune {
 namespace {
 
 constexpr size_t kMostSpare = 8;
-constexpr size_t kMostBackups = 4;  // of a worker
+// Of a worker: it may be served once for each gradient that it is ahead, and
+// still use what it was sent before.
+constexpr size_t kMostBackups = PsCache::kMostOwn + 2;
 
 std::vector<float> cut(std::span<const float> whole, const ps::Range& slice) {
   if (whole.empty()) return {};

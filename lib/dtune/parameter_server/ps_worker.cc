@@ -233,10 +233,20 @@ void PsWorker::push(std::span<const float> gradient, const LossTotals& totals,
   }
   pushed_ = work.ticket;
   compute_seconds_ = seconds;
-  if (ahead()) {
-    cache_.wrote(work.ticket, gradient, work.lr,
-                 clip_scale(options_.train.clip_norm, push.squares));
+  if (ahead()) remember(work, push, gradient);
+}
+
+// Delay compensation is by the weights that the server knows to have been used:
+// those that it sent, without updates of which this worker alone knows.
+void PsWorker::remember(const ps::Grant& work, const ps::Push& push,
+                        std::span<const float> gradient) {
+  if (options_.spec.compensation != Compensation::none) {
+    return cache_.sent(work.ticket);
   }
+  const double weight =
+      push.totals.weight / static_cast<double>(std::max<int64_t>(work.size, 1));
+  cache_.wrote(work.ticket, gradient, work.lr * weight,
+               clip_scale(options_.train.clip_norm, push.squares));
 }
 
 // ---- The step's end

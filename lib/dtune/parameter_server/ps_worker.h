@@ -76,6 +76,8 @@ class PsWorker {
   void receive_all();
   void handle(int server, const ps::Message& message);
   void take_piece(int server, const ps::Piece& piece);
+  void remember(const ps::Grant& work, const ps::Push& push,
+                std::span<const float> gradient);
   bool ahead() const;
   bool usable(const ps::Grant& grant, MonoTime since) const;
   std::vector<int> awaited_for(int64_t version) const;

@@ -146,9 +146,13 @@ std::optional<TrainingState> PsWorkerSession::gather(int leader) {
   client().set_phase("fetching the optimizer's state");
   std::vector<HostTensor> state;
   for (const at::Tensor& tensor : moments()) state.emplace_back(tensor);
-  worker_->fetch_state(state.front().values(), state.size() > 1
-                                                   ? state.back().values()
-                                                   : std::span<float>());
+  try {
+    worker_->fetch_state(state.front().values(), state.size() > 1
+                                                     ? state.back().values()
+                                                     : std::span<float>());
+  } catch (const OrderCame&) {  // the others have gone on without this leader
+    throw Error(ErrorKind::comm, "parameter server: there is another order");
+  }
   for (HostTensor& tensor : state) tensor.put();
   return PsSession::state();
 }
