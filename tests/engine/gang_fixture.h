@@ -30,13 +30,15 @@ inline ListenOptions listen_options() {
 // One gang with its server.
 class Gang {
  public:
-  Gang(const Recipe& recipe, const std::string& name)
+  Gang(const Recipe& recipe, const std::string& name,
+       Duration lease = GangOptions().lease)
       : name_(name),
         members_(gang_members(recipe.parallel)),
         server_(listen_options(), {}) {
     GangOptions options;
     options.gang = name_;
     options.parallel = recipe.parallel;
+    options.lease = lease;
     options.nodes.assign(static_cast<size_t>(members_), "here");
     server_.open(options);
   }

@@ -1,6 +1,7 @@
 // A member of a gang as a process that can be killed: gang_faults_test starts
 // it. Arguments: gang, member, endpoint, prepared data, folder, steps, and
-// where it raises which signal: step, fraction of it, signal (0: nowhere).
+// where it raises which signal: step, fraction of it, signal (0: nowhere); and
+// the mode (parallel_of).
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,10 +24,11 @@ struct Arguments {
   int signal_step;
   double signal_fraction;
   int signal;
+  std::string mode;
 };
 
 TrialAssignment assignment_of(const Arguments& arguments) {
-  TrialAssignment assignment = gang_assignment(arguments.steps);
+  TrialAssignment assignment = gang_assignment(arguments.steps, arguments.mode);
   assignment.prepared_data = arguments.data;
   assignment.checkpoint = arguments.folder / "trial-3.safetensors";
   assignment.model_file =
@@ -80,11 +82,11 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 10) return 2;
+  if (argc != 11) return 2;
   try {
     return run({argv[1], std::atoi(argv[2]), argv[3], argv[4], argv[5],
                 std::atoi(argv[6]), std::atoi(argv[7]), std::atof(argv[8]),
-                std::atoi(argv[9])});
+                std::atoi(argv[9]), argv[10]});
   } catch (const std::exception& error) {
     std::fprintf(stderr, "member %s: %s\n", argv[2], error.what());
     return 1;
