@@ -92,14 +92,13 @@ Optimizer::Optimizer(const TrainSpec& train, Network& network)
 }
 
 bool Optimizer::update(double lr) {
-  const bool clips = train_.clip_norm > 0;
-  return update(lr, clips ? network_.gradients().norm().item<double>() : 0);
+  return update(lr, network_.gradients().norm().item<double>());
 }
 
 bool Optimizer::update(double lr, double norm) {
+  if (!std::isfinite(norm)) return false;
   UpdateStep step{.lr = lr, .number = updates_ + 1, .gradient_scale = 1};
   if (train_.clip_norm > 0) {
-    if (!std::isfinite(norm)) return false;
     step.gradient_scale = std::min(1.0, train_.clip_norm / (norm + 1e-6));
   }
   if (first_.device().is_cpu()) {
