@@ -124,7 +124,7 @@ TEST_CASE("a gang that waits for slots to the end of its time says so") {
 
 // A gang's ranks report together, and its slots may be free before the last of
 // them was heard.
-TEST_CASE("a step of a gang that pauses is told once") {
+TEST_CASE("a step of a gang that pauses is reported once") {
   Recipe recipe = gang_recipe(12, 2);
   recipe.scheduler.kind = "asha";
   GangStudy study("gang-pauses", 4, recipe, toy::point(0.5, "learn", 1));
@@ -263,6 +263,21 @@ TEST_CASE("a pipeline that loses a stage starts again from its checkpoint") {
   study.check_whole(1);
   INFO(study.local.sink.notices);
   CHECK(study.local.study.trial(1).attempt == 2);
+}
+
+// The lease, which ends after hours, is not what helps.
+TEST_CASE("a stage that stops is replaced from the trial's checkpoint") {
+  Recipe recipe = gang_recipe(1, 2);
+  recipe.parallel.mode = ParallelMode::model;
+  recipe.limits.lease = std::chrono::hours(10);
+  GangStudy study("stop-stage", 2, recipe, toy::point(0.5, "wait_once", 8));
+  study.local.at_first_report(
+      [&] { CHECK(toy::signal_worker(study.id, 1, SIGSTOP)); });
+  CHECK(study.local.run().state == StudyState::finished);
+  study.check_whole(1);
+  INFO(study.local.sink.notices);
+  CHECK(study.local.study.trial(1).attempt == 2);
+  CHECK(times(study.local.sink.notices, "rank 1 has stopped") == 1);
 }
 
 TEST_CASE("the final training of a gang is tested once") {

@@ -148,9 +148,23 @@ void Coordinator::Impl::on_gang_events() {
       case GangEvent::Kind::rejoined:
         rank_is_back(trial->second, event.member);
         break;
+      case GangEvent::Kind::closed:
+        records_.notice(fmt::format("trial {}: {}", trial->second, event.text));
+        end_missing_rank(trial->second, event);
+        break;
       default:
         records_.notice(fmt::format("trial {}: {}", trial->second, event.text));
     }
+  }
+}
+
+// A rank that has stopped would keep its slot until the lease ends; those of a
+// gang that is formed anew need it.
+void Coordinator::Impl::end_missing_rank(TrialId id, const GangEvent& closed) {
+  for (const LeasedSlot& held : leases_.slots(id)) {
+    if (held.member != closed.member) continue;
+    return registry_.kill(held.slot, Reason::lease_lapsed,
+                          fmt::format("rank {} has stopped", closed.member));
   }
 }
 

@@ -117,6 +117,7 @@ class Coordinator::Impl {
   void fill_vacancies();
   bool fill_vacancy(Trial& trial, size_t slot);
   void on_gang_events();
+  void end_missing_rank(TrialId id, const GangEvent& closed);
   void rank_is_back(TrialId id, int member);
   void check_gang_size(MonoTime now);
   void show_gangs(ClusterStatus& status);
