@@ -95,8 +95,9 @@ TEST_CASE("ranks that cannot work are refused in words") {
         "r.yaml:1:22: a batch of 3 cannot be shared by 4 ranks (a larger "
         "batch_size, or fewer ranks)");
   CHECK(problem("deterministic: true\n"
-                "parallel: { mode: data, ranks: 2, sync: ps }") ==
-        "r.yaml:2:1: the result of ssp and async depends on the speed of the "
+                "parallel: { mode: data, ranks: 2, sync: ps, ps: { "
+                "consistency: ssp } }") ==
+        "r.yaml:2:64: the result of ssp and async depends on the speed of the "
         "workers; "
         "'deterministic' needs parallel.ps.consistency: sync");
   CHECK(problem("parallel: { mode: data, ps: { bound: 3 } }") ==
