@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include "dtune/base/file.h"
+
 using namespace dtune;  // NOLINT: a test
 
 namespace {
@@ -65,6 +67,26 @@ TEST_CASE("files that documents name exist") {
       }
     }
   }
+}
+
+// The table of what happens to slow ranks names a test for each of its rows.
+TEST_CASE("tests that the documents of gangs name exist") {
+  Words tests;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "tests")) {
+    if (entry.path().extension() != ".cc") continue;
+    tests.merge(
+        matches(read_file(entry.path()), "TEST_CASE\\(\\s*\"([^\"]+)\""));
+  }
+  int rows = 0;
+  for (const std::string& line : lines_in("lib/dtune/gang/README.md")) {
+    if (!line.starts_with("| `") && !line.starts_with("| any")) continue;
+    ++rows;
+    const Words named = matches(line, "\"([^\"]+)\" +\\|$");
+    CAPTURE(line);
+    REQUIRE(named.size() == 1);
+    CHECK(tests.contains(*named.begin()));
+  }
+  CHECK(rows >= 20);
 }
 
 TEST_CASE("every module is in the table of the library with what it includes") {
