@@ -196,3 +196,37 @@ TEST_CASE("a home that cannot be written is done without") {
   const Outcome outcome = place.run({"plan", "tiny.yaml"});
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
 }
+
+TEST_CASE("show-batch draws training images, augmented, with their labels") {
+  const Workplace place;
+  place.write("set.yaml",
+              "data: { kind: synthetic, channels: 3, size: 8, samples: 200,"
+              " augment: [mixup: 0.5] }\n"
+              "space: { shift: { int: [0, 4], key: data.augment.shift } }\n");
+  const auto draw = [&](const std::string& file,
+                        std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"show-batch", "set.yaml", "--output",
+                                      file,         "--images", "9"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = place.run(words);
+    CHECK_MESSAGE(outcome.code == 0, outcome.err);
+    CHECK(contains(outcome.out, file + ": 9 images of batch "));
+    return read_image_file(place / file, 3);
+  };
+  // Three by three, enlarged to 88 x 88 pixels, with two lines below each.
+  const Image mixed = draw("a.png");
+  CHECK(mixed.width == 6 + 3 * (88 + 6));
+  CHECK(mixed.height == 6 + 3 * (88 + 2 + 2 * 9 + 6));
+  CHECK(draw("b.png").pixels == mixed.pixels);
+  CHECK(draw("c.png", {"--batch", "1"}).pixels != mixed.pixels);
+  const Image plain = draw("d.png", {"--set", "data.augment=none"});
+  CHECK(plain.height == mixed.height - 3 * 9);
+  CHECK(draw("e.png", {"--set", "data.augment=[jitter: 0.5]"}).pixels !=
+        plain.pixels);
+
+  place.write("program.yaml",
+              "command: awk x\nspace: { x: { int: [0, 1] } }\n");
+  const Outcome outcome = place.run({"show-batch", "program.yaml"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "the recipe tunes a program"));
+}

@@ -63,6 +63,21 @@ struct Photos : Workplace {
 
 constexpr const char* kModel = "p.files/model.safetensors";
 
+// Six validation images choose a threshold by chance; this one is 0.45 wherever
+// the test runs. The file keeps its length.
+void set_threshold(const Photos& place) {
+  std::string bytes = place.read(kModel);
+  const std::string key = "\"threshold\":\"";
+  const size_t begin = bytes.find(key);
+  REQUIRE(begin != std::string::npos);
+  const size_t first = begin + key.size();
+  const size_t length = bytes.find('"', first) - first;
+  std::string text = "0.45";
+  text.resize(length, '0');
+  bytes.replace(first, length, text);
+  place.write(kModel, bytes);
+}
+
 bool python_runs() { return std::system("python3 -V >/dev/null 2>&1") == 0; }
 
 }  // namespace
@@ -70,6 +85,7 @@ bool python_runs() { return std::system("python3 -V >/dev/null 2>&1") == 0; }
 TEST_CASE(
     "predict needs the model alone, agrees with eval, names what is bad") {
   const Photos place;
+  set_threshold(place);
   const auto judged = place.json({"eval", kModel, "--json"});
   // Neither the recipe beside the model nor the training images are needed.
   fs::remove(place / "p.files/model.yaml");
@@ -79,7 +95,7 @@ TEST_CASE(
   CHECK(shots["classes"] == nlohmann::json({"a", "b"}));
   REQUIRE(shots["predictions"].size() == 60);
   const double threshold = judged["test_threshold"];
-  CHECK(threshold != 0.5);
+  CHECK(threshold < 0.5);
   int correct = 0;
   for (const auto& one : shots["predictions"]) {
     const std::string image = one["image"];

@@ -42,8 +42,8 @@ class NpzStream {
   // All numbers, as for_each_number. REQUIRES: C order.
   void for_each(const std::function<void(double)>& visit);
 
-  // Reads what no one has read, so that the member's check sum is known to be
-  // right.
+  // Reads what has not been read yet, so that the member's check sum is known
+  // to be right.
   void verify();
 
  private:
