@@ -53,9 +53,12 @@ void declare_train_options(Arguments& arguments, BenchOptions& options) {
   arguments.option("--steps", options.steps, "N",
                    "train: that count, each with its training loss in --json "
                    "(default 1)");
+  arguments.option("--lr", options.lr, "RATE",
+                   "train: learning rate, for training losses in --json "
+                   "(default 0.003)");
   arguments.option("--strategy", options.strategies, "NAME",
                    "train: allreduce, allreduce-later (no overlap), ps, "
-                   "ps-sync, ps-async, pipeline, gpipe; may be given several "
+                   "ps-ssp, ps-async, pipeline, gpipe; may be given several "
                    "times (default: allreduce, ps, pipeline)");
   arguments.option("--slow", options.slow, "RANK:FACTOR",
                    "train: stop a rank again and again, so that it is that "

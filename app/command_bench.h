@@ -27,6 +27,7 @@ struct BenchOptions {
   std::optional<uint64_t> batch;
   std::optional<uint64_t> batches;
   std::optional<uint64_t> steps;
+  std::string lr;
   std::vector<std::string> strategies;
   std::vector<std::string> slow;
   std::vector<std::string> spikes;

@@ -1,6 +1,7 @@
 // dtune bench train: what ranks bring.
 
 #include <algorithm>
+#include <charconv>
 
 #include "app/command_bench.h"
 #include "app/train_bench.h"
@@ -20,6 +21,19 @@ int number(const char* option, std::optional<uint64_t> value, int otherwise,
                             option, most));
   }
   return static_cast<int>(*value);
+}
+
+double rate(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end && value > 0 && value <= 100) {
+    return value;
+  }
+  throw Error(ErrorKind::config,
+              fmt::format("dtune bench train: --lr {}: not a learning rate "
+                          "(more than 0, at most 100)",
+                          text));
 }
 
 // Of the gangs that are measured: 2, 4, ... and as many as said, or these
@@ -56,6 +70,7 @@ TrainBenchOptions read_train_options(const BenchOptions& options) {
   read.steps = number("--steps", options.steps, read.steps, 1000);
   read.gangs =
       gang_sizes(options, number("--ranks", options.ranks, 2, kMostTrainRanks));
+  if (!options.lr.empty()) read.lr = rate(options.lr);
   read.strategies = options.strategies;
   if (read.strategies.empty()) {
     read.strategies = {"allreduce", "ps", "pipeline"};

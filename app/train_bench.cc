@@ -25,7 +25,7 @@ constexpr Strategy kStrategies[] = {
     {"allreduce", "mode: data", true},
     {"allreduce-later", "mode: data, overlap: false", true},
     {"ps", "mode: data, sync: ps", true},
-    {"ps-sync", "mode: data, sync: ps, ps: { consistency: sync }", true},
+    {"ps-ssp", "mode: data, sync: ps, ps: { consistency: ssp }", true},
     {"ps-async", "mode: data, sync: ps, ps: { consistency: async }", true},
     {"pipeline", "mode: model", false},
     {"gpipe", "mode: model, pipeline: { schedule: gpipe }", false},
@@ -45,9 +45,7 @@ const Strategy& find_strategy(const std::string& name) {
 }
 
 // Whole batches, of few enough images that they stay in memory; the validation
-// that ends a step is as small as it can be. The learning rate is low, so that
-// losses of runs can be compared: at 0.01 and batches of 512 equal runs of a
-// parameter server are a fifth apart in the time to a loss.
+// that ends a step is as small as it can be.
 RecipeFile recipe_for(const TrainBenchOptions& options,
                       const Strategy& strategy, int ranks) {
   const bool alone = ranks == 1;
@@ -66,10 +64,11 @@ RecipeFile recipe_for(const TrainBenchOptions& options,
                   "{1}, validation: {2} }}\n"
                   "model: {{ arch: {3} }}\n"
                   "train: {{ epochs: 1000, step: {{ samples: {4} }}, "
-                  "batch_size: {5}, lr: 0.003 }}\n"
+                  "batch_size: {5}, lr: {7} }}\n"
                   "space: none\n{6}",
                   options.image, std::max(epoch, 64) + kValidation, kValidation,
-                  options.model, batch * options.batches, batch, parallel),
+                  options.model, batch * options.batches, batch, parallel,
+                  options.lr),
       "bench", "", {});
 }
 
@@ -194,6 +193,7 @@ std::string train_json(const TrainBenchOptions& options,
   nlohmann::ordered_json document = {{"model", options.model},
                                      {"image", options.image},
                                      {"batch", options.batch},
+                                     {"lr", options.lr},
                                      {"rows", nlohmann::ordered_json::array()}};
   for (const TrainBenchRow& row : rows) {
     nlohmann::ordered_json one = {{"strategy", row.strategy},

@@ -41,6 +41,13 @@ TEST_CASE("what is done to a rank is read as it is written") {
   }
 }
 
+TEST_CASE("a learning rate that is none is refused") {
+  const Workplace place;
+  for (const char* text : {"0", "-1", "nan", "fast", "0.1x"}) {
+    refused(place, {"--lr", text}, "not a learning rate");
+  }
+}
+
 TEST_CASE("bench comm says where it has looked for its library") {
   Workplace place;
   place.environment["DTUNE_LIBRARY_PATH"] = "/nowhere";
