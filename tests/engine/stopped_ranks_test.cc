@@ -20,7 +20,7 @@ constexpr int kEndless = 100'000;  // steps
 // DTUNE_STOPS: how often; more for a longer search.
 int stops() {
   const char* text = std::getenv("DTUNE_STOPS");
-  return text != nullptr ? std::atoi(text) : 6;
+  return text != nullptr ? std::atoi(text) : 3;
 }
 
 // DTUNE_STOPS_MODE: one of them alone.
@@ -89,7 +89,7 @@ TEST_CASE("the others go on wherever in a round a rank is stopped") {
   for (const std::string& mode : modes()) {
     CAPTURE(mode);
     EndlessRun run(shop, mode);
-    REQUIRE(run.goes_on(60));
+    REQUIRE(run.goes_on(40));
     Rng rng(7);
     for (int stop = 0; stop < stops(); ++stop) {
       CAPTURE(stop);
@@ -100,7 +100,7 @@ TEST_CASE("the others go on wherever in a round a rank is stopped") {
       std::this_thread::sleep_for(from_seconds(0.05 * rng.uniform()));
       run.signal(victim, SIGSTOP);
       // Several steps: rounds of training, evaluation, commit.
-      REQUIRE_MESSAGE(run.goes_on(30), run.phases());
+      REQUIRE_MESSAGE(run.goes_on(20), run.phases());
       run.signal(victim, SIGCONT);
       REQUIRE_MESSAGE(run.goes_on(10), run.phases());
     }
