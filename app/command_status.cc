@@ -83,6 +83,13 @@ class TunerQuestion {
   std::string recipe_;
 };
 
+// Only a coordinator that works lets nodes rest.
+void add_resting(LoadedStudy& loaded) {
+  if (loaded.study.state != StudyState::running) return;
+  loaded.facts.resting = resting_nodes(
+      loaded.study, loaded.store->load_events(0), system_clock().wall_ms());
+}
+
 // Draws the status every second until the study ends or the user has seen
 // enough; without a terminal, prints it whenever it has changed.
 int watch_status(const Console& console, const std::string& name) {
@@ -95,6 +102,7 @@ int watch_status(const Console& console, const std::string& name) {
   while (signals.stop() == 0) {
     LoadedStudy loaded = load_study(database, StoreMode::read_only);
     tuner.ask(loaded);
+    add_resting(loaded);
     const std::string text =
         status_text(loaded.study, shown_facts(loaded), style_of(console),
                     trials_that_fit(console));
@@ -119,6 +127,7 @@ int status(const Console& console, StatusOptions options) {
   LoadedStudy loaded =
       load_study(find_database(options.study), StoreMode::read_only);
   TunerQuestion().ask(loaded);
+  add_resting(loaded);
   if (console.json) {
     console.print(status_json(loaded.study, loaded.facts));
   } else {

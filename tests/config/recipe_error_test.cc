@@ -19,7 +19,7 @@ TEST_CASE("an unknown key shows its line, a caret and what was meant") {
   }
 }
 
-TEST_CASE("all mistakes are told at once, in the order of the file") {
+TEST_CASE("all mistakes are reported at once, in the order of the file") {
   const auto found = problems(R"(
 data: { kind: fashion-mnits }
 train: { epochs: many, batch_size: 0 }
@@ -257,6 +257,16 @@ TEST_CASE("columns count characters, not bytes") {
   CHECK(problem("data: { path: 'äöü', kid: 1 }").starts_with("r.yaml:1:22:"));
 }
 
+TEST_CASE("a long text that aliases repeat is refused where it is too much") {
+  std::string text = "note: &n '" + std::string(100'000, 'x') + "'\nnotes:\n";
+  for (int i = 0; i < 2'000; ++i) text += "- *n\n";  // 200 MB
+  CHECK(problem(text) ==
+        "r.yaml:7:3: more than 1024 KiB of text, aliases expanded (is this a "
+        "recipe?)");
+  CHECK(problem("note: &n '" + std::string(100'000, 'x') + "'\nnotes: [*n]")
+            .find("aliases expanded") == std::string::npos);
+}
+
 TEST_CASE("aliases are followed, but not to the end of memory") {
   CHECK(parse("train: &t { lr: 0.1 }\nseed: 1").recipe().train.lr == 0.1);
   CHECK(
@@ -288,7 +298,7 @@ TEST_CASE("depth, length and tags have limits") {
                        "the '---')"));
 }
 
-TEST_CASE("keys that belong to another kind are told apart") {
+TEST_CASE("keys that belong to another kind are distinguished") {
   CHECK(problem("data: { kind: mnist, difficulty: 0.3 }") ==
         "r.yaml:1:22: 'data.difficulty' has no effect: only for kind: "
         "synthetic (remove it)");

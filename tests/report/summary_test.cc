@@ -2,7 +2,9 @@
 
 #include "report/sample_study.h"
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
+#include "dtune/report/json.h"
 #include "dtune/report/lines.h"
 
 namespace dtune {
@@ -51,6 +53,67 @@ TEST_CASE("the status lists budgets, failures and the best trials") {
   CHECK(text.find("       7  final ") != std::string::npos);
   CHECK(text.find("*      4  complete ") != std::string::npos);
   CHECK(text.find("  and 5 more\n") != std::string::npos);
+}
+
+TEST_CASE("the status names nodes that rest, and for how long") {
+  Study study = sample_study();
+  for (Trial& trial : study.trials) trial.curve.clear();
+  study.trials[0].curve.resize(1);
+  study.trials[0].curve[0].sequence = 1;
+  // Trial 1 works on `good`, once; the others fail on `bad`.
+  std::vector<TrialEvent> events;
+  const auto add = [&](TrialId trial, TrialState state, const char* node,
+                       int failures, int64_t wall_ms) {
+    TrialEvent event;
+    event.trial = trial;
+    event.state = state;
+    event.node = node;
+    event.failures = failures;
+    event.wall_ms = wall_ms;
+    event.session = 1;
+    event.after_report = trial == 1 ? 0 : 1;
+    events.push_back(event);
+  };
+  add(1, TrialState::running, "good", 0, 0);
+  for (const TrialId trial : {2, 3, 4}) {
+    CHECK(resting_nodes(study, events, 9'000).empty());
+    add(trial, TrialState::running, "bad", 0, 1'000 * trial);
+    add(trial, TrialState::failed, "bad", 1, 1'000 * trial + 500);
+  }
+  StudyFacts facts = sample_facts();
+  facts.resting = resting_nodes(study, events, 9'000);
+  REQUIRE(facts.resting.size() == 1);
+  CHECK(
+      status_text(sample_study(), facts, {})
+          .find(
+              "resting  node bad is given no trial for another 6s: 3 attempts "
+              "in a row failed there\n") != std::string::npos);
+  const auto json = nlohmann::json::parse(status_json(sample_study(), facts));
+  CHECK(json["resting_nodes"][0]["node"] == "bad");
+  CHECK(json["resting_nodes"][0]["failures"] == 3);
+  CHECK(json["resting_nodes"][0]["seconds_left"] == 5.5);
+  CHECK(resting_nodes(study, events, 15'000).empty());  // it has rested
+  // A step that is trained there, or a new coordinator, makes up for it.
+  study.trials[3].curve.resize(1);
+  study.trials[3].curve[0].sequence = 2;
+  CHECK(resting_nodes(study, events, 9'000).empty());
+  study.trials[3].curve.clear();
+  add(5, TrialState::running, "good", 0, 5'000);
+  events.back().session = 2;
+  CHECK(resting_nodes(study, events, 9'000).empty());
+}
+
+TEST_CASE("where trials fail on all nodes, none rests") {
+  const Study study = sample_study();
+  std::vector<TrialEvent> events;
+  for (int i = 0; i < 8; ++i) {
+    TrialEvent event;
+    event.trial = i + 1;
+    event.node = "only";
+    event.failures = 1;
+    events.push_back(event);
+  }
+  CHECK(resting_nodes(study, events, 100).empty());
 }
 
 TEST_CASE("the best point can be copied into a command") {
@@ -120,7 +183,7 @@ TEST_CASE("a list of studies has one line each, problems below") {
   row.name = "fashion";
   row.metric = "val_accuracy";
   row.searched_seconds = 83;
-  row.state = StudyState::running;  // but nobody works on it
+  row.state = StudyState::running;  // but no process works on it
   StudyListing broken;
   broken.database = "x.db";
   broken.problem = "x.db: the database is damaged";

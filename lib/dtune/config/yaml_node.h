@@ -66,7 +66,7 @@ struct YamlProblem {
 
 // Reads one document; throws YamlProblem: syntax, duplicate keys, not UTF-8,
 // tags, too long (256 KiB), too deep (32) or too large once its aliases are
-// expanded (20,000 nodes). Nothing else is thrown.
+// expanded (20,000 nodes, 1 MiB of text). Nothing else is thrown.
 YamlNode parse_yaml(const std::string& text, int source = 0);
 
 // Block style, lists of scalars in brackets, two spaces a level; ends in a

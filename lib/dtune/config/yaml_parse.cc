@@ -17,16 +17,27 @@ namespace {
 constexpr size_t kMaxBytes = size_t{256} << 10;
 constexpr size_t kMaxDepth = 32;
 constexpr size_t kMaxNodes = 20000;
+constexpr size_t kMaxExpanded = 4 * kMaxBytes;  // of texts, copies included
 
 Mark mark_of(const YAML::Mark& mark, int source) {
   if (mark.is_null()) return {.line = 1, .column = 1, .source = source};
   return {.line = mark.line + 1, .column = mark.column + 1, .source = source};
 }
 
-size_t count_nodes(const YamlNode& node) {
-  size_t count = 1;
-  for (const YamlNode& item : node.items) count += count_nodes(item);
-  return count;
+// What a node takes, with all that is in it.
+struct Extent {
+  size_t nodes = 1;
+  size_t bytes = 0;  // of texts and keys
+};
+
+Extent extent_of(const YamlNode& node) {
+  Extent sum{1, node.key.size() + node.text.size()};
+  for (const YamlNode& item : node.items) {
+    const Extent own = extent_of(item);
+    sum.nodes += own.nodes;
+    sum.bytes += own.bytes;
+  }
+  return sum;
 }
 
 size_t depth_of(const YamlNode& node) {
@@ -60,7 +71,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
     YamlNode copy = found->second;
     if (frames_.size() + depth_of(copy) > kMaxDepth) too_deep(at);
-    charge(count_nodes(copy), at);
+    charge(extent_of(copy), at);
     copy.mark = at;
     add(std::move(copy), 0);
   }
@@ -110,9 +121,15 @@ class TreeBuilder final : public YAML::EventHandler {
                                       tag)};
   }
 
-  void charge(size_t nodes, const Mark& at) {
-    nodes_ += nodes;
-    if (nodes_ > kMaxNodes) {
+  void charge(const Extent& more, const Mark& at) {
+    charged_.nodes += more.nodes;
+    charged_.bytes += more.bytes;
+    if (charged_.bytes > kMaxExpanded) {
+      throw YamlProblem{at, fmt::format("more than {} KiB of text, aliases "
+                                        "expanded (is this a recipe?)",
+                                        kMaxExpanded >> 10)};
+    }
+    if (charged_.nodes > kMaxNodes) {
       throw YamlProblem{at, fmt::format("more than {} values, aliases expanded "
                                         "(is this a recipe?)",
                                         kMaxNodes)};
@@ -146,9 +163,9 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void add(YamlNode node, YAML::anchor_t anchor) {
-    charge(1, node.mark);
+    charge({1, node.text.size()}, node.mark);
     if (anchor != 0) {
-      charge(count_nodes(node), node.mark);
+      charge(extent_of(node), node.mark);
       anchors_[anchor] = node;
     }
     if (frames_.empty()) {
@@ -188,7 +205,7 @@ class TreeBuilder final : public YAML::EventHandler {
   YamlNode root_;
   std::vector<Frame> frames_;
   std::map<YAML::anchor_t, YamlNode> anchors_;
-  size_t nodes_ = 0;
+  Extent charged_{0, 0};
 };
 
 // Length of the UTF-8 character that starts here (Unicode 15, table 3-7), or 0.

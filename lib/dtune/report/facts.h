@@ -12,6 +12,14 @@
 
 namespace dtune {
 
+// A node on which attempt after attempt fails, and which is therefore given
+// none for a while (study/node_health.h).
+struct RestingNode {
+  std::string node;
+  int failures = 0;  // in a row
+  double seconds_left = 0;
+};
+
 // A Study as it is in memory says nothing of files; this does. Paths are shown
 // as they are given here.
 struct StudyFacts {
@@ -22,7 +30,14 @@ struct StudyFacts {
   int64_t budget_steps = 0;
   std::optional<FinalResult> result;  // once finished
   std::string tuner;  // what the tuner says of itself, one line; may be ""
+  std::vector<RestingNode> resting;  // nodes of a study that runs
 };
+
+// As the coordinator that works on the study at `wall_ms` sees it; from what it
+// has stored. Where all nodes rest none does.
+std::vector<RestingNode> resting_nodes(const Study& study,
+                                       const std::vector<TrialEvent>& events,
+                                       int64_t wall_ms);
 
 // Throws Error(store) where row.final_json cannot be read.
 StudyFacts facts_of(const StudyRow& row, const std::string& database);

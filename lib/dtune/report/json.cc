@@ -257,6 +257,13 @@ std::string pareto_json(const Study& study) {
 std::string status_json(const Study& study, const StudyFacts& facts) {
   Json json = status_object(study, facts);
   json["tuner"] = facts.tuner.empty() ? Json() : Json(facts.tuner);
+  json["resting_nodes"] = Json::array();
+  for (const RestingNode& one : facts.resting) {
+    json["resting_nodes"].push_back(
+        {{"node", one.node},
+         {"failures", one.failures},
+         {"seconds_left", number_json(one.seconds_left)}});
+  }
   json["list"] = Json::array();
   for (const Trial& trial : study.trials) {
     json["list"].push_back(trial_object(study, trial));

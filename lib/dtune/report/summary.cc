@@ -1,6 +1,7 @@
 #include "dtune/report/summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -198,6 +199,20 @@ std::string curve_lines(const Trial& trial, const TextStyle& style) {
   return '\n' + joined(render_table(columns, rows, style));
 }
 
+std::string resting_lines(const StudyFacts& facts, const TextStyle& style) {
+  std::string text;
+  for (const RestingNode& one : facts.resting) {
+    text += labelled(
+        style, "resting",
+        fmt::format("node {} is given no trial for another {}: {} attempts in "
+                    "a row failed there",
+                    printable(one.node),
+                    format_duration(from_seconds(std::ceil(one.seconds_left))),
+                    one.failures));
+  }
+  return text;
+}
+
 std::string event_lines(const Study& study,
                         const std::vector<TrialEvent>& events) {
   std::string text = events.empty() ? "" : "\n";
@@ -235,7 +250,7 @@ std::string status_text(const Study& study, const StudyFacts& facts,
       labelled(style, "search", describe_states(study)) +
       (facts.tuner.empty() ? ""
                            : labelled(style, "tuner", printable(facts.tuner))) +
-      failure_lines(study, style) + '\n';
+      failure_lines(study, style) + resting_lines(facts, style) + '\n';
   std::vector<const Trial*> trials = order_for_display(study);
   const size_t all = trials.size();
   if (all == 0) return text;
