@@ -15,7 +15,7 @@ namespace dtune {
 // - The steps of a trial are 1, 2, ..., n; none after the study's horizon.
 // - Places in the order of arrival are given once.
 // - Attempts of a trial only grow, and each has one beginning.
-// - Nothing happens to a trial after it has ended.
+// - Nothing happens to a trial after it has ended, but a final one is tested.
 // - Decisions are numbered without gaps; sessions likewise.
 // - No more search trials, and no more steps, than the study was granted.
 std::vector<std::string> contradictions(const std::filesystem::path& database,

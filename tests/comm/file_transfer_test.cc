@@ -1,6 +1,9 @@
 // FileClient against FileServer: real sockets, real files, real processes.
 #include "comm/file_place.h"
 
+#include "dtune/comm/file_hash.h"
+#include "dtune/comm/socket.h"
+
 using namespace dtune;         // NOLINT: a test
 using namespace dtune::place;  // NOLINT: likewise
 
@@ -123,6 +126,24 @@ TEST_CASE("a killed receiver goes on where it was") {
     CHECK(place.server->traffic().sent - before <= kSize - had + kSize / 8);
   }
   CHECK(place.parts() == 0);
+}
+
+TEST_CASE("a receiver that takes nothing keeps no other waiting") {
+  Place place;
+  constexpr uint64_t kChunks = 40;
+  const std::string bytes = random_bytes(kChunks * files::kChunkBytes, 3);
+  place.server->share("data", {.path = place.write("there", bytes)});
+  const SocketContext context;
+  Socket idle(context, Socket::Kind::dealer);
+  idle.connect(place.access().endpoint);
+  for (uint64_t i = 0; i < 5 * kChunks; ++i) {  // 50 MiB, none of them read
+    idle.send(files::encode(files::Read{1, "data", file_hash(bytes),
+                                        i % kChunks * files::kChunkBytes,
+                                        files::kChunkBytes}));
+  }
+  FileClient client(place.access());
+  CHECK(client.download("data", place.path("here"), kNever));
+  CHECK(read_file(place.path("here")) == bytes);
 }
 
 TEST_CASE("two receivers at once get the same") {

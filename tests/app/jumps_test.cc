@@ -1,0 +1,33 @@
+// A clock that jumps, and a process that dies in the middle of a rename.
+#include <csignal>
+
+#include "app/history.h"
+#include "app/preload.h"
+#include "app/program.h"
+#include "skip.h"
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+using namespace dtune;  // NOLINT: a test
+
+TEST_CASE("a clock that jumps by days costs a study nothing") {
+  if (preload().empty()) return skip(kNoPreload);
+  Workplace place;
+  place.write("shell.yaml",
+              fmt::format("{}limits: {{ lease: 3s, heartbeat: 300ms }}\n",
+                          shell_recipe(6, 6, "0.05")));
+  place.write("clock", "0");
+  place.environment["LD_PRELOAD"] = preload();
+  place.environment["DTUNE_TEST_CLOCK"] = (place / "clock").string();
+  RunningProgram program = place.start(
+      {"run", "shell.yaml", "--verbose", "--events", "events.json"});
+  REQUIRE(program.wait_for("step 1/6"));
+  place.write("clock", "259200");
+  REQUIRE(program.wait_for("step 3/6"));
+  place.write("clock", "-259200");
+  const Outcome outcome = program.wait();
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK_FALSE(contains(outcome.out, "silent"));
+  CHECK_FALSE(contains(outcome.out, "lost"));
+  CHECK(contradictions(place / "shell.db", place / "events.json").empty());
+}
