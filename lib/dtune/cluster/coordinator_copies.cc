@@ -1,4 +1,8 @@
 // Backup copies of trials that straggle: their leases.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "dtune/cluster/coordinator_impl.h"
@@ -12,23 +16,26 @@ double Coordinator::Impl::gain_of_copy(const Trial& trial) const {
   return copies_.gain(trial, registry_.slots()[held[0].slot]);
 }
 
+// The slowest trials first, as far as there are idle slots. What each would gain
+// is worked out once: there may be thousands of both.
 void Coordinator::Impl::copy_stragglers() {
   if (deterministic_ || study_.recipe.command || stop_level_ > 0) return;
   const auto& slots = registry_.slots();
+  std::vector<size_t> idle;
   for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].state != SlotState::idle) continue;
-    Trial* slowest = nullptr;
-    double most = 0;
-    for (const TrialId id : leased()) {
-      Trial& trial = study_.trial(id);
-      const double gain = gain_of_copy(trial);
-      if (gain > most) {
-        most = gain;
-        slowest = &trial;
-      }
-    }
-    if (slowest == nullptr) return;
-    start_copy(*slowest, i);
+    if (slots[i].state == SlotState::idle) idle.push_back(i);
+  }
+  if (idle.empty()) return;
+  std::vector<std::pair<double, TrialId>> gains;
+  for (const TrialId id : leased()) {
+    const double gain = gain_of_copy(study_.trial(id));
+    if (gain > 0) gains.emplace_back(gain, id);
+  }
+  std::stable_sort(
+      gains.begin(), gains.end(),
+      [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (size_t i = 0; i < std::min(idle.size(), gains.size()); ++i) {
+    start_copy(study_.trial(gains[i].second), idle[i]);
   }
 }
 
