@@ -76,6 +76,14 @@ for node in n2 n3 n4; do check symmetric/out "node $node has joined"; done
 (cd symmetric && timeout 20 srun -N4 --ntasks-per-node=1 -o again "$dtune" run r.yaml) ||
   fail "symmetric, finished: exit code $?"
 
+# ---- the key through stdin: no file with the secret, no environment, no argument
+recipe stdin 8 0.1 ""
+(cd stdin && "$dtune" keygen --job --port 5777 | timeout 60 srun --input=all -N3 \
+  --ntasks-per-node=1 -o out --open-mode=append "$dtune" run r.yaml --verbose --job-key -) ||
+  fail "stdin: exit code $?"
+[ "$(best stdin)" = "$want" ] || fail "stdin: $(best stdin) instead of $want"
+check stdin/out "node n3 has joined"
+
 # ---- symmetric, requeued in the middle; its end is looked at below
 recipe requeued 8 0.5 ""
 cd requeued
