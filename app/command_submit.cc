@@ -1,5 +1,6 @@
 // dtune submit, attach, cancel: studies that an engine runs.
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -53,6 +54,16 @@ Template read_template(const fs::path& file, const SubmitEngine& engine) {
   return out;
 }
 
+// Where trials of a command start: the recipe's folder is in no container.
+std::string recipe_for_container(const fs::path& recipe,
+                                 std::vector<Override> overrides) {
+  const bool said = std::ranges::any_of(overrides, [](const Override& one) {
+    return one.key == "command.directory";
+  });
+  if (!said) overrides.insert(overrides.begin(), {"command.directory", "/"});
+  return RecipeFile::load(recipe, overrides).resolved_yaml();
+}
+
 SubmitJob describe_job(const SubmitOptions& options) {
   SubmitJob job;
   job.to = parse_engine_address(options.to);
@@ -68,7 +79,11 @@ SubmitJob describe_job(const SubmitOptions& options) {
   job.database = fs::absolute(database).lexically_normal();
   job.folder = files_of(job.database).folder;
   job.name = study_name_for_engines(file.recipe().study, unique_number());
-  job.recipe_text = file.resolved_yaml();
+  const bool container = job.to.engine == "k8s" || job.to.engine == "sagemaker";
+  job.recipe_text =
+      container && file.recipe().command
+          ? recipe_for_container(recipe, parse_overrides(options.set))
+          : file.resolved_yaml();
   job.set = options.set;
   job.program = own_program();
   job.raw = options.raw;

@@ -8,6 +8,7 @@
 #include "dtune/cluster/local_launcher.h"
 #include "dtune/cluster/slurm_launcher.h"
 #include "dtune/cluster/ssh_launcher.h"
+#include "dtune/submit/kubernetes_launcher.h"
 
 namespace dtune {
 namespace {
@@ -38,7 +39,7 @@ Nodes::Nodes(NodesOptions options)
     if (is_local(node)) {
       add_local();
     } else if (is_elastic(node)) {
-      add_slurm(node);
+      add_engine(node);
     } else {
       add_ssh(node);
     }
@@ -88,36 +89,60 @@ void Nodes::check_reachable(const NodeSpec& node) const {
                           node.address));
 }
 
-// The agent takes its slots from what Slurm gives its job.
-void Nodes::add_slurm(const NodeSpec& node) {
-  check_reachable(node);
-  SlurmLauncherOptions slurm;
-  slurm.address = parse_engine_address(node.address);
-  check_slurm_address(slurm.address);
-  slurm.study_id = options_.study_id;
-  slurm.logs = options_.log.parent_path();
-  slurm.agent = {own_program(), "agent",
-                 "--job-key",   options_.job_key.string(),
-                 "--study",     options_.study_id,
-                 "--threads",   std::to_string(options_.threads)};
+// Of an agent that an engine starts: it takes its slots from what its job has.
+std::vector<std::string> Nodes::options_of_agent(const NodeSpec& node,
+                                                 Duration lifetime,
+                                                 Duration idle) const {
+  std::vector<std::string> words = {"--study", options_.study_id, "--threads",
+                                    std::to_string(options_.threads)};
   const auto add_time = [&](const char* option, Duration time) {
     if (time.count() <= 0) return;
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(time).count();
-    slurm.agent.insert(slurm.agent.end(),
-                       {option, fmt::format("{}s", seconds)});
+    words.insert(words.end(), {option, fmt::format("{}s", seconds)});
   };
-  add_time("--lifetime", slurm_time(slurm.address));
+  add_time("--lifetime", lifetime);
   // Ranks of a gang wait for nodes that are still in the queue.
-  if (!options_.gangs) add_time("--idle", slurm_idle(slurm.address));
+  if (!options_.gangs) add_time("--idle", idle);
   add_time("--wait", std::chrono::minutes(2));
-  if (options_.gpus) {
-    slurm.agent.insert(slurm.agent.end(), {"--devices", "auto"});
-  }
+  if (options_.gpus) words.insert(words.end(), {"--devices", "auto"});
   if (node.slots > 0) {
-    slurm.agent.insert(slurm.agent.end(),
-                       {"--slots", std::to_string(node.slots)});
+    words.insert(words.end(), {"--slots", std::to_string(node.slots)});
+  }
+  return words;
+}
+
+void Nodes::add_engine(const NodeSpec& node) {
+  check_reachable(node);
+  const EngineAddress address = parse_engine_address(node.address);
+  if (address.engine == "k8s") {
+    add_kubernetes(node, address);
+  } else {
+    add_slurm(node, address);
+  }
+}
+
+void Nodes::add_slurm(const NodeSpec& node, const EngineAddress& address) {
+  check_slurm_address(address);
+  SlurmLauncherOptions slurm;
+  slurm.address = address;
+  slurm.study_id = options_.study_id;
+  slurm.logs = options_.log.parent_path();
+  slurm.agent = {own_program(), "agent", "--job-key",
+                 options_.job_key.string()};
+  for (std::string& word :
+       options_of_agent(node, slurm_time(address), slurm_idle(address))) {
+    slurm.agent.push_back(std::move(word));
   }
   launchers_.push_back(std::make_unique<SlurmLauncher>(std::move(slurm)));
+}
+
+void Nodes::add_kubernetes(const NodeSpec& node, const EngineAddress& address) {
+  KubernetesLauncherOptions pods;
+  pods.address = address;
+  pods.study_id = options_.study_id;
+  pods.job_key = options_.job_key;
+  pods.agent = options_of_agent(node, Duration(0), kubernetes_idle(address));
+  launchers_.push_back(std::make_unique<KubernetesLauncher>(std::move(pods)));
 }
 
 void Nodes::set_demand(const Demand& demand) {

@@ -11,7 +11,9 @@
 
 #include "app/machine.h"
 
+#include "dtune/base/clock.h"
 #include "dtune/cluster/launcher.h"
+#include "dtune/study/engine_address.h"
 #include "dtune/study/recipe.h"
 
 namespace dtune {
@@ -52,7 +54,12 @@ class Nodes {
  private:
   void add_local();
   void add_ssh(const NodeSpec& node);
-  void add_slurm(const NodeSpec& node);
+  void add_engine(const NodeSpec& node);
+  void add_slurm(const NodeSpec& node, const EngineAddress& address);
+  void add_kubernetes(const NodeSpec& node, const EngineAddress& address);
+  std::vector<std::string> options_of_agent(const NodeSpec& node,
+                                            Duration lifetime,
+                                            Duration idle) const;
   void check_reachable(const NodeSpec& node) const;
   void write_log(const std::string& node, const std::string& line);
   void check_any_left() const;

@@ -1,5 +1,5 @@
 // Studies given to engines, from outside. The engines are scripts that run what
-// they are given; real Slurm is in slurm_test.sh.
+// they are given; real Slurm is in submit_slurm_test.sh.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>

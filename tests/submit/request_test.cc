@@ -98,6 +98,8 @@ TEST_CASE("one job on one node runs the study by itself") {
             "\n/opt/dtune/bin/dtune run '/home/me/my digits.yaml' --db "
             "'/home/me/my digits.db' --set train.epochs=4 &\n"));
   CHECK_FALSE(has(script, "srun"));
+  // A job of two minutes is not warned before it begins.
+  CHECK(has(render_request(request_job("slurm://gpu?time=2m")), "USR2@30\n"));
 }
 
 TEST_CASE("one job on many nodes starts the same command on each") {

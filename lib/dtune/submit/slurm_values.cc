@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include <fmt/format.h>
@@ -78,6 +80,12 @@ void check_shape(const EngineAddress& to) {
                   to.text));
 }
 
+// Seconds before the end of a job: a quarter of a short one.
+int64_t warning_before_end(const EngineAddress& to, const std::string& time) {
+  constexpr int64_t kUsual = 180;
+  return std::min(whole_seconds(to, time, 4 * kUsual) / 4, kUsual);
+}
+
 }  // namespace
 
 std::vector<std::string> slurm_submit_keys() {
@@ -103,6 +111,8 @@ TemplateValues slurm_values(const SubmitJob& job) {
   text("nodes", std::to_string(nodes));
   text("options", directives(elastic ? job_of_coordinator(to)
                                      : without_keys(to, kJobKeys)));
+  text("warning", std::to_string(warning_before_end(
+                      to, to.value(elastic ? "head_time" : "time"))));
   text("restarts",
        std::to_string(engine_number(to, "restarts", 100, 0, 10'000)));
   text("log_pattern", without_patterns(values.texts["log"]));

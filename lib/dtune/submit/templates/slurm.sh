@@ -19,9 +19,9 @@
 # What dtune says; a job that starts again adds to it.
 #SBATCH --output="{{log_pattern}}" --open-mode=append
 # After preemption, or where a node is lost, the job starts again under its id
-# and the study goes on. USR2 comes three minutes before the time limit, to this
+# and the study goes on. USR2 comes some time before the time limit, to this
 # script alone (NCCL takes USR1 for itself).
-#SBATCH --requeue --signal=B:USR2@180
+#SBATCH --requeue --signal=B:USR2@{{warning}}
 {{raw}}
 umask 077
 
