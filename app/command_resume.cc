@@ -150,6 +150,9 @@ Action declare_resume(Arguments& arguments) {
   arguments.option("--listen", options->view.listen, "ENDPOINT",
                    "Let agents of other machines join, e.g. "
                    "tcp://10.0.0.1:5555 (needs 'dtune keygen' once).");
+  arguments.option("--ports", options->view.ports, "A-B",
+                   "The ports of this machine that its fire wall lets in, for "
+                   "all but --listen.");
   arguments.option("--trace", options->view.trace, "FILE",
                    "Write what the ranks of each trial do when, for Perfetto "
                    "or chrome://tracing (recipe: parallel).",

@@ -43,6 +43,7 @@ struct NodeOptions {
   bool token_stdin = false;
   std::string state;
   std::string wait;
+  std::string ports;
   std::string job_key;
   std::string lifetime;
   std::string idle;
@@ -176,6 +177,7 @@ int serve_job_key(const NodeOptions& options) {
 }
 
 int serve_node(const NodeOptions& options) {
+  use_ports(options.ports);
   if (!options.job_key.empty()) return serve_job_key(options);
   require(options.connect, "dtune agent", "--connect");
   const StopSignals signals(true);
@@ -274,6 +276,9 @@ Action declare_agent(Arguments& arguments) {
   arguments.option("--state", options->state, "DIR",
                    "Keeps this machine's keys (default: ~/.local/state/dtune).",
                    Complete::folder);
+  arguments.option("--ports", options->ports, "A-B",
+                   "The ports of this machine that its fire wall lets in, for "
+                   "ranks.");
   arguments.option("--wait", options->wait, "TIME",
                    "How long to look for a coordinator that is not there "
                    "(default: 10m).");

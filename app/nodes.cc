@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/port_range.h"
 #include "dtune/cluster/local_launcher.h"
 #include "dtune/cluster/slurm_launcher.h"
 #include "dtune/cluster/ssh_launcher.h"
@@ -71,6 +72,10 @@ void Nodes::add_ssh(const NodeSpec& node) {
               ssh.node,  "--threads",       std::to_string(options_.threads)};
   // Where the coordinator is silent it ends, and is started again from here.
   ssh.argv.insert(ssh.argv.end(), {"--wait", "1m"});
+  if (const PortRange ports = allowed_ports(); ports.first > 0) {
+    ssh.argv.insert(ssh.argv.end(),
+                    {"--ports", fmt::format("{}-{}", ports.first, ports.last)});
+  }
   if (node.slots > 0) {
     ssh.argv.insert(ssh.argv.end(), {"--slots", std::to_string(node.slots)});
   }

@@ -47,6 +47,18 @@ std::string address_for_job(const JobEnvironment& job, int port) {
   return TcpEndpoint{here ? "127.0.0.1" : own_address(), port}.text();
 }
 
+// Enrolment listens on the address at another port: who wrote this one has to
+// hear of it as it is written. Other keys than the coordinator's, so that no
+// agent takes this listener for it.
+void check_listens(const std::string& listen) {
+  const SocketContext context;
+  ListenOptions options;
+  options.remote = listen;
+  options.security =
+      ListenSecurity{generate_curve_keys(), std::make_shared<AllowList>()};
+  const Listener probe(context, options);
+}
+
 }  // namespace
 
 RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
@@ -69,13 +81,14 @@ RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
                     "tcp://10.0.0.1:5555)",
                     listen_));
   }
+  if (asked_) check_listens(listen);
   host_ = checked_remote(listen_, true).host;
   EnrolmentOptions access;
   access.keys = door_ != nullptr
                     ? door_->key().server
                     : load_cluster_keys(loaded.files.database.parent_path());
   access.allowed_file = loaded.files.allowed_keys();
-  access.endpoint = listen_;
+  access.endpoint = TcpEndpoint{host_, 0}.text();
   access.study_id = loaded.study.id;
   access.enrolment = loaded.files.enrolment();
   access_ = std::make_unique<EnrolmentServer>(std::move(access));
@@ -85,11 +98,11 @@ RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
 
 void RemoteAccess::describe(CoordinatorOptions& options) const {
   if (!open()) return;
-  options.remote = access_->endpoint();
+  const std::string any_port = TcpEndpoint{host_, 0}.text();
+  options.remote = listen_;
   options.security = access_->security();
   options.take_notices = [this] { return access_->take_notices(); };
-  options.gangs.remote = options.remote + "/gangs";
-  options.files.remote = options.remote + "/files";
+  options.gangs.remote = options.files.remote = any_port;
   options.gangs.security = options.files.security = access_->security();
   options.gang_address = host_;
 }

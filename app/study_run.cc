@@ -87,6 +87,7 @@ bool asks_engines(const Recipe& recipe) {
 // The search, and the training of the winner, until they end or are stopped.
 StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                         const RunView& view) {
+  use_ports(view.ports);
   const Recipe& recipe = loaded.study.recipe;
   const Tuner tuner =
       make_tuner(recipe, loaded.study.horizon, tuner_options(recipe));

@@ -24,6 +24,7 @@ struct RunView {
   std::string summary;      // file for a summary in Markdown, or ""
   std::string notify;       // command to run at the end, or ""
   std::string listen;       // where agents of other machines join, or ""
+  std::string ports;        // allowed_ports(), "5600-5699", or ""
   std::string job_key;      // file of a key made at submission, "-", or ""
   JobDoor* door = nullptr;  // for agents of an engine's jobs; not owned
 };

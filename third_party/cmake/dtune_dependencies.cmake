@@ -29,6 +29,11 @@ if(DTUNE_GLOO_INCLUDE AND DTUNE_GLOO_LIBRARY)
   set_target_properties(dtune::gloo PROPERTIES
     IMPORTED_LOCATION ${DTUNE_GLOO_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${DTUNE_GLOO_INCLUDE})
+  # Debian leaves out one header that others include.
+  if(NOT EXISTS ${DTUNE_GLOO_INCLUDE}/gloo/common/memory.h)
+    set_property(TARGET dtune::gloo APPEND PROPERTY
+      INTERFACE_INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/third_party/gloo)
+  endif()
 elseif(DTUNE_TORCH)
   message(FATAL_ERROR "Gloo is missing (Debian: libgloo-dev); only "
     "-DDTUNE_TORCH=OFF builds without it")

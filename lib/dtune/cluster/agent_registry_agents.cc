@@ -291,6 +291,9 @@ void AgentRegistry::report_notices(std::vector<RegistryEvent>& events) {
       events.push_back(Notice{std::move(text)});
     }
   }
+  for (std::string& text : listener_.take_notices()) {
+    events.push_back(Notice{std::move(text)});
+  }
   if (!options_.listen.security) return;
   for (const Refusal& refusal :
        options_.listen.security->allowed->take_refusals()) {

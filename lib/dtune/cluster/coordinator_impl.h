@@ -28,7 +28,7 @@
 #include "dtune/cluster/incumbent.h"
 #include "dtune/cluster/lease_book.h"
 #include "dtune/cluster/lease_files.h"
-#include "dtune/cluster/node_health.h"
+#include "dtune/study/node_health.h"
 #include "dtune/cluster/rank_log.h"
 #include "dtune/cluster/records.h"
 #include "dtune/cluster/repeats.h"

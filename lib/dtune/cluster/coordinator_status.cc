@@ -18,9 +18,10 @@ void Coordinator::Impl::tick() {
   sink_.on_tick(study_, cluster_status());
 }
 
-// Its agent is gone, and another has taken its place on the node.
+// Its agent is gone, and another has taken its place, or is on its node.
 bool Coordinator::Impl::is_replaced(const RegisteredSlot& slot) const {
   const RegisteredAgent& own = registry_.agent_of(slot);
+  if (slot.number >= own.slot_count) return true;
   if (own.present) return false;
   const auto& slots = registry_.slots();
   return std::any_of(slots.begin(), slots.end(), [&](const RegisteredSlot& s) {

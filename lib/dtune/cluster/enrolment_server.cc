@@ -145,6 +145,7 @@ struct EnrolmentServer::Impl {
         const std::lock_guard lock(mutex);
         if (stopping) return;
       }
+      for (std::string& text : listener.take_notices()) notice(std::move(text));
       listener.receive_all([this](const Frames& frames) {
         try {
           answer(frames);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dtune/base/clock.h"
+#include "dtune/base/port_range.h"
 #include "dtune/base/error.h"
 
 namespace dtune {
@@ -94,11 +95,14 @@ struct GroupOptions {
   std::string name;     // unique for each group in the store
   std::string address;  // numeric address of the interface to use
   Duration connect_timeout = std::chrono::seconds(30);
+  PortRange ports{};  // Gloo's; a rank takes one of them while ranks meet
 };
 
 // Blocks until all ranks have come; throws RanksMissing with those that have
-// not. The store is used only here. Over TCP, in the clear: for networks that
-// are trusted. Ignores SIGPIPE where it has no handler yet.
+// not. The store is used only here. Over TCP; each rank has proved to the other
+// that it met it in the store (rank_sockets.h), but what they exchange is in
+// the clear: for networks where no stranger reads or changes what passes. Ignores
+// SIGPIPE where it has no handler yet.
 std::unique_ptr<Collective> make_gloo_group(const GroupOptions& options,
                                             RendezvousStore& store);
 

@@ -1,6 +1,7 @@
 #include "dtune/comm/endpoint.h"
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -81,6 +82,19 @@ bool holds_inode(const fs::path& process, const std::string& wanted) {
     if (fs::read_symlink(it->path(), ignored) == wanted) return true;
   }
   return false;
+}
+
+[[noreturn]] void refuse(const std::string& endpoint, const char* why) {
+  throw Error(ErrorKind::config, fmt::format("{}: {}", endpoint, why));
+}
+
+[[noreturn]] void refuse_taken(const std::string& endpoint) {
+  const auto tcp = parse_tcp(endpoint);
+  const std::string holder = tcp ? holder_of_port(tcp->port) : "";
+  throw Error(ErrorKind::temporary,
+              fmt::format("{}: already in use{} (is another dtune running? "
+                          "choose another port, or 0 for any)",
+                          endpoint, holder.empty() ? "" : " by " + holder));
 }
 
 }  // namespace
@@ -171,6 +185,40 @@ std::vector<std::string> interface_addresses() {
 bool names_loopback(const std::string& host) {
   return host == "localhost" || host == "lo" || host == "ip6-localhost" ||
          is_loopback(host);
+}
+
+TcpEndpoint checked_remote(const std::string& endpoint, bool has_keys) {
+  auto tcp = parse_tcp(endpoint);
+  if (!tcp) refuse(endpoint, "is not a tcp address (tcp://10.0.0.1:5555)");
+  if (tcp->host == "*" || tcp->host == "0.0.0.0" || tcp->host == "::") {
+    refuse(endpoint,
+           "listens on every network of this machine (name one address or "
+           "interface, e.g. tcp://10.0.0.1:5555 or tcp://eth0:5555)");
+  }
+  const std::string name = tcp->host;
+  tcp->host = resolve_host(name);
+  if (is_loopback(tcp->host) && !names_loopback(name)) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: '{}' is the loopback address {} here, where "
+                            "no other machine could join (a line in "
+                            "/etc/hosts? give the numeric address)",
+                            endpoint, name, tcp->host));
+  }
+  if (!has_keys && !is_loopback(tcp->host)) {
+    refuse(endpoint,
+           "needs keys, because any machine could join otherwise (make "
+           "them with: dtune keygen)");
+  }
+  return *tcp;
+}
+
+void cannot_listen(const std::string& endpoint, int code) {
+  if (code == EADDRINUSE) refuse_taken(endpoint);
+  if (code == ENODEV || code == EADDRNOTAVAIL) {
+    refuse(endpoint, "is not an address of this machine (see: ip address)");
+  }
+  throw Error(ErrorKind::comm, fmt::format("cannot listen on '{}': {}",
+                                           endpoint, errno_text(code)));
 }
 
 bool is_local_endpoint(const std::string& endpoint) {

@@ -34,6 +34,15 @@ std::vector<std::string> interface_addresses();
 // address. Other names may stand for it by mistake.
 bool names_loopback(const std::string& host);
 
+// The endpoint with the numeric address of its host, for a server that other
+// machines may reach. Throws Error(config) for what would let strangers in: an
+// address beyond loopback where there are no keys, all interfaces ("tcp://*").
+TcpEndpoint checked_remote(const std::string& endpoint, bool has_keys);
+
+// What bind(2) said, `code`, in words that name who has the port. Throws
+// Error(temporary), Error(config) or Error(comm).
+[[noreturn]] void cannot_listen(const std::string& endpoint, int code);
+
 // The endpoint reaches this machine alone: ipc, inproc, tcp on loopback.
 bool is_local_endpoint(const std::string& endpoint);
 

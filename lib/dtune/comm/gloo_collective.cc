@@ -9,6 +9,7 @@
 #include "dtune/comm/gloo_mesh.h"
 #include "dtune/comm/gloo_small.h"
 #include "dtune/comm/gloo_watch.h"
+#include "dtune/comm/rank_sockets.h"
 
 namespace dtune {
 namespace {

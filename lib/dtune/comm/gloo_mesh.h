@@ -13,9 +13,6 @@ class Context;
 
 namespace dtune {
 
-// "group 'name'", as errors call it.
-std::string group_text(const std::string& name);
-
 // Two connections between every two ranks.
 struct Meshes {
   std::shared_ptr<gloo::Context> data;
@@ -24,7 +21,7 @@ struct Meshes {
   std::shared_ptr<gloo::Context> control;
 };
 
-// Costs 1 set and size - 1 gets of the store for each rank, and a thread.
+// Between ranks that know each other (rank_sockets.h); costs a thread.
 // Throws as make_gloo_group().
 Meshes connect_meshes(const GroupOptions& options, RendezvousStore& store);
 

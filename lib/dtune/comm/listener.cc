@@ -31,36 +31,24 @@ void check_local(const std::string& endpoint) {
          "tcp://127.0.0.1:0; others join over the remote address)");
 }
 
-// With the numeric address of the interface.
-std::string checked_remote(const ListenOptions& options) {
-  const std::string& endpoint = options.remote;
-  auto tcp = parse_tcp(endpoint);
-  if (!tcp) refuse(endpoint, "is not a tcp address (tcp://10.0.0.1:5555)");
-  if (tcp->host == "*" || tcp->host == "0.0.0.0" || tcp->host == "::") {
-    refuse(endpoint,
-           "listens on every network of this machine (name one address or "
-           "interface, e.g. tcp://10.0.0.1:5555 or tcp://eth0:5555)");
-  }
-  const std::string name = tcp->host;
-  tcp->host = resolve_host(name);
-  if (is_loopback(tcp->host) && !names_loopback(name)) {
-    throw Error(ErrorKind::config,
-                fmt::format("{}: '{}' is the loopback address {} here, where "
-                            "no other machine could join (a line in "
-                            "/etc/hosts? give the numeric address)",
-                            endpoint, name, tcp->host));
-  }
-  if (!options.security && !is_loopback(tcp->host)) {
-    refuse(endpoint,
-           "needs keys, because any machine could join otherwise (make "
-           "them with: dtune keygen)");
-  }
-  return tcp->text();
-}
-
 std::optional<Frames> marked(std::optional<Frames> frames, char mark) {
   if (frames) frames->front().insert(frames->front().begin(), mark);
   return frames;
+}
+
+// A port of the range that this process may use, where none is given.
+void bind_in_range(Socket& socket, const std::string& endpoint) {
+  auto tcp = parse_tcp(endpoint);
+  const PortRange range = allowed_ports();
+  if (!tcp || tcp->port != 0 || range.first == 0) return socket.bind(endpoint);
+  for (tcp->port = range.first; tcp->port < range.last; ++tcp->port) {
+    try {
+      return socket.bind(tcp->text());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::temporary) throw;
+    }
+  }
+  socket.bind(tcp->text());
 }
 
 }  // namespace
@@ -74,18 +62,25 @@ Listener::Listener(const SocketContext& context, const ListenOptions& options) {
     local_->bind(options.local);
   }
   if (options.remote.empty()) return;
-  const std::string endpoint = checked_remote(options);
+  const TcpEndpoint endpoint =
+      checked_remote(options.remote, options.security.has_value());
   SocketOptions socket;
   socket.max_message_bytes = options.max_message_bytes;
   socket.queue = options.remote_queue;
+  std::string bound = endpoint.text();
   if (const auto& security = options.security) {
     allowed_ =
         security->allowed ? security->allowed : std::make_shared<AllowList>();
-    socket.server =
-        CurveServer{security->keys.secret_key, context.zap().add(allowed_)};
+    if (options.bounded) {
+      gateway_ = std::make_shared<Gateway>(
+          GatewayOptions{.endpoint = bound, .ports = allowed_ports()});
+      bound = gateway_->server_endpoint();
+    }
+    socket.server = CurveServer{security->keys.secret_key,
+                                context.zap().add(allowed_, gateway_)};
   }
   remote_.emplace(context, Socket::Kind::router, socket);
-  remote_->bind(endpoint);
+  bind_in_range(*remote_, bound);
 }
 
 void Listener::add_to(PollSet& polls) const {
@@ -112,6 +107,10 @@ std::optional<Frames> Listener::receive_remote() {
     auto frames = remote_->receive();
     if (!frames) break;
     if (allowed_ && !allowed_->contains(remote_->sender())) continue;
+    if (gateway_) {
+      gateway_->heard(remote_->source(),
+                      allowed_->admits_all() ? "" : remote_->sender());
+    }
     return marked(std::move(frames), kRemote);
   }
   return std::nullopt;
@@ -138,11 +137,16 @@ bool Listener::send(Frames frames) {
   return socket && socket->send(frames);
 }
 
+std::vector<std::string> Listener::take_notices() {
+  return gateway_ ? gateway_->take_notices() : std::vector<std::string>();
+}
+
 std::string Listener::local_endpoint() const {
   return local_ ? local_->bound_endpoint() : "";
 }
 
 std::string Listener::remote_endpoint() const {
+  if (gateway_) return gateway_->endpoint();
   return remote_ ? remote_->bound_endpoint() : "";
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dtune/comm/curve.h"
+#include "dtune/comm/gateway.h"
 #include "dtune/comm/socket.h"
 #include "dtune/comm/zap.h"
 
@@ -23,10 +24,13 @@ struct ListenSecurity {
 
 struct ListenOptions {
   std::string local;   // ipc://..., or tcp:// on loopback; "": none
-  std::string remote;  // tcp://address:port; port 0: any; "": none
+  std::string remote;  // tcp://address:port; port 0: allowed_ports(); "": none
   size_t max_message_bytes = wire::kMaxFrameBytes;
   std::optional<ListenSecurity> security;  // of `remote`
   int remote_queue = 1'000;  // messages, each way, for every remote peer
+  // With security: strangers, and allowed keys, have the bounds of gateway.h;
+  // costs a copy of what is sent.
+  bool bounded = true;
 };
 
 // Not thread-safe. The first frame of what receive() returns, and of what
@@ -50,6 +54,9 @@ class Listener {
   // As Socket::send.
   bool send(Frames frames);
 
+  // What strangers were denied, and why, since the last call.
+  std::vector<std::string> take_notices();
+
   // With the port that the system chose; "" where there is none.
   std::string local_endpoint() const;
   std::string remote_endpoint() const;
@@ -59,6 +66,7 @@ class Listener {
  private:
   std::optional<Frames> receive_remote();
 
+  std::shared_ptr<Gateway> gateway_;  // null: strangers are not bounded
   std::optional<Socket> local_;
   std::optional<Socket> remote_;
   std::shared_ptr<AllowList> allowed_;  // null: without security

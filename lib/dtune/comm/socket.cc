@@ -84,15 +84,6 @@ bool is_six(const std::string& endpoint) {
   return endpoint.starts_with("tcp://[");
 }
 
-[[noreturn]] void refuse_taken(const std::string& endpoint) {
-  const auto tcp = parse_tcp(endpoint);
-  const std::string holder = tcp ? holder_of_port(tcp->port) : "";
-  throw Error(ErrorKind::temporary,
-              fmt::format("{}: already in use{} (is another dtune running? "
-                          "choose another port, or 0 for any)",
-                          endpoint, holder.empty() ? "" : " by " + holder));
-}
-
 }  // namespace
 
 SocketContext::SocketContext() : handle_(zmq_ctx_new()) {
@@ -159,14 +150,7 @@ void Socket::bind(const std::string& endpoint) {
   check_endpoint(endpoint);
   if (is_six(endpoint)) set_option(handle_, ZMQ_IPV6, 1);
   if (zmq_bind(handle_, endpoint.c_str()) == 0) return;
-  if (zmq_errno() == EADDRINUSE) refuse_taken(endpoint);
-  if (zmq_errno() == ENODEV || zmq_errno() == EADDRNOTAVAIL) {
-    throw Error(ErrorKind::config,
-                fmt::format("{}: is not an address of this machine (see: ip "
-                            "address)",
-                            endpoint));
-  }
-  fail_socket(fmt::format("cannot listen on '{}'", endpoint));
+  cannot_listen(endpoint, zmq_errno());
 }
 
 void Socket::connect(const std::string& endpoint) {
@@ -227,6 +211,7 @@ std::optional<Frames> Socket::receive() {
     if (!more) {
       const char* user = zmq_msg_gets(&part, "User-Id");
       sender_.assign(user != nullptr ? user : "");
+      source_ = user != nullptr ? zmq_msg_get(&part, ZMQ_SRCFD) : -1;
     }
     zmq_msg_close(&part);
     if (!more) return frames;

@@ -50,7 +50,7 @@ struct SocketOptions {
 };
 
 // Owned by one thread. A router puts the peer's identity before the frames of
-// what it receives, and wants it there in what it sends.
+// what it receives, and requires it in what it sends.
 class Socket {
  public:
   enum class Kind { router, dealer };
@@ -77,6 +77,9 @@ class Socket {
   // Who sent what receive() returned last: the public key that it proved to
   // have; "" where this is no CURVE server.
   const std::string& sender() const { return sender_; }
+  // The descriptor of the connection that this came over; -1 where sender() is
+  // "". It may be closed, or another's, by now.
+  int source() const { return source_; }
 
   void* handle() const { return handle_; }
 
@@ -89,6 +92,7 @@ class Socket {
 
   void* handle_;
   std::string sender_;
+  int source_ = -1;
 };
 
 // Waits for sockets and file descriptors.

@@ -8,6 +8,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/comm/curve.h"
+#include "dtune/comm/gateway.h"
 #include "dtune/comm/quiet_thread.h"
 
 namespace dtune {
@@ -97,6 +98,11 @@ void AllowList::admit_all() {
   all_ = true;
 }
 
+bool AllowList::admits_all() const {
+  const std::lock_guard lock(mutex_);
+  return all_;
+}
+
 std::vector<Refusal> AllowList::take_refusals() {
   const std::lock_guard lock(mutex_);
   std::vector<Refusal> taken(refusals_.begin(), refusals_.end());
@@ -132,10 +138,11 @@ ZapServer::~ZapServer() {
   zmq_close(socket_);
 }
 
-std::string ZapServer::add(std::shared_ptr<AllowList> allowed) {
+std::string ZapServer::add(std::shared_ptr<AllowList> allowed,
+                           std::weak_ptr<Gateway> gateway) {
   const std::lock_guard lock(mutex_);
   std::string domain = fmt::format("dtune{}", domains_.size());
-  domains_.emplace(domain, std::move(allowed));
+  domains_.emplace(domain, Domain{std::move(allowed), std::move(gateway)});
   return domain;
 }
 
@@ -157,14 +164,19 @@ void ZapServer::answer() {
   const std::vector<std::string> request = receive(socket_);
   if (request.size() <= kMechanism) return;  // libzmq sends no such thing
   const std::string key = key_of(request);
-  std::shared_ptr<AllowList> allowed;
+  Domain domain;
   {
     const std::lock_guard lock(mutex_);
     const auto it = domains_.find(request[kDomain]);
-    if (it != domains_.end()) allowed = it->second;
+    if (it != domains_.end()) domain = it->second;
   }
+  const auto& allowed = domain.allowed;
+  const auto gateway = domain.gateway.lock();
+  // Behind a gateway ZeroMQ sees none.
+  const std::string address =
+      gateway ? gateway->unknown_addresses() : request[kAddress];
   const bool ok = allowed && !key.empty() && allowed->contains(key);
-  if (!ok && allowed) allowed->refused({request[kAddress], key});
+  if (!ok && allowed) allowed->refused({address, key});
   // Version, request id, status, text, user id, metadata.
   const std::array<std::string, 6> reply = {
       request[kVersion],         request[kRequestId], ok ? "200" : "400",

@@ -38,6 +38,7 @@ class AllowList {
   // From now on every key is admitted: for a socket on which strangers
   // introduce themselves.
   void admit_all();
+  bool admits_all() const;
 
   // Those refused since the last call, the newest kMaxRefusals of them.
   std::vector<Refusal> take_refusals();
@@ -52,6 +53,8 @@ class AllowList {
   bool all_ = false;
 };
 
+class Gateway;
+
 // Answers ZeroMQ's question whether a client may connect, on a thread of its
 // own; one per SocketContext, made by SocketContext::zap() before any socket
 // that needs it binds. Unknown clients get "400"; libzmq does not let them
@@ -64,8 +67,10 @@ class ZapServer {
   ZapServer(const ZapServer&) = delete;
   ZapServer& operator=(const ZapServer&) = delete;
 
-  // The domain to give to the sockets that this list is for. Thread-safe.
-  std::string add(std::shared_ptr<AllowList> allowed);
+  // The domain to give to the sockets that this list is for; `gateway`: through
+  // which clients come, may be null. Thread-safe.
+  std::string add(std::shared_ptr<AllowList> allowed,
+                  std::weak_ptr<Gateway> gateway = {});
 
  private:
   void serve();
@@ -74,7 +79,11 @@ class ZapServer {
   void* socket_;
   Wakeup stop_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<AllowList>, std::less<>> domains_;
+  struct Domain {
+    std::shared_ptr<AllowList> allowed;
+    std::weak_ptr<Gateway> gateway;
+  };
+  std::map<std::string, Domain, std::less<>> domains_;
   bool stopping_ = false;  // guarded by mutex_
   std::thread thread_;     // the last: it uses the others
 };

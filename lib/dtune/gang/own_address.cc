@@ -8,21 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "dtune/base/descriptor.h"
 #include "dtune/base/error.h"
 #include "dtune/comm/endpoint.h"
 
 namespace dtune::gang {
 namespace {
-
-struct Descriptor {
-  int value;
-  explicit Descriptor(int v) : value(v) {}
-  ~Descriptor() {
-    if (value >= 0) close(value);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-};
 
 [[noreturn]] void fail(const std::string& host) {
   throw Error(ErrorKind::comm, fmt::format("{}: no route from here: {}", host,
@@ -43,12 +34,12 @@ std::string own_address(const std::string& endpoint) {
   if (getaddrinfo(numeric.c_str(), "9", &hints, &list) != 0) fail(numeric);
   const Descriptor fd(socket(list->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const int rc =
-      fd.value < 0 ? -1 : connect(fd.value, list->ai_addr, list->ai_addrlen);
+      fd.get() < 0 ? -1 : connect(fd.get(), list->ai_addr, list->ai_addrlen);
   freeaddrinfo(list);
   sockaddr_storage own{};
   socklen_t size = sizeof own;
   auto* address = reinterpret_cast<sockaddr*>(&own);
-  if (rc != 0 || getsockname(fd.value, address, &size) != 0) fail(numeric);
+  if (rc != 0 || getsockname(fd.get(), address, &size) != 0) fail(numeric);
   std::array<char, NI_MAXHOST> text{};
   if (getnameinfo(address, size, text.data(), text.size(), nullptr, 0,
                   NI_NUMERICHOST) != 0) {

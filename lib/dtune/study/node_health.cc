@@ -1,4 +1,4 @@
-#include "dtune/cluster/node_health.h"
+#include "dtune/study/node_health.h"
 
 #include <algorithm>
 

@@ -22,11 +22,14 @@ class NodeHealth {
   void worked(const std::string& node) { nodes_.erase(node); }
   bool rests(const std::string& node, MonoTime now) const;
 
- private:
   struct Record {
     int failures = 0;  // in a row
     MonoTime until{};
   };
+  // Of those that have failed since they worked.
+  const std::map<std::string, Record>& records() const { return nodes_; }
+
+ private:
   std::map<std::string, Record> nodes_;
 };
 

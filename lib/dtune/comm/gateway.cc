@@ -1,0 +1,394 @@
+#include "dtune/comm/gateway.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "dtune/base/error.h"
+#include "dtune/comm/curve.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/gateway_connection.h"
+#include "dtune/comm/quiet_thread.h"
+#include "dtune/comm/socket.h"
+
+namespace dtune {
+namespace {
+
+using gateway::Connection;
+
+constexpr uint64_t kListening = 0;  // epoll's data; others are connections
+constexpr uint64_t kWoken = 1;
+constexpr size_t kPiece = size_t{64} << 10;  // read at once
+constexpr int kLookMs = 1000;                // for what takes too long
+constexpr size_t kMaxNotices = 100;
+constexpr const char* kServer = "server";
+
+}  // namespace
+
+struct Gateway::Impl {
+  // All connections of one key.
+  struct KeyUse {
+    int connections = 0;
+    uint64_t waiting = 0;
+  };
+
+  explicit Impl(const GatewayOptions& given)
+      : options(given),
+        listening(gateway::listening_socket(given.endpoint, given.ports)),
+        poll(epoll_create1(EPOLL_CLOEXEC)),
+        address(parse_tcp(given.endpoint).value()) {
+    if (poll.get() < 0) {
+      throw Error(ErrorKind::temporary, "epoll: " + errno_text(errno));
+    }
+    address.port = gateway::port_of(listening.get());
+    watch(listening.get(), EPOLLIN, kListening, EPOLL_CTL_ADD);
+    watch(wakeup.descriptor(), EPOLLIN, kWoken, EPOLL_CTL_ADD);
+    thread = start_quiet_thread([this] { run(); });
+  }
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    wakeup.notify();
+    thread.join();
+  }
+
+  void watch(int descriptor, uint32_t events, uint64_t data, int what) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = data;
+    epoll_ctl(poll.get(), what, descriptor, &event);
+  }
+
+  // The thread. All below REQUIRES the mutex but run() itself.
+
+  void run() {
+    MonoTime end{};
+    while (true) {
+      std::array<epoll_event, 64> events;
+      const int count = epoll_wait(poll.get(), events.data(),
+                                   int{events.size()}, stopping_look());
+      const std::lock_guard lock(mutex);
+      for (int i = 0; i < count; ++i) handle(events[size_t(i)]);
+      look_over(system_clock().now());
+      if (!stopping) continue;
+      const MonoTime now = system_clock().now();
+      if (end == MonoTime{}) {
+        end = now + std::chrono::milliseconds(Socket::kLingerMs);
+      }
+      if (now >= end || all_sent()) return;
+    }
+  }
+
+  int stopping_look() {
+    const std::lock_guard lock(mutex);
+    return stopping ? 10 : kLookMs;
+  }
+
+  // The servers have closed, and their last words have gone out.
+  bool all_sent() const {
+    return std::all_of(
+        connections.begin(), connections.end(), [](const auto& one) {
+          return one.second->server.get() < 0 && one.second->out.empty();
+        });
+  }
+
+  void handle(const epoll_event& event) {
+    if (event.data.u64 == kWoken) {
+      wakeup.drain();
+      next_look = {};
+    } else if (event.data.u64 == kListening) {
+      take_connections();
+    } else if (const auto found = connections.find(event.data.u64 >> 1);
+               found != connections.end()) {
+      const bool of_server = (event.data.u64 & 1) != 0;
+      pass(*found->second, of_server, event.events);
+    }
+  }
+
+  void take_connections() {
+    while (!stopping) {
+      const int one = accept4(listening.get(), nullptr, nullptr,
+                              SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (one < 0) {
+        const bool full = errno == EMFILE || errno == ENFILE;
+        if (full && close_oldest("the system's limit of open files")) continue;
+        if (full) listen_again(false);
+        return;
+      }
+      gateway::notice_the_dead(one);
+      auto fresh = std::make_unique<Connection>();
+      fresh->id = ++last_id;
+      fresh->client.reset(one);
+      fresh->address = gateway::peer_address(one);
+      fresh->begun = system_clock().now();
+      Connection& added = *fresh;
+      connections.emplace(added.id, std::move(fresh));
+      watch(one, 0, added.id << 1, EPOLL_CTL_ADD);
+      update(added);
+      const bool full = ++unknown > options.most_unknown;
+      if (full) close_oldest(fmt::format("the limit of {}", unknown - 1));
+    }
+  }
+
+  // At the limit of open files a listening socket would be ready all the time.
+  void listen_again(bool yes) {
+    watch(listening.get(), yes ? uint32_t{EPOLLIN} : 0U, kListening,
+          EPOLL_CTL_MOD);
+  }
+
+  // The oldest unknown connection of the address that has most of them, so that
+  // one address does not shut out others. False: there is none.
+  bool close_oldest(const std::string& limit) {
+    std::map<std::string, int> of_address;
+    for (const auto& [id, one] : connections) {
+      if (!one->known()) ++of_address[one->address];
+    }
+    const auto most = std::max_element(
+        of_address.begin(), of_address.end(),
+        [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most == of_address.end()) return false;
+    const std::string from = most->first;
+    const auto oldest = std::find_if(
+        connections.begin(), connections.end(), [&from](const auto& one) {
+          return !one.second->known() && one.second->address == from;
+        });
+    notice("unknown " + from,
+           fmt::format("{} has opened {} connections without a key that is "
+                       "allowed; its oldest ones are closed ({})",
+                       from, most->second, limit));
+    close(*oldest->second);
+    return true;
+  }
+
+  bool reach_server(Connection& one) {
+    const auto path = sockets.path() / kServer;
+    one.name = gateway::connect_local(path.string(), one.server);
+    if (one.name.empty()) return false;
+    by_name[one.name] = one.id;
+    watch(one.server.get(), 0, one.id << 1 | 1, EPOLL_CTL_ADD);
+    return true;
+  }
+
+  void pass(Connection& one, bool of_server, uint32_t events) {
+    const bool over = (events & (EPOLLERR | EPOLLHUP)) != 0;
+    if (of_server) {
+      if ((events & EPOLLIN) != 0 || over)
+        one.out.read(one.server.get(), kPiece);
+      while (over && !one.out.ended()) {
+        if (one.out.read(one.server.get(), kPiece) == 0) one.out.end();
+      }
+      if (over) one.server.reset();
+    } else if ((events & EPOLLIN) != 0 || over) {
+      take_in(one);
+      if (over) one.in.end();
+    }
+    settle(one, over && !of_server);
+  }
+
+  void take_in(Connection& one) {
+    const size_t most = std::min<uint64_t>(room_of(one), kPiece);
+    add_waiting(one, one.in.read(one.client.get(), most));
+  }
+
+  // How much more may wait at its server.
+  uint64_t room_of(const Connection& one) const {
+    const uint64_t limit = one.known() ? options.window : options.unknown_bytes;
+    const uint64_t own = limit - std::min(limit, one.waiting);
+    const auto use = keys.find(one.key);
+    if (use == keys.end()) return own;
+    const uint64_t all = options.key_window;
+    return std::min(own, all - std::min(all, use->second.waiting));
+  }
+
+  void add_waiting(Connection& one, uint64_t bytes) {
+    one.waiting += bytes;
+    if (one.known()) keys[one.key].waiting += bytes;
+  }
+
+  // Passes on what can be, and closes what is at its end.
+  void settle(Connection& one, bool client_gone) {
+    // A stranger that says nothing costs the server nothing.
+    if (one.name.empty() && !one.in.empty()) one.closing = !reach_server(one);
+    if (one.server.get() >= 0) one.in.write(one.server.get());
+    one.out.write(one.client.get());
+    const bool done = (one.in.ended() && one.in.empty()) ||
+                      (one.out.ended() && one.out.empty());
+    if (one.closing || done) return close(one);
+    if (client_gone) forget_client(one);
+    update(one);
+  }
+
+  // Its last words are still for the server.
+  void forget_client(Connection& one) {
+    watch(one.client.get(), 0, 0, EPOLL_CTL_DEL);
+    one.out.end();
+  }
+
+  // What epoll is to wait for.
+  void update(Connection& one) {
+    const bool full = room_of(one) == 0;
+    if (full && !one.paused) one.pause_began = system_clock().now();
+    one.paused = full;
+    const bool reads = !one.in.ended() && !full && one.in.empty();
+    set_events(one.client, one.client_events, reads, !one.out.empty(),
+               one.id << 1);
+    if (one.server.get() < 0) return;
+    set_events(one.server, one.server_events,
+               !one.out.ended() && one.out.empty(), !one.in.empty(),
+               one.id << 1 | 1);
+  }
+
+  void set_events(const Descriptor& descriptor, uint32_t& now, bool in,
+                  bool out, uint64_t data) {
+    const uint32_t wanted =
+        (in ? uint32_t{EPOLLIN} : 0U) | (out ? uint32_t{EPOLLOUT} : 0U);
+    if (wanted == now) return;
+    now = wanted;
+    watch(descriptor.get(), wanted, data, EPOLL_CTL_MOD);
+  }
+
+  void close(Connection& one) {
+    by_name.erase(one.name);
+    if (!one.known()) --unknown;
+    if (const auto use = keys.find(one.key); use != keys.end()) {
+      use->second.waiting -= one.waiting;
+      if (--use->second.connections == 0) keys.erase(use);
+    }
+    connections.erase(one.id);  // `one` is gone
+  }
+
+  // For what a server has said, and what takes too long.
+  void look_over(MonoTime now) {
+    if (now < next_look) return;
+    next_look = now + std::chrono::milliseconds(kLookMs);
+    listen_again(true);
+    std::vector<Connection*> all;
+    for (const auto& [id, one] : connections) all.push_back(one.get());
+    for (Connection* one : all) {
+      const bool silent = one->name.empty();
+      if (silent && now - one->begun > options.silence) one->closing = true;
+      if (one->paused && now - one->pause_began > options.stall) {
+        one->closing = true;
+        notice("stall " + one->address,
+               fmt::format("{} has sent {} bytes that its server does not take "
+                           "as a message; its connection is closed",
+                           one->address, one->waiting));
+      }
+      if (one->closing) {
+        close(*one);
+      } else if (one->paused) {
+        update(*one);
+      }
+    }
+  }
+
+  void notice(const std::string& about, std::string text) {
+    if (notices.size() < kMaxNotices && noticed.size() < kMaxNotices &&
+        noticed.insert(about).second) {
+      notices.push_back(std::move(text));
+    }
+  }
+
+  void heard(const std::string& name, const std::string& key) {
+    const auto found = by_name.find(name);
+    if (found == by_name.end()) return;
+    Connection& one = *connections.at(found->second);
+    if (one.known()) keys[one.key].waiting -= one.waiting;
+    one.waiting = 0;
+    if (!key.empty() && !one.known()) know(one, key);
+    // Others of the same key may wait for room, too.
+    if (one.paused || one.closing) wakeup.notify();
+  }
+
+  void know(Connection& one, const std::string& key) {
+    KeyUse& use = keys[key];
+    if (use.connections >= options.most_of_key) {
+      one.closing = true;
+      notice("key " + key,
+             fmt::format("{} has {} connections with the key {} already; more "
+                         "are closed",
+                         one.address, use.connections, short_key(key)));
+      return;
+    }
+    ++use.connections;
+    one.key = key;
+    --unknown;
+  }
+
+  const GatewayOptions options;
+  const SocketDirectory sockets;
+  Descriptor listening;
+  Descriptor poll;
+  TcpEndpoint address;
+  Wakeup wakeup;
+
+  mutable std::mutex mutex;  // guards what follows
+  bool stopping = false;
+  uint64_t last_id = 0;
+  int unknown = 0;                                              // connections
+  std::map<uint64_t, std::unique_ptr<Connection>> connections;  // by age
+  std::map<std::string, uint64_t> by_name;
+  std::map<std::string, KeyUse> keys;
+  MonoTime next_look{};
+  std::vector<std::string> notices;
+  std::set<std::string> noticed;
+
+  std::thread thread;
+};
+
+Gateway::Gateway(const GatewayOptions& options)
+    : impl_(std::make_unique<Impl>(options)) {}
+
+Gateway::~Gateway() = default;
+
+std::string Gateway::endpoint() const { return impl_->address.text(); }
+
+std::string Gateway::server_endpoint() const {
+  return impl_->sockets.endpoint(kServer);
+}
+
+std::string Gateway::unknown_addresses() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::set<std::string> all;
+  for (const auto& [id, one] : impl_->connections) {
+    if (!one->known() && !one->name.empty()) all.insert(one->address);
+  }
+  return fmt::format("{}", fmt::join(all, " or "));
+}
+
+void Gateway::heard(int descriptor, const std::string& key) {
+  const std::string name = gateway::peer_name(descriptor);
+  if (name.empty()) return;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->heard(name, key);
+}
+
+std::vector<std::string> Gateway::take_notices() {
+  const std::lock_guard lock(impl_->mutex);
+  return std::exchange(impl_->notices, {});
+}
+
+Gateway::Load Gateway::load() const {
+  const std::lock_guard lock(impl_->mutex);
+  Load load;
+  for (const auto& [id, one] : impl_->connections) {
+    (one->known() ? load.known : load.unknown) += 1;
+    load.bytes += one->waiting;
+  }
+  return load;
+}
+
+}  // namespace dtune

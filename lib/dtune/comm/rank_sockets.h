@@ -1,0 +1,40 @@
+// TCP connections between the ranks of a group, of which each end has proved to
+// the other that it met it in the store. Whoever else connects learns and
+// breaks nothing: a rank listens at one port while ranks meet, waits for many
+// at once, and closes what cannot prove who it is.
+//
+// Each rank puts its port and 32 random bytes into the store, which is as
+// private as the control plane. Of two ranks the higher one connects:
+//
+//   lower                                 higher
+//     |<------------ TCP connect -----------|
+//     |--- challenge a: 32 random bytes --->|
+//     |<-- rank, mesh, challenge b, --------|
+//     |    HMAC(key, "higher" a b rank mesh)|
+//     |--- HMAC(key, "lower" a b rank mesh)>|
+//
+// The key is BLAKE2b over the group's name and both ranks' random bytes; HMAC
+// is HMAC-SHA-512-256 (both libsodium's). After that the bytes are Gloo's, in
+// the clear.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dtune/base/descriptor.h"
+#include "dtune/comm/collective.h"
+
+namespace dtune {
+
+// "group 'name'", as errors call it.
+std::string group_text(const std::string& name);
+
+// [mesh][rank]: connected and not blocking; none for the own rank. All ranks
+// want as many meshes. Costs 1 set and size - 1 gets of the store for each
+// rank. Blocks within options.connect_timeout; throws as make_gloo_group(), and
+// Error(comm) where no port of the range is free.
+std::vector<std::vector<Descriptor>> connect_ranks(const GroupOptions& options,
+                                                   int meshes,
+                                                   RendezvousStore& store);
+
+}  // namespace dtune

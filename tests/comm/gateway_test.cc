@@ -1,0 +1,282 @@
+#include "dtune/comm/gateway.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eventually.h"
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dtune/base/error.h"
+#include "dtune/comm/endpoint.h"
+#include "dtune/comm/gateway_connection.h"
+#include "dtune/comm/listener.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+using std::chrono::milliseconds;
+
+GatewayOptions on_loopback() {
+  GatewayOptions options;
+  options.endpoint = "tcp://127.0.0.1:0";
+  return options;
+}
+
+// A server with CURVE behind a gateway, and its clients.
+struct Cluster {
+  explicit Cluster(const GatewayOptions& options = on_loopback())
+      : gateway(std::make_shared<Gateway>(options)) {
+    allowed->add(mine.public_key);
+    SocketOptions socket;
+    socket.server =
+        CurveServer{server.secret_key, context.zap().add(allowed, gateway)};
+    router = std::make_unique<Socket>(context, Socket::Kind::router, socket);
+    router->bind(gateway->server_endpoint());
+  }
+
+  std::unique_ptr<Socket> client() {
+    SocketOptions options;
+    options.client = CurveClient{server.public_key, mine};
+    auto socket =
+        std::make_unique<Socket>(context, Socket::Kind::dealer, options);
+    socket->connect(gateway->endpoint());
+    return socket;
+  }
+
+  std::optional<Frames> receive() {
+    auto frames = router->receive();
+    if (frames) gateway->heard(router->source(), router->sender());
+    return frames;
+  }
+
+  std::string said() {
+    for (const std::string& notice : gateway->take_notices()) all += notice;
+    return all;
+  }
+
+  SocketContext context;
+  const CurveKeys server = generate_curve_keys();
+  const CurveKeys mine = generate_curve_keys();
+  std::shared_ptr<AllowList> allowed = std::make_shared<AllowList>();
+  std::shared_ptr<Gateway> gateway;
+  std::unique_ptr<Socket> router;
+  std::string all;
+};
+
+bool brings(Socket& socket, Cluster& cluster, const Frames& frames) {
+  bool sent = false;
+  std::optional<Frames> got;
+  return eventually([&] {
+           sent = sent || socket.send(frames);
+           got = cluster.receive();
+           return got.has_value();
+         }) &&
+         got->back() == frames.back();
+}
+
+// A TCP connection from an address of loopback that says nothing by itself.
+class Stranger {
+ public:
+  explicit Stranger(const Gateway& gateway, const char* from = "127.0.0.1")
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    inet_pton(AF_INET, from, &own.sin_addr);
+    REQUIRE(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&own),
+                   sizeof own) == 0);
+    sockaddr_in to = own;
+    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+    const auto port = parse_tcp(gateway.endpoint())->port;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    REQUIRE(::connect(socket_.get(), reinterpret_cast<sockaddr*>(&to),
+                      sizeof to) == 0);
+  }
+
+  // What could be sent at once of it.
+  size_t say(const std::string& bytes) const {
+    const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(),
+                                MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent > 0 ? static_cast<size_t>(sent) : 0;
+  }
+
+  bool is_closed() {
+    std::string bytes(4096, '\0');
+    ssize_t got;
+    do {
+      got = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+      if (got > 0) heard_ += static_cast<size_t>(got);
+    } while (got > 0);
+    return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+  }
+  size_t heard() const { return heard_; }  // bytes
+
+ private:
+  Descriptor socket_;
+  size_t heard_ = 0;
+};
+
+// ZeroMQ's words without keys (rfc.zeromq.org/spec/23).
+std::string greeting() {
+  std::string text("\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL", 16);
+  text.resize(64, '\0');
+  return text + std::string("\4\x1c\5READY\xbSocket-Type\0\0\0\6DEALER", 30);
+}
+
+// A part of a message that has more.
+std::string part(size_t size) {
+  std::string head("\3", 1);
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    head += static_cast<char>(size >> shift);
+  }
+  return head + std::string(size, 'x');
+}
+
+}  // namespace
+
+TEST_CASE("much more than the window passes, if it is whole messages") {
+  GatewayOptions options = on_loopback();
+  options.window = options.unknown_bytes = size_t{128} << 10;
+  Cluster cluster(options);
+  const auto client = cluster.client();
+  constexpr int kMessages = 200;
+  const std::string message(50'000, 'x');
+  int sent = 0;
+  int received = 0;
+  CHECK(eventually([&] {
+    if (sent < kMessages && client->send(Frames{message})) ++sent;
+    while (const auto frames = cluster.receive()) {
+      received += frames->back() == message ? 1 : 0;
+      CHECK(cluster.router->send(Frames{frames->front(), message}));
+    }
+    return received == kMessages;
+  }));
+  int answers = 0;
+  CHECK(eventually([&] {
+    while (client->receive()) ++answers;
+    return answers == kMessages;
+  }));
+}
+
+TEST_CASE("connections that say nothing are bounded, and shut nobody out") {
+  GatewayOptions options = on_loopback();
+  options.most_unknown = 8;
+  Cluster cluster(options);
+  Stranger patient(*cluster.gateway, "127.0.0.2");
+  std::vector<std::unique_ptr<Stranger>> strangers;
+  for (int i = 0; i < 100; ++i) {
+    strangers.push_back(std::make_unique<Stranger>(*cluster.gateway));
+  }
+  CHECK(eventually([&] { return strangers[0]->is_closed(); }));
+  CHECK(cluster.gateway->load().unknown <= 8);
+  CHECK(!patient.is_closed());  // of an address that has few
+  const auto client = cluster.client();
+  CHECK(brings(*client, cluster, {"hello"}));
+  CHECK(cluster.gateway->load().known == 1);
+  CHECK(cluster.said().find("127.0.0.1 has opened 8 connections without a key "
+                            "that is allowed; its oldest ones are closed") !=
+        std::string::npos);
+}
+
+TEST_CASE("one key has a bounded number of connections") {
+  GatewayOptions options = on_loopback();
+  options.most_of_key = 3;
+  Cluster cluster(options);
+  std::vector<std::unique_ptr<Socket>> sockets;
+  for (int i = 0; i < 3; ++i) {
+    sockets.push_back(cluster.client());
+    REQUIRE(brings(*sockets.back(), cluster, {"hello"}));
+  }
+  const auto more = cluster.client();
+  REQUIRE(brings(*more, cluster, {"hello"}));
+  CHECK(eventually([&] {
+    return cluster.said().find("has 3 connections with the key") !=
+           std::string::npos;
+  }));
+  CHECK(cluster.gateway->load().known == 3);
+  sockets.pop_back();  // what leaves makes room
+  CHECK(eventually([&] {
+    more->send(Frames{"again"});
+    while (cluster.receive()) {
+    }
+    return cluster.gateway->load().known == 3;
+  }));
+}
+
+TEST_CASE("parts of a message whose end does not come take bounded memory") {
+  GatewayOptions options = on_loopback();
+  options.unknown_bytes = size_t{256} << 10;
+  options.stall = milliseconds(500);
+  Gateway gateway(options);
+  SocketContext context;
+  Socket server(context, Socket::Kind::router);  // which has no such bound
+  server.bind(gateway.server_endpoint());
+  Stranger stranger(gateway);
+  REQUIRE(stranger.say(greeting()) == greeting().size());
+  REQUIRE(eventually([&] {  // its server has said as much
+    return !stranger.is_closed() && stranger.heard() >= greeting().size();
+  }));
+  const std::string piece = part(1'000);
+  size_t sent = 0;
+  uint64_t most = 0;
+  CHECK(eventually([&] {
+    for (int i = 0; i < 1'000; ++i) {  // goes on where it was held up
+      const size_t more = stranger.say(piece.substr(sent % piece.size()));
+      sent += more;
+      if (more == 0) break;
+    }
+    most = std::max(most, gateway.load().bytes);
+    return stranger.is_closed();
+  }));
+  CHECK(most >= options.unknown_bytes);
+  CHECK(most <= options.unknown_bytes + (size_t{64} << 10));
+  CHECK(sent > most);  // the rest is in the system's buffers
+  CHECK(gateway.load().bytes == 0);
+  const auto notices = gateway.take_notices();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].find("127.0.0.1 has sent") == 0);
+}
+
+TEST_CASE("a connection that says nothing, and one that is lost, are closed") {
+  GatewayOptions options = on_loopback();
+  options.silence = milliseconds(300);
+  Gateway gateway(options);
+  Stranger silent(gateway);
+  CHECK(eventually([&] { return silent.is_closed(); }));
+  Stranger eager(gateway);  // no server is there
+  eager.say("GET / HTTP/1.1\r\n\r\n");
+  CHECK(eventually([&] { return eager.is_closed(); }));
+  CHECK(gateway.load().unknown == 0);
+}
+
+TEST_CASE("a gateway listens in the range of ports that it is given") {
+  const Gateway first(on_loopback());
+  GatewayOptions options = on_loopback();
+  const int taken = parse_tcp(first.endpoint())->port;
+  options.ports = {taken, taken + 20};
+  const Gateway second(options);
+  const int port = parse_tcp(second.endpoint())->port;
+  CHECK(port > taken);
+  CHECK(port <= taken + 20);
+}
+
+TEST_CASE("a gateway's port that is taken is named") {
+  const Gateway first(on_loopback());
+  GatewayOptions same = on_loopback();
+  same.endpoint = first.endpoint();
+  try {
+    const Gateway second(same);
+    FAIL("bound twice");
+  } catch (const Error& e) {
+    CHECK(e.kind() == ErrorKind::temporary);
+    CHECK(std::string(e.what()).find("already in use by process") !=
+          std::string::npos);
+  }
+}
