@@ -17,6 +17,8 @@ const std::vector<Command>& commands() {
       {"validate", "Tune", "Check a recipe", declare_validate},
       {"plan", "Tune", "Show what a recipe would run, before spending",
        declare_plan},
+      {"show-batch", "Tune", "Draw training images as a network gets them",
+       declare_show_batch},
       {"ask", "Tune", "Ask for a point to try by other means", declare_ask},
       {"tell", "Tune", "Tell what became of a point that was asked for",
        declare_tell},

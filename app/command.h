@@ -41,6 +41,7 @@ Action declare_best(Arguments& arguments);
 Action declare_show(Arguments& arguments);
 Action declare_explain(Arguments& arguments);
 Action declare_replay(Arguments& arguments);
+Action declare_show_batch(Arguments& arguments);
 Action declare_report(Arguments& arguments);
 Action declare_ls(Arguments& arguments);
 Action declare_export(Arguments& arguments);

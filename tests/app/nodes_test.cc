@@ -247,7 +247,7 @@ TEST_CASE("an agent leaves before its engine ends it") {
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   CHECK_MESSAGE(contains(outcome.out, "node one leaves: its engine ends it in"),
                 outcome.out);
-  CHECK_MESSAGE(contains(outcome.out, "14 complete"), outcome.out);
+  CHECK_MESSAGE(contains(outcome.out, "14 trials"), outcome.out);
 }
 
 TEST_CASE("an agent without a trial leaves after --idle") {

@@ -179,7 +179,7 @@ TEST_CASE("a step of a pipeline that was stopped is trained again") {
           ++stopped;
         }
         // A stage that begins before the server knows that the other one has
-        // left is told that it is alone.
+        // left gets the message that it is alone.
         while (!all_have_left(gang)) std::this_thread::yield();
         stop = false;
         end.reports.push_back(session->run_step(stop));
