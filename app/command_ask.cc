@@ -76,7 +76,9 @@ fs::path study_to_ask(const Console& console, const AskOptions& options) {
       }
       return database;
     } catch (const Error& error) {
-      const bool busy = error.kind() == ErrorKind::temporary;
+      // Another process may have made the study meanwhile.
+      const bool busy =
+          error.kind() == ErrorKind::temporary || holds_study(database);
       if (!busy || system_clock().now() >= until) throw;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

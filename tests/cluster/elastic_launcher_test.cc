@@ -233,8 +233,8 @@ TEST_CASE("jobs that end before their agents come are given up") {
 TEST_CASE("a controller that does not answer is not waited for") {
   ToyEngine engine;
   engine.submit = "sleep 1000";
+  engine.pass();  // lists
   engine.set_demand(demand_of(1));
-  engine.pass();
   engine.clock.advance(seconds(1));
   engine.ensure();  // begins
   engine.ensure();

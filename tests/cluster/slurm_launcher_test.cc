@@ -75,7 +75,7 @@ TEST_CASE("a submission says all that Slurm needs, and no secret") {
                      "/home/me/x/job.key"};
     options.logs = "/home/me/x";
     SlurmLauncher launcher(std::move(options));
-    launcher.set_demand({1, {}});
+    launcher.set_demand({2, {}});  // one job is there, as squeue says
     eventually([&] {
       launcher.ensure();
       return std::filesystem::exists(place + "/said");

@@ -139,7 +139,10 @@ std::string resolve_host(const std::string& host) {
   addrinfo* list = nullptr;
   const int rc = getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (rc != 0) {
-    throw Error(ErrorKind::config,
+    // A name server may not know a machine that has just come.
+    const auto kind =
+        rc == EAI_AGAIN ? ErrorKind::temporary : ErrorKind::config;
+    throw Error(kind,
                 fmt::format("{}: unknown host: {} (use its numeric address)",
                             host, gai_strerror(rc)));
   }

@@ -51,7 +51,10 @@ void find_edges(const Study& study, const StudyFacts& facts,
   if (best == nullptr) return;
   for (const Parameter& parameter : study.recipe.space.parameters()) {
     const auto value = best->point.find(parameter.name);
-    if (value == best->point.end() || parameter.low >= parameter.high) continue;
+    if (value == best->point.end() || parameter.low >= parameter.high ||
+        !reason_invalid(parameter, value->second).empty()) {
+      continue;
+    }
     const double unit = encode_value(parameter, value->second);
     const bool low = unit < kEdge;
     if ((!low && unit <= 1 - kEdge) || !may_be_wider(parameter, low)) continue;
