@@ -202,6 +202,22 @@ TEST_CASE("a report that comes twice counts once") {
   CHECK(stage.store->load_trials().front().curve.size() == 2);
 }
 
+TEST_CASE(
+    "a step beyond the horizon is acknowledged, but none of the study's") {
+  Stage stage(1);
+  stage.run([](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    const auto lease = agent.expect<control::Assign>();
+    for (int step = 1; step <= 4; ++step) agent.report(lease, step);
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(stage.study.trial(1).curve.size() == 2);
+  CHECK(stage.store->load_trials().front().curve.size() == 2);
+}
+
 TEST_CASE("what an old attempt says is dropped and acknowledged") {
   Stage stage(1);
   stage.run([](const std::string& endpoint) {

@@ -74,6 +74,13 @@ void Coordinator::Impl::decide_upon(Trial& trial) {
 // Adds the report to the curve; true where it is new, i.e. to be decided upon.
 bool Coordinator::Impl::record(Trial& trial, const StepDone& done) {
   StepReport report = done.report.report;
+  // A program that goes on until its stop comes; no study has such a step.
+  if (trial.kind == TrialKind::search && trial.steps() >= study_.horizon &&
+      report.step > study_.horizon) {
+    registry_.acknowledge({0, trial.id, done.report.attempt, report.step},
+                          done.slot);
+    return false;
+  }
   if (report.step > trial.steps() + 1) {
     registry_.kill(done.slot, Reason::bad_output,
                    fmt::format("reported step {} after step {}", report.step,
