@@ -134,7 +134,10 @@ int Campaign::run(int most) {
       ++done;
     }
     const Outcome outcome = program.wait();
-    if (!alive) continue;
+    // A run that finds no room as it begins leaves the study to the next one.
+    const bool no_room =
+        outcome.code == 75 && contains(outcome.err, "no space left");
+    if (!alive || no_room) continue;
     if (outcome.code != 0) {
       throw std::runtime_error(fmt::format("{}: exit code {}, signal {}: {}",
                                            kind_, outcome.code, outcome.signal,
