@@ -231,18 +231,31 @@ TEST_CASE("over loopback, too, a machine joins again by its own key") {
   CHECK_MESSAGE(contains(agent.err, "joined the study with 1 slot"), agent.err);
 }
 
+namespace {
+
+// An agent of one slot, of node `one`, that joins the study that runs here.
+void run_agent_to_its_end(const Home& place,
+                          const std::vector<std::string>& options) {
+  const auto said = place.token();
+  place.write("one.token", said["token"].get<std::string>() + "\n");
+  std::vector<std::string> words = {
+      "agent",  "--connect", said["connect"], "--token-file", "one.token",
+      "--node", "one",       "--state",       "one",          "--slots",
+      "1"};
+  words.insert(words.end(), options.begin(), options.end());
+  const Outcome agent = place.run(words);
+  CHECK_MESSAGE(agent.code == 0, agent.err);
+}
+
+}  // namespace
+
 TEST_CASE("an agent leaves before its engine ends it") {
   const Home place;
   place.write("shell.yaml", shell_recipe(14, 3, "0.5"));
   RunningProgram run = place.start(
       {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
   REQUIRE(run.wait_for("trial"));
-  const auto said = place.token();
-  place.write("one.token", said["token"].get<std::string>() + "\n");
-  const Outcome agent = place.run(
-      {"agent", "--connect", said["connect"], "--token-file", "one.token",
-       "--node", "one", "--state", "one", "--slots", "1", "--lifetime", "25s"});
-  CHECK_MESSAGE(agent.code == 0, agent.err);
+  run_agent_to_its_end(place, {"--lifetime", "25s"});
   const Outcome outcome = run.wait();
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   CHECK_MESSAGE(contains(outcome.out, "node one leaves: its engine ends it in"),
@@ -256,12 +269,7 @@ TEST_CASE("an agent without a trial leaves after --idle") {
   RunningProgram run = place.start(
       {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
   REQUIRE(run.wait_for("step 1/"));
-  const auto said = place.token();
-  place.write("one.token", said["token"].get<std::string>() + "\n");
-  const Outcome agent = place.run(
-      {"agent", "--connect", said["connect"], "--token-file", "one.token",
-       "--node", "one", "--state", "one", "--slots", "1", "--idle", "1s"});
-  CHECK_MESSAGE(agent.code == 0, agent.err);
+  run_agent_to_its_end(place, {"--idle", "1s"});
   CHECK(run.wait_for("node one has left: it had no trial for 1s"));
   run.send(SIGINT);
   CHECK(run.wait().code == 130);

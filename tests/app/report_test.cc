@@ -226,21 +226,28 @@ kill -INT $server; wait $server; echo "end $?"
 }} > answers 2>> log
 )sh";
 
+// Lets a shell talk to a server of a study of three trials; what came of it is
+// in `answers`. False where this machine has no curl, or this build no server.
+bool converse(const Workplace& place, const char* words) {
+  if (std::system("curl --version >/dev/null 2>&1") != 0) {
+    skip("there is no curl");
+    return false;
+  }
+  make_study(place, 3);
+  place.write("talk.sh", fmt::format(fmt::runtime(words), place.path().string(),
+                                     DTUNE_BINARY));
+  CHECK(std::system(
+            fmt::format("sh '{}'", (place / "talk.sh").string()).c_str()) == 0);
+  if (!contains(place.read("log"), "libcpp-httplib-dev")) return true;
+  skip("this build has no server");
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("a served page is shown to one browser of this machine alone") {
-  if (std::system("curl --version >/dev/null 2>&1") != 0) {
-    return skip("there is no curl");
-  }
   Workplace place;
-  make_study(place, 3);
-  place.write("talk.sh", fmt::format(fmt::runtime(kConversation),
-                                     place.path().string(), DTUNE_BINARY));
-  CHECK(std::system(
-            fmt::format("sh '{}'", (place / "talk.sh").string()).c_str()) == 0);
-  if (contains(place.read("log"), "libcpp-httplib-dev")) {
-    return skip("this build has no server");
-  }
+  if (!converse(place, kConversation)) return;
   CHECK(place.read("answers") ==
         "unknown 401\nforeign 403\npost 405\nwrong 401\ntoken 303\n"
         "cookie strict\nagain 401\npage 200\npolicy self\ndata 200\nnone 404\n"
@@ -270,18 +277,8 @@ kill -INT $server; wait $server; echo "end $?"
 }  // namespace
 
 TEST_CASE("a served folder lists its studies, with what came of each") {
-  if (std::system("curl --version >/dev/null 2>&1") != 0) {
-    return skip("there is no curl");
-  }
   Workplace place;
-  make_study(place, 3);
-  place.write("talk.sh", fmt::format(fmt::runtime(kFolderTalk),
-                                     place.path().string(), DTUNE_BINARY));
-  CHECK(std::system(
-            fmt::format("sh '{}'", (place / "talk.sh").string()).c_str()) == 0);
-  if (contains(place.read("log"), "libcpp-httplib-dev")) {
-    return skip("this build has no server");
-  }
+  if (!converse(place, kFolderTalk)) return;
   CHECK(place.read("answers") ==
         "list 200 1\nlist 200 2\nfirst 200 second 200 third 404\ndata 200\n"
         "end 0\n");

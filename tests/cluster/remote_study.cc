@@ -35,7 +35,7 @@ bool free_to_bind(int port) {
 }
 
 // A coordinator that comes back must find its port free: one of those that the
-// system gives nobody by itself (32768 and up, by default).
+// system gives no process by itself (32768 and up, by default).
 int own_port() {
   constexpr int kFirst = 12000;
   constexpr int kCount = 20000;

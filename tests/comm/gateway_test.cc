@@ -165,7 +165,7 @@ TEST_CASE("much more than the window passes, if it is whole messages") {
   }));
 }
 
-TEST_CASE("connections that say nothing are bounded, and shut nobody out") {
+TEST_CASE("connections that say nothing are bounded, and shut no other out") {
   GatewayOptions options = on_loopback();
   options.most_unknown = 8;
   Cluster cluster(options);

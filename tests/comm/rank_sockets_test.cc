@@ -98,7 +98,7 @@ TEST_CASE("strangers who connect first neither break a group nor learn of it") {
 TEST_CASE(
     "ranks listen in the range that they are given, until they have met") {
   constexpr int kRanks = 3;
-  // A range that the system gives nobody by itself.
+  // A range that the system gives no process by itself.
   const int first = 20'000 + static_cast<int>(::getpid() % 400) * 20;
   BesetStore store;
   std::vector<std::unique_ptr<Collective>> groups(kRanks);

@@ -32,7 +32,7 @@ class Mesh final : public gloo::Context {
   }
 };
 
-// One connection of Gloo's. Its own pairs listen, and take whoever connects
+// One connection of Gloo's. Its own pairs listen, and take any that connects
 // first; this one is given a connection whose other end is known.
 class KnownPair final : public tcp::Pair {
  public:

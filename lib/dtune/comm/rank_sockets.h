@@ -1,5 +1,5 @@
 // TCP connections between the ranks of a group, of which each end has proved to
-// the other that it met it in the store. Whoever else connects learns and
+// the other that it met it in the store. A stranger that connects learns and
 // breaks nothing: a rank listens at one port while ranks meet, waits for many
 // at once, and closes what cannot prove who it is.
 //
