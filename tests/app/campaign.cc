@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 
@@ -10,15 +11,16 @@
 #include "app/preload.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace dtune {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Much longer than any of these studies, on a machine that does other work.
+constexpr seconds kPatience{400};
 
 constexpr const char* kScript =
     "s=0; [ -e $DTUNE_CHECKPOINT ] && s=$(cat $DTUNE_CHECKPOINT)\n"
@@ -40,8 +42,7 @@ constexpr const char* kCommand =
     "objective: val_accuracy\n"
     "sampler: sobol\n"
     "scheduler: asha\n"
-    "budget: { trials: 24 }\n"
-    "slots: 2\n";
+    "budget: { trials: 24 }\n";
 
 constexpr const char* kNetwork =
     "study: campaign\n"
@@ -50,59 +51,34 @@ constexpr const char* kNetwork =
     "train: { epochs: 20, batch_size: 32 }\n"
     "sampler: sobol\n";
 
-// What a kind adds to the first lines of its recipe.
+constexpr const char* kGang = "scheduler: fifo\nbudget: { trials: 3 }\n";
+
 std::string recipe_of(const std::string& kind) {
-  if (kind == "command") return fmt::format("{}{}", kCommand, kLimits);
-  const char* more =
-      kind == "cnn" ? "scheduler: asha\nbudget: { trials: 12 }\nslots: 2\n"
-      : kind == "allreduce" ? "parallel: { mode: data, ranks: 2 }\nslots: 2\n"
-      : kind == "ps"
-          ? "parallel: { mode: data, ranks: 2, sync: ps }\nslots: 3\n"
-          : "parallel: { mode: model, ranks: 2 }\nslots: 2\n";
-  const char* few =
-      kind == "cnn" ? "" : "scheduler: fifo\nbudget: { trials: 3 }\n";
-  return fmt::format("{}{}{}{}", kNetwork, kLimits, few, more);
+  static const std::map<std::string, std::vector<const char*>> kRecipes = {
+      {"command", {kCommand, "slots: 2\n"}},
+      {"machines", {kCommand, "slots: 1\n"}},
+      {"cnn",
+       {kNetwork, "scheduler: asha\nbudget: { trials: 12 }\nslots: 2\n"}},
+      {"allreduce",
+       {kNetwork, kGang, "parallel: { mode: data, ranks: 2 }\nslots: 2\n"}},
+      {"ps",
+       {kNetwork, kGang,
+        "parallel: { mode: data, ranks: 2, sync: ps }\nslots: 3\n"}},
+      {"pipeline",
+       {kNetwork, kGang, "parallel: { mode: model, ranks: 2 }\nslots: 2\n"}}};
+  std::string recipe = kLimits;
+  for (const char* part : kRecipes.at(kind)) recipe += part;
+  return recipe;
 }
 
-std::string role_of(const std::string& line) {
-  for (const char* role : {"agent", "worker", "guard"}) {
-    if (contains(line, fmt::format("dtune {} ", role))) return role;
-  }
-  return contains(line, "--events") ? "coordinator" : "program";
-}
-
-// Ends the TCP connections of another process, as a cut cable does in the end.
-int shut_connections(pid_t pid) {
-  const auto process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (process < 0) return 0;
-  int shut = 0;
-  std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
-    const auto target = fs::read_symlink(entry.path(), error);
-    if (error || !target.string().starts_with("socket:")) continue;
-    const auto copy = static_cast<int>(
-        ::syscall(SYS_pidfd_getfd, process,
-                  std::stoi(entry.path().filename().string()), 0));
-    sockaddr_storage peer{};
-    socklen_t size = sizeof peer;
-    const bool connected =
-        copy >= 0 &&
-        ::getpeername(copy, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
-    if (connected && peer.ss_family == AF_INET &&
-        ::shutdown(copy, SHUT_RDWR) == 0) {
-      ++shut;
-    }
-    if (copy >= 0) ::close(copy);
-  }
-  ::close(process);
-  return shut;
+std::string listen_at() {
+  return fmt::format("tcp://{}:5555", toy::Network::kAddressA);
 }
 
 }  // namespace
 
 std::vector<std::string> campaign_kinds() {
-  return {"command", "cnn", "allreduce", "ps", "pipeline"};
+  return {"command", "cnn", "allreduce", "ps", "pipeline", "machines"};
 }
 
 Campaign::Campaign(const std::string& kind, uint64_t seed)
@@ -117,34 +93,89 @@ Campaign::Campaign(const std::string& kind, uint64_t seed)
   place_.write("clock", "0");
   place_.environment["DTUNE_TEST_CLOCK"] = (place_ / "clock").string();
   place_.environment["LD_PRELOAD"] = preload();
+  if (kind != "machines") return;
+  network_ = std::make_unique<toy::Network>();
+  if (!network_->ready()) network_.reset();  // one machine, then
+  place_.run({"keygen"});
 }
 
-int Campaign::run(int most) {
-  int done = 0;
+int Campaign::fault_count() const {
+  return std::accumulate(
+      faults_.begin(), faults_.end(), 0,
+      [](int sum, const auto& fault) { return sum + fault.second; });
+}
+
+void Campaign::run(int most) {
   while (true) {
-    const bool before = place_.has("disk/campaign.db");
-    RunningProgram program =
-        place_.start({before ? "resume" : "run", "disk/campaign.yaml",
-                      "--quiet", "--events", "events.json"});
+    RunningProgram program = start();
     bool alive = true;
-    while (alive && done < most) {
+    while (alive && fault_count() < most) {
       std::this_thread::sleep_for(milliseconds(50 + rng_.below(500)));
       if (over()) break;
+      keep_far_agents();
       alive = strike(program);
-      ++done;
     }
-    const Outcome outcome = program.wait();
-    // A run that finds no room as it begins leaves the study to the next one.
-    const bool no_room =
-        outcome.code == 75 && contains(outcome.err, "no space left");
-    if (!alive || no_room) continue;
-    if (outcome.code != 0) {
-      throw std::runtime_error(fmt::format("{}: exit code {}, signal {}: {}",
-                                           kind_, outcome.code, outcome.signal,
-                                           outcome.err));
-    }
-    return done;
+    if (alive) keep_far_agents();
+    const Outcome outcome = program.wait(kPatience);
+    if (!alive || may_go_on(outcome)) continue;
+    end_far_agents();
+    if (outcome.code == 0) return;
+    throw std::runtime_error(fmt::format("{}: exit code {}, signal {}: {}",
+                                         kind_, outcome.code, outcome.signal,
+                                         outcome.err));
   }
+}
+
+// A run that finds no room as it begins leaves the study to the next one; so
+// does one whose final training has failed, here for want of memory.
+bool Campaign::may_go_on(const Outcome& outcome) {
+  if (outcome.code == 75) return contains(outcome.err, "no space left");
+  if (outcome.code != 3 || faults_["out of memory"] == 0) return false;
+  return !std::exchange(failed_once_, true);
+}
+
+std::vector<std::string> Campaign::coordinator_words() const {
+  std::vector<std::string> words = {
+      place_.has("disk/campaign.db") ? "resume" : "run", "disk/campaign.yaml",
+      "--quiet", "--events", "events.json"};
+  if (network_) words.insert(words.end(), {"--listen", listen_at()});
+  return words;
+}
+
+RunningProgram Campaign::start() {
+  const auto words = coordinator_words();
+  return network_ ? place_.start(words, false, network_->inside("a"))
+                  : place_.start(words);
+}
+
+// As a service would. Their keys outlive them, in --state.
+void Campaign::keep_far_agents() {
+  if (!network_) return;
+  for (const std::string name : {"far1", "far2"}) {
+    auto& agent = far_agents_[name];
+    if (agent && !agent->ended()) continue;
+    const std::string token = name + ".token";
+    if (!place_.has(token)) {
+      const Outcome made =
+          place_.run({"token", "disk/campaign.yaml", "--json"});
+      if (made.code != 0) return;  // the study has just begun
+      const std::string text = nlohmann::json::parse(made.out)["token"];
+      place_.write(token, text + "\n");
+      fs::permissions(place_ / token, fs::perms::owner_read);
+    }
+    agent.reset(new RunningProgram(place_.start(
+        {"agent", "--connect", listen_at(), "--token-file", token, "--node",
+         name, "--state", name, "--slots", "1", "--wait", "100s"},
+        false, network_->inside("b"))));
+  }
+}
+
+void Campaign::end_far_agents() {
+  for (const auto& [name, agent] : far_agents_) {
+    agent->send(SIGTERM);
+    agent->wait();
+  }
+  far_agents_.clear();
 }
 
 bool Campaign::over() const {
@@ -153,104 +184,8 @@ bool Campaign::over() const {
   return nlohmann::json::parse(status.out)["state"] == "finished";
 }
 
-// False: the coordinator was the target.
-bool Campaign::strike(const RunningProgram& program) {
-  switch (rng_.below(11)) {
-    case 0:
-      ++faults_["kill -9 of all"];
-      for (const Process& one : processes()) ::kill(one.pid, SIGKILL);
-      return false;
-    case 1:
-      ++faults_["kill -9 of the coordinator"];
-      program.send(SIGKILL);
-      return false;
-    case 2:
-      ++faults_["interruption"];
-      program.send(SIGINT);
-      return false;
-    case 3:
-      return pause();
-    case 4:
-      return kill_one("agent");
-    case 5:
-      return kill_one(kind_ == "command" ? "program" : "worker");
-    case 6:
-      return cut_connections();
-    case 7:
-      return fill_disk();
-    case 8:
-      return jump_clock();
-    default:
-      return kill_one("worker");
-  }
-}
-
-bool Campaign::kill_one(const std::string& role) {
-  const auto all = with_roles({role});
-  if (const Process* one = pick(all)) {
-    ++faults_[fmt::format("kill -9 of a {} ({})", role, kind_)];
-    ::kill(one->pid, SIGKILL);
-  }
-  return true;
-}
-
-// For less than a lease, and for more.
-bool Campaign::pause() {
-  const auto all = with_roles({"coordinator", "agent", "worker"});
-  if (const Process* one = pick(all)) {
-    ++faults_["stop of a " + one->role];
-    ::kill(one->pid, SIGSTOP);
-    std::this_thread::sleep_for(milliseconds(rng_.below(4) == 0 ? 4000 : 300));
-    ::kill(one->pid, SIGCONT);
-  }
-  return true;
-}
-
-bool Campaign::cut_connections() {
-  const auto all = with_roles({"worker"});
-  if (const Process* one = pick(all); one && shut_connections(one->pid) > 0) {
-    ++faults_[fmt::format("connections cut ({})", kind_)];
-  }
-  return true;
-}
-
-bool Campaign::fill_disk() {
-  if (!disk_.mounted()) return true;
-  ++faults_["full disk"];
-  disk_.fill(rng_.below(3) * 20'000);
-  std::this_thread::sleep_for(milliseconds(700));
-  disk_.make_room();
-  return true;
-}
-
-bool Campaign::jump_clock() {
-  if (preload().empty()) return true;
-  ++faults_["clock jump"];
-  const auto hours = static_cast<int>(rng_.below(9)) - 4;
-  place_.write("clock", std::to_string(hours * 3600));
-  return true;
-}
-
-std::vector<Campaign::Process> Campaign::processes() const {
-  std::vector<Process> found;
-  for (std::string line : place_.orphans(0)) {
-    std::replace(line.begin(), line.end(), '\0', ' ');
-    found.push_back({std::stoi(line), role_of(line)});
-  }
-  return found;
-}
-
-std::vector<Campaign::Process> Campaign::with_roles(
-    const std::vector<std::string>& roles) const {
-  std::vector<Process> all = processes();
-  std::erase_if(all, [&](const Process& one) {
-    return std::find(roles.begin(), roles.end(), one.role) == roles.end();
-  });
-  return all;
-}
-
-const Campaign::Process* Campaign::pick(const std::vector<Process>& among) {
-  return among.empty() ? nullptr : &among[rng_.below(among.size())];
+bool Campaign::has_model() const {
+  return place_.has("disk/campaign.files/model.safetensors");
 }
 
 std::vector<std::string> Campaign::problems() const {
@@ -266,12 +201,8 @@ std::vector<std::string> Campaign::problems() const {
       found.push_back("left behind: " + entry.path().string());
     }
   }
-  const bool model = place_.has("disk/campaign.files/model.safetensors");
-  const auto kinds = campaign_kinds();
-  if (kind_ != "command" && !model &&
-      std::find(kinds.begin(), kinds.end(), kind_) != kinds.end()) {
-    found.push_back("there is no model");
-  }
+  const bool trains = contains(place_.read("disk/campaign.yaml"), "model:");
+  if (trains && !has_model()) found.emplace_back("there is no model");
   return found;
 }
 

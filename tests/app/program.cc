@@ -31,7 +31,6 @@ constexpr const char* kMark = "DTUNE_TEST_WORKPLACE";
     const std::vector<std::string>& words, const fs::path& folder,
     const std::map<std::string, std::string>& environment, int user) {
   std::vector<std::string> copy = words;
-  copy.insert(copy.begin(), DTUNE_BINARY);
   std::vector<char*> argv;
   for (std::string& word : copy) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -42,7 +41,7 @@ constexpr const char* kMark = "DTUNE_TEST_WORKPLACE";
   }
   const auto id = static_cast<uid_t>(user);
   if (user != 0 && (::setgid(id) != 0 || ::setuid(id) != 0)) ::_exit(98);
-  if (::chdir(folder.c_str()) == 0) ::execv(argv[0], argv.data());
+  if (::chdir(folder.c_str()) == 0) ::execvp(argv[0], argv.data());
   ::_exit(99);
 }
 
@@ -137,12 +136,18 @@ bool RunningProgram::wait_for(const std::string& text) {
   return false;
 }
 
+bool RunningProgram::ended() const {
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  return info.si_pid != 0;
+}
+
 void RunningProgram::send(int signal) const { ::kill(pid_, signal); }
 
 void RunningProgram::send_group(int signal) const { ::kill(-pid_, signal); }
 
-Outcome RunningProgram::wait() {
-  const auto until = steady_clock::now() + kPatience;
+Outcome RunningProgram::wait(std::chrono::seconds patience) {
+  const auto until = steady_clock::now() + patience;
   while (read_some(100)) {
     if (steady_clock::now() > until) {
       ::kill(-pid_, SIGKILL);
@@ -187,13 +192,15 @@ bool Workplace::has(const std::string& name) const {
 }
 
 Outcome Workplace::run(const std::vector<std::string>& words) const {
-  RunningProgram program(words, path(), environment, false, user_);
-  return program.wait();
+  return start(words).wait();
 }
 
 RunningProgram Workplace::start(const std::vector<std::string>& words,
-                                bool terminal) const {
-  return {words, path(), environment, terminal, user_};
+                                bool terminal,
+                                std::vector<std::string> before) const {
+  before.emplace_back(DTUNE_BINARY);
+  before.insert(before.end(), words.begin(), words.end());
+  return {before, path(), environment, terminal, user_};
 }
 
 std::vector<std::string> Workplace::orphans(int patience_ms) const {

@@ -1,6 +1,7 @@
 // Runs the dtune program from outside, in a folder of its own.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -23,6 +24,7 @@ struct Outcome {
 // killed.
 class RunningProgram {
  public:
+  // `words`: the program's path first.
   RunningProgram(const std::vector<std::string>& words,
                  const std::filesystem::path& folder,
                  const std::map<std::string, std::string>& environment,
@@ -32,12 +34,13 @@ class RunningProgram {
   RunningProgram& operator=(const RunningProgram&) = delete;
 
   pid_t pid() const { return pid_; }
+  bool ended() const;
   // Reads stdout until `text` has been there; false where the program ended
   // first (or a minute is over).
   bool wait_for(const std::string& text);
   void send(int signal) const;        // to the program alone
   void send_group(int signal) const;  // to its process group
-  Outcome wait();
+  Outcome wait(std::chrono::seconds patience = std::chrono::seconds(60));
 
  private:
   bool read_some(int timeout_ms);
@@ -64,8 +67,10 @@ class Workplace {
 
   // dtune with these words, to its end.
   Outcome run(const std::vector<std::string>& words) const;
+  // `before`: words of a command that executes it, as `ip netns exec NAME`.
   RunningProgram start(const std::vector<std::string>& words,
-                       bool terminal = false) const;
+                       bool terminal = false,
+                       std::vector<std::string> before = {}) const;
 
   // Processes that were started in this place and still live, after a moment
   // of patience: "PID NAME" of each.
