@@ -1,13 +1,16 @@
-"""Studies that dtune exports, opened by Optuna and TensorBoard.
+"""Studies that dtune exports, opened by Optuna, its dashboard and TensorBoard.
 
     storages.py DTUNE
 """
 
 import csv
+import io
+import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+import wsgiref.util
 
 import optuna
 from optuna.storages import JournalStorage
@@ -58,6 +61,38 @@ def check_optuna(storage, rows):
     print(f"optuna {optuna.__version__}: {len(rows)} trials, best {study.best_value}")
 
 
+def check_dashboard(storage, rows):
+    """The dashboard's own answers for its list of studies and a study's page, without a socket."""
+    try:
+        import optuna_dashboard
+    except ImportError:
+        print("not compared: the dashboard of Optuna")
+        return
+    app = optuna_dashboard.wsgi(storage)
+
+    def get(path):
+        status = []
+        environ = {"wsgi.input": io.BytesIO()}
+        wsgiref.util.setup_testing_defaults(environ)
+        environ["PATH_INFO"] = path
+        body = b"".join(app(environ, lambda line, headers, *_: status.append(line)))
+        assert status[0].startswith("200"), (path, status, body)
+        return json.loads(body)
+
+    [summary] = get("/api/studies")["study_summaries"]
+    assert summary["study_name"] == "interop", summary
+    page = get(f"/api/studies/{summary['study_id']}")
+    shown = page["trials"][:len(rows)]
+    assert [trial["number"] + 1 for trial in shown] == [int(row["trial"]) for row in rows], shown
+    for trial, row in zip(shown, rows):
+        params = {one["name"]: one["param_external_value"] for one in trial["params"]}
+        assert params["kind"] == row["param.kind"], (params, row)
+        if row["state"] == "complete":
+            assert abs(float(trial["values"][0]) - float(row["val_accuracy"])) < 1e-9, (trial, row)
+    assert any(trial["intermediate_values"] for trial in shown)
+    print(f"optuna-dashboard {optuna_dashboard.__version__}: {len(shown)} trials")
+
+
 def check_tensorboard(folder, curves):
     scalars = {}
     for run_folder in sorted(folder.glob("trial-*")):
@@ -83,6 +118,7 @@ def main():
         for output in ("optuna.db", "optuna.log"):
             run(dtune, folder, "export", "r.db", "--optuna", output)
         check_optuna(f"sqlite:///{folder}/optuna.db", rows)
+        check_dashboard(f"sqlite:///{folder}/optuna.db", rows)
         check_optuna(JournalStorage(JournalFileBackend(str(folder / "optuna.log"))), rows)
         run(dtune, folder, "export", "r.db", "--tensorboard", "tb")
         check_tensorboard(folder / "tb", curves)
