@@ -1,75 +1,22 @@
 #!/bin/bash
 # dtune on a Slurm of four hosts: symmetric, elastic, what dies and comes back,
-# and where no secret may be. Without arguments it makes the cluster and runs
-# itself there.
+# and where no secret may be.
 #
-#   slurm_test.sh DTUNE [in CLUSTER_FOLDER]
-set -u
-dtune=$1
-here=$(cd "$(dirname "$0")" && pwd)
-if [ $# -eq 1 ]; then
-  work=$(mktemp -d)
-  chmod 755 "$work"  # munged is another user
-  trap 'rm -rf "$work"' EXIT
-  unshare -m -n -u -p -f --mount-proc true 2>/dev/null ||
-    { echo "skipped: namespaces need root"; exit 77; }
-  unshare -m -n -u -p -f --mount-proc \
-    bash "$here/slurm_cluster.sh" "$work/slurm" bash "$0" "$dtune" in "$work"
-  exit $?
-fi
-work=$3
-export HOME=$work/home XDG_CACHE_HOME=$work/cache
-unset SLURM_JOB_ID SLURM_STEP_ID
-mkdir -p "$HOME"
-cd "$work"
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-check() { grep -q -- "$2" "$1" || { fail "$1 does not say '$2':"; cat "$1"; }; }
-# Tries until a command succeeds, a minute at most.
-await() {
-  for _ in $(seq 600); do "$@" && return 0; sleep .1; done
-  fail "waited in vain: $*"
-  return 1
-}
-says() { grep -q -- "$2" "$1" 2>/dev/null; }
-not_in_queue() { ! squeue -h -o %j | grep -q "$1"; }
-queue_is_empty() { [ -z "$(squeue -h)" ]; }
-
-# Trial n tries the n-th point, whatever runs it, so the best is always the same.
-recipe() { # NAME TRIALS SECONDS_A_STEP NODES
-  mkdir -p "$1"
-  cat > "$1/r.yaml" <<YAML
-study: $1
-command:
-  run: >-
-    awk -v lr={lr} 'BEGIN { x = log(lr / 0.01) / log(10); if (x < 0) x = -x;
-    for (s = 1; s <= 3; ++s) { system("sleep $3");
-    print "step=" s " val_accuracy=" 0.9 - 0.1 * x - 0.1 / s; fflush() } }'
-  steps: 3
-space:
-  lr: { log: [1.0e-4, 1.0] }
-sampler: sobol
-scheduler: fifo
-seed: 7
-budget: { trials: $2 }
-limits: { lease: 3s, heartbeat: 500ms, grace: 1s }
-$4
-YAML
-}
-best() { "$dtune" best "$1/r.db" --json | tr -d ' \n' | grep -o '"params":{[^}]*}'; }
-trials_run() { "$dtune" export "$1/r.db" --csv | cut -d, -f1 | sort -un | grep -c '[0-9]'; }
+#   slurm_test.sh DTUNE
+. "$(dirname "$0")/engine_fixture.sh"
+in_namespaces "$here/slurm_cluster.sh"
 
 # ---- the same search on this host alone
-recipe local 8 0.05 ""
+recipe local 8 0.05
 (cd local && "$dtune" run r.yaml --quiet > out 2>&1) || fail "local: $(cat local/out)"
-want=$(best local)
+want=$(best local/r.db)
 [ -n "$want" ] || fail "local: no best point"
 
 # ---- symmetric
-recipe symmetric 8 0.3 ""
+recipe symmetric 8 0.3
 (cd symmetric && srun -N4 --ntasks-per-node=1 -o out --open-mode=append \
   "$dtune" run r.yaml --verbose) || fail "symmetric: exit code $?"
-[ "$(best symmetric)" = "$want" ] || fail "symmetric: $(best symmetric) instead of $want"
+[ "$(best symmetric/r.db)" = "$want" ] || fail "symmetric: $(best symmetric/r.db) instead of $want"
 for node in n2 n3 n4; do check symmetric/out "node $node has joined"; done
 [ ! -e symmetric/r.files/job.key ] || fail "the job's key outlives the run"
 # A finished study is shown, and its ranks do not wait for one that runs.
@@ -77,15 +24,15 @@ for node in n2 n3 n4; do check symmetric/out "node $node has joined"; done
   fail "symmetric, finished: exit code $?"
 
 # ---- the key through stdin: no file with the secret, no environment, no argument
-recipe stdin 8 0.1 ""
+recipe stdin 8 0.1
 (cd stdin && "$dtune" keygen --job --port 5777 | timeout 60 srun --input=all -N3 \
   --ntasks-per-node=1 -o out --open-mode=append "$dtune" run r.yaml --verbose --job-key -) ||
   fail "stdin: exit code $?"
-[ "$(best stdin)" = "$want" ] || fail "stdin: $(best stdin) instead of $want"
+[ "$(best stdin/r.db)" = "$want" ] || fail "stdin: $(best stdin/r.db) instead of $want"
 check stdin/out "node n3 has joined"
 
 # ---- symmetric, requeued in the middle; its end is looked at below
-recipe requeued 8 0.5 ""
+recipe requeued 8 0.5
 cd requeued
 job=$(sbatch --parsable --requeue --open-mode=append -N2 --ntasks-per-node=1 -o out \
   --wrap "srun --ntasks-per-node=1 $dtune run r.yaml --verbose")
@@ -124,15 +71,15 @@ wait $run 2>/dev/null
 code=$?
 [ $code -eq 0 ] || { fail "elastic, resumed: exit code $code"; cat out; }
 cd ..
-[ "$(best elastic)" = "$want" ] || fail "elastic: $(best elastic) instead of $want"
-[ "$(trials_run elastic)" = 8 ] || fail "elastic: $(trials_run elastic) trials instead of 8"
+[ "$(best elastic/r.db)" = "$want" ] || fail "elastic: $(best elastic/r.db) instead of $want"
+[ "$(trials_run elastic/r.db)" = 8 ] || fail "elastic: $(trials_run elastic/r.db) trials instead of 8"
 await not_in_queue dtune-elastic
 grep -qF -e "$key" -e "$server" -r elastic --include='*.log' --include=out && fail "elastic: a secret is in a log"
 
 # ---- the requeued one
 await queue_is_empty
 check requeued/out "continuing the study"
-[ "$(best requeued)" = "$want" ] || fail "requeued: $(best requeued) instead of $want"
+[ "$(best requeued/r.db)" = "$want" ] || fail "requeued: $(best requeued/r.db) instead of $want"
 
 # ---- elastic on a partition whose jobs are preempted
 recipe preempted 8 0.5 'nodes: ["slurm://low?max=2&time=10m&poll=1s&idle=2s"]'
@@ -148,7 +95,7 @@ code=$?
 [ "$(grep -c 'asked for an agent' out)" -gt 2 ] || { fail "preempted: no other agent was asked for"; cat out; }
 check out "is pending: "
 cd ..
-[ "$(best preempted)" = "$want" ] || fail "preempted: $(best preempted) instead of $want"
+[ "$(best preempted/r.db)" = "$want" ] || fail "preempted: $(best preempted/r.db) instead of $want"
 await queue_is_empty
 
 # ---- Ctrl-C of an elastic run
@@ -171,5 +118,4 @@ code=$?
 [ $code -eq 3 ] || fail "wrong: exit code $code"
 check wrong/out "sinfo lists the partitions"
 
-[ $failures -eq 0 ] && echo "slurm: ok"
-exit $((failures > 0))
+finish slurm

@@ -2,47 +2,29 @@
 # Studies submitted to a Slurm of four hosts (slurm_cluster.sh): what they need
 # is asked before, they finish, survive a requeue, and leave nothing in the queue.
 #
-#   submit_slurm_test.sh DTUNE [in FOLDER]
-set -u
-dtune=$1
-here=$(cd "$(dirname "$0")" && pwd)
-if [ $# -eq 1 ]; then
-  work=$(mktemp -d)
-  chmod 755 "$work"  # munged is another user
-  trap 'rm -rf "$work"' EXIT
-  unshare -m -n -u -p -f --mount-proc true 2>/dev/null ||
-    { echo "skipped: namespaces need root"; exit 77; }
-  unshare -m -n -u -p -f --mount-proc \
-    bash "$here/slurm_cluster.sh" "$work/slurm" bash "$0" "$dtune" in "$work"
-  exit $?
-fi
-work=$3
-export HOME=$work/home XDG_CACHE_HOME=$work/cache XDG_STATE_HOME=$work/state
-unset SLURM_JOB_ID SLURM_STEP_ID
-mkdir -p "$HOME"
-cd "$work" || exit 1
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-check() { grep -q -- "$2" "$1" || { fail "$1 does not say '$2':"; cat "$1"; }; }
-await() { # WHAT COMMAND...
-  local what=$1
-  shift
-  for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done
-  fail "waited in vain: $what"
+#   submit_slurm_test.sh DTUNE
+. "$(dirname "$0")/engine_fixture.sh"
+in_namespaces "$here/slurm_cluster.sh"
+
+# No report that was shown is lost, and no trial ran twice.
+check_history() { # STUDY LOG TRIALS
+  local complete
+  complete=$(sed -n 's/.*trial \([0-9]*\) .*: complete$/\1/p' "$2" | sort -n)
+  [ "$complete" = "$(seq "$3")" ] || fail "$1: not each of $3 trials once: $complete"
+  [ "$(trials_run "$1/r.db")" = "$3" ] || fail "$1: $(trials_run "$1/r.db") trials"
+  "$dtune" export "$1/r.db" --curves >curves || fail "$1: no curves"
+  [ "$(grep -c '^[0-9]' curves)" -eq $((3 * $3)) ] || fail "$1: steps are missing"
 }
-queue_is_empty() { [ -z "$(squeue -h)" ]; }
-recipe() { # NAME TRIALS SECONDS
-  mkdir -p "$1"
-  cat >"$1/r.yaml" <<YAML
-study: $1
-command:
-  run: [sh, -c, "for s in 1 2 3; do sleep $3; echo step=\$s val_accuracy=0.\$s; done"]
-  steps: 3
-space: { lr: { log: [1.0e-4, 1.0] } }
-objective: val_accuracy
-budget: { trials: $2 }
-YAML
-}
+
+# ---- real limits of a minute, Slurm's least, while the rest is tested: of a
+# job that is requeued, and of agents that others take the place of
+recipe limited 18 1
+limited=$(cd limited && "$dtune" submit r.yaml --to 'slurm://main?time=1m') ||
+  fail "not submitted"
+limited_job=$(squeue -h -o %i -n "$limited")
+recipe relayed 20 1.1
+relayed=$(cd relayed && "$dtune" submit r.yaml \
+  --to 'slurm://main?max=1&time=1m&head_time=10m&poll=1s&idle=2s') || fail "not submitted"
 
 # ---- before: would it be taken?
 recipe asked 1 0
@@ -58,14 +40,14 @@ check asked/out "nvalid partition"
 recipe one 12 0.2
 name=$(cd one && "$dtune" submit r.yaml --to 'slurm://main?time=10m') || fail "not submitted"
 log=one/r.files/$name.log
-await "a trial" grep -q "complete" "$log"
+await says "$log" "complete"
 "$dtune" status "$name" >status 2>&1 || fail "status: $(cat status)"
 check status "running on n"
 job=$(squeue -h -o %i -n "$name")
 scontrol requeue "$job" || fail "not requeued"
-await "the end" grep -q "finished after" "$log"
+await says "$log" "finished after"
 check "$log" "continuing the study"
-await "an empty queue" queue_is_empty
+await not_in_queue "$name"
 "$dtune" status "$name" >status 2>&1 || fail "status: $(cat status)"
 check status "is not in the queue"
 check status "finished"
@@ -77,16 +59,28 @@ name=$(cd agents && "$dtune" submit r.yaml --to 'slurm://main?max=2&poll=1s&idle
 "$dtune" attach "$name" >attached 2>&1 || fail "attach: $(cat attached)"
 check attached "asked for an agent: job"
 check attached "finished after"
-await "an empty queue" queue_is_empty
+await not_in_queue "$name\|dtune-agents"
 grep -rqE "^dtune-job-(server|agent) " agents "$XDG_STATE_HOME" && fail "a key is left behind"
 
 # ---- cancelled: coordinator and agents leave
 recipe long 1000 1
 name=$(cd long && "$dtune" submit r.yaml --to 'slurm://main?max=2&poll=1s') || fail "not submitted"
-await "an agent" grep -q "has joined" "long/r.files/$name.log"
+await says "long/r.files/$name.log" "has joined"
 "$dtune" cancel "$name" || fail "not cancelled"
-await "an empty queue after cancel" queue_is_empty
+await not_in_queue "$name\|dtune-long"
 sleep 2
-queue_is_empty || fail "the job has come back: $(squeue -h)"
-[ $failures -eq 0 ] && echo "submitted to Slurm: ok"
-exit $((failures > 0))
+not_in_queue "$name\|dtune-long" || fail "the job has come back: $(squeue -h)"
+
+# ---- the two with limits
+await says "limited/r.files/$limited.log" "finished after"
+check "limited/r.files/$limited.log" "continuing the study"
+scontrol show job "$limited_job" | grep -q "Restarts=[1-9]" || fail "limited: no requeue"
+check_history limited "limited/r.files/$limited.log" 18
+await says "relayed/r.files/$relayed.log" "finished after"
+[ "$(grep -c "asked for an agent" "relayed/r.files/$relayed.log")" -ge 2 ] ||
+  fail "relayed: no other agent was asked for: $(cat "relayed/r.files/$relayed.log")"
+says "relayed/r.files/$relayed.log" "silent" && fail "relayed: an agent did not leave in time"
+check_history relayed "relayed/r.files/$relayed.log" 20
+scontrol show jobs | grep -q JobState=TIMEOUT && fail "Slurm had to end a job"
+await queue_is_empty
+finish "submitted to Slurm"
