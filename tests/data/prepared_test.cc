@@ -1,6 +1,7 @@
 #include "dtune/data/prepared.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <fstream>

@@ -1,6 +1,7 @@
 #include "dtune/pipeline/pipeline_schedule.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>

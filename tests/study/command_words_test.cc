@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "dtune/study/recipe.h"
+
 using namespace dtune;
 
 namespace {

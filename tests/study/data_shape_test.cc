@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "dtune/study/recipe.h"
+
 namespace dtune {
 namespace {
 

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "dtune/base/random.h"
+#include "dtune/study/recipe.h"
 
 using namespace dtune;
 

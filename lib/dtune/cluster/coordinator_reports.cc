@@ -150,10 +150,8 @@ void Coordinator::Impl::keep_best_step(const Trial& trial, int step) {
 
 // NaN is data and ends the trial; a metric that is not there is its mistake.
 bool Coordinator::Impl::lacks_metric(Trial& trial, const StepReport& report) {
+  if (finite_metric(report, objective_.metric)) return false;
   const auto found = report.metrics.find(objective_.metric);
-  if (found != report.metrics.end() && std::isfinite(found->second)) {
-    return false;
-  }
   ++trial.failures;
   if (!best_value(objective_, trial)) {
     count_fruitless("trials reported no finite " + objective_.metric, "");

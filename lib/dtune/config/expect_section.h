@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dtune/config/diagnostics.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/objective_spec.h"
 
 namespace dtune {
 

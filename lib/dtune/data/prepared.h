@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "dtune/base/file.h"
+#include "dtune/study/data_spec.h"
 #include "dtune/study/layers.h"
-#include "dtune/study/recipe.h"
 
 namespace dtune {
 

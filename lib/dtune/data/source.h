@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "dtune/study/recipe.h"
+#include "dtune/study/data_spec.h"
 
 namespace dtune {
 

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "dtune/study/trial_runner.h"
+
 namespace dtune {
 namespace {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dtune/speed/speed_predictor.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/parallel_spec.h"
 
 namespace dtune::gang {
 

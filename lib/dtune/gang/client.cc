@@ -11,6 +11,7 @@
 #include "dtune/gang/client_impl.h"
 #include "dtune/gang/own_address.h"
 #include "dtune/gang/trace_chunks.h"
+#include "dtune/study/trial_runner.h"
 
 namespace dtune {
 namespace {

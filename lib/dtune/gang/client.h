@@ -10,7 +10,7 @@
 #include "dtune/comm/collective.h"
 #include "dtune/gang/messages.h"
 #include "dtune/gang/trace.h"
-#include "dtune/study/trial_runner.h"
+#include "dtune/study/rank_info.h"
 
 namespace dtune {
 

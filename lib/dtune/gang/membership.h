@@ -9,7 +9,7 @@
 #include "dtune/base/clock.h"
 #include "dtune/gang/messages.h"
 #include "dtune/gang/server.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/parallel_spec.h"
 
 namespace dtune::gang {
 

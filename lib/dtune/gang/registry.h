@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtune/base/error.h"
 #include "dtune/base/turn_clock.h"
 #include "dtune/gang/controller.h"
 #include "dtune/gang/gang_trace.h"

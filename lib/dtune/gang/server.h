@@ -11,7 +11,7 @@
 #include "dtune/base/clock.h"
 #include "dtune/comm/listener.h"
 #include "dtune/gang/messages.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/parallel_spec.h"
 
 namespace dtune {
 

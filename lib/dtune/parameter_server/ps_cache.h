@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dtune/parameter_server/ps_protocol.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/train_spec.h"
 #include "dtune/train/update_rule.h"
 
 namespace dtune {

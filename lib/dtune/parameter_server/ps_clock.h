@@ -41,7 +41,8 @@
 #include "dtune/gang/messages.h"
 #include "dtune/parameter_server/ps_protocol.h"
 #include "dtune/speed/speed_predictor.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/parallel_spec.h"
+#include "dtune/study/train_spec.h"
 
 namespace dtune {
 

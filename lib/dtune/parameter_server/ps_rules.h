@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "dtune/study/recipe.h"
+#include "dtune/study/parallel_spec.h"
+#include "dtune/study/train_spec.h"
 
 namespace dtune {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "dtune/study/recipe.h"
+#include "dtune/study/parallel_spec.h"
 
 namespace dtune {
 

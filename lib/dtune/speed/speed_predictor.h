@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "dtune/study/recipe.h"
+#include "dtune/study/parallel_spec.h"
 
 namespace dtune {
 

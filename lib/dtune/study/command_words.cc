@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "dtune/base/error.h"
+#include "dtune/study/recipe.h"
 
 namespace dtune {
 namespace {

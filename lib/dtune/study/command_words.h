@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "dtune/study/recipe.h"
+#include "dtune/space/value.h"
 
 namespace dtune {
+
+struct Recipe;  // study/recipe.h
 
 // `run: none`: trials are asked for, and run, by others ('dtune ask').
 bool is_run_by_others(const Recipe& recipe);

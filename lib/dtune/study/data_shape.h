@@ -1,8 +1,8 @@
 // Shapes that a data kind has without reading it: the project's one table.
 #pragma once
 
+#include "dtune/study/data_spec.h"
 #include "dtune/study/layers.h"
-#include "dtune/study/recipe.h"
 
 namespace dtune {
 

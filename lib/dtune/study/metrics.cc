@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "dtune/base/error.h"
+#include "dtune/study/recipe.h"
 
 namespace dtune {
 namespace {

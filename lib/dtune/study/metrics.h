@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "dtune/study/recipe.h"
-
 namespace dtune {
+
+enum class ThresholdRule;  // study/recipe.h
 
 // Area under the ROC curve by ranks (Mann-Whitney U; ties count one half, as
 // mid-ranks do: Hanley and McNeil 1982, doi 10.1148/radiology.143.1.7063747):

@@ -1,7 +1,6 @@
 #include "dtune/study/pareto.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -15,12 +14,9 @@ std::optional<TradedOff> traded_off(const Study& study, const Trial& trial) {
   if (report == nullptr) return {};
   TradedOff result = {&trial, report, {*objective_value(objective, *report)}};
   for (const TradeOff& other : objective.trade_offs) {
-    const auto found = report->metrics.find(other.metric);
-    if (found == report->metrics.end() || !std::isfinite(found->second)) {
-      return {};
-    }
-    result.values.push_back(other.goal == Goal::maximize ? found->second
-                                                         : -found->second);
+    const auto value = finite_metric(*report, other.metric);
+    if (!value) return {};
+    result.values.push_back(other.goal == Goal::maximize ? *value : -*value);
   }
   return result;
 }

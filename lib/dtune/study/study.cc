@@ -46,13 +46,20 @@ DecisionMaker parse_decision_maker(const std::string& word) {
   return *maker;
 }
 
-std::optional<double> objective_value(const ObjectiveSpec& objective,
-                                      const StepReport& report) {
-  const auto found = report.metrics.find(objective.metric);
+std::optional<double> finite_metric(const StepReport& report,
+                                    const std::string& metric) {
+  const auto found = report.metrics.find(metric);
   if (found == report.metrics.end() || !std::isfinite(found->second)) {
     return std::nullopt;
   }
-  return objective.goal == Goal::maximize ? found->second : -found->second;
+  return found->second;
+}
+
+std::optional<double> objective_value(const ObjectiveSpec& objective,
+                                      const StepReport& report) {
+  const auto value = finite_metric(report, objective.metric);
+  if (!value || objective.goal == Goal::maximize) return value;
+  return -*value;
 }
 
 const StepReport* best_report(const ObjectiveSpec& objective,

@@ -63,6 +63,10 @@ struct Study {
   Trial& trial(TrialId number) { return trials.at(size_t(number) - 1); }
 };
 
+// A metric of a report; empty where it is missing or not finite.
+std::optional<double> finite_metric(const StepReport& report,
+                                    const std::string& metric);
+
 // The metric of `recipe.objective` in a report, with the sign such that larger
 // is better; empty where it is missing or not finite.
 std::optional<double> objective_value(const ObjectiveSpec& objective,

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "dtune/study/data_spec.h"
 #include "dtune/study/layers.h"
-#include "dtune/study/recipe.h"
 
 namespace dtune {
 

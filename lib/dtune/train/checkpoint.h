@@ -16,7 +16,7 @@
 
 #include <ATen/ATen.h>
 
-#include "dtune/study/trial_runner.h"
+#include "dtune/study/trial.h"
 
 namespace dtune {
 

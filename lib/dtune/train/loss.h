@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dtune/study/metrics.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/train_spec.h"
 
 namespace dtune {
 

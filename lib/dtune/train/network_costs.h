@@ -5,7 +5,7 @@
 #include <string>
 
 #include "dtune/nn/network.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/objective_spec.h"
 
 namespace dtune {
 

@@ -9,7 +9,7 @@
 #include <ATen/ATen.h>
 
 #include "dtune/nn/network.h"
-#include "dtune/study/recipe.h"
+#include "dtune/study/train_spec.h"
 #include "dtune/train/update_rule.h"
 
 namespace dtune {

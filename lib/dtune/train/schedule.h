@@ -2,7 +2,7 @@
 // does not depend on the size of a step, nor on pauses.
 #pragma once
 
-#include "dtune/study/recipe.h"
+#include "dtune/study/train_spec.h"
 
 namespace dtune {
 

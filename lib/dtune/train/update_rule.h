@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "dtune/study/recipe.h"
+#include "dtune/study/train_spec.h"
 
 namespace dtune {
 

@@ -8,15 +8,6 @@
 namespace dtune {
 namespace {
 
-std::optional<double> metric_of(const StepReport& report,
-                                const std::string& metric) {
-  const auto found = report.metrics.find(metric);
-  if (found == report.metrics.end() || !std::isfinite(found->second)) {
-    return std::nullopt;
-  }
-  return found->second;
-}
-
 Expectation bound_at(const TradeOff& other, double value) {
   Expectation bound;
   bound.metric = other.metric;
@@ -40,7 +31,7 @@ std::optional<Spread> spread_of(const Study& study, const TradeOff& other) {
     if (trial.kind != TrialKind::search) continue;
     const StepReport* report = best_report(objective, trial);
     if (report == nullptr) continue;
-    const auto value = metric_of(*report, other.metric);
+    const auto value = finite_metric(*report, other.metric);
     if (!value) continue;
     const double objective_here = *objective_value(objective, *report);
     if (!spread) {
@@ -89,7 +80,7 @@ std::vector<Expectation> bounds_of(const ObjectiveSpec& objective,
   std::vector<Expectation> bounds;
   if (trial.curve.empty()) return bounds;
   for (const TradeOff& other : objective.trade_offs) {
-    const auto value = metric_of(trial.curve.back(), other.metric);
+    const auto value = finite_metric(trial.curve.back(), other.metric);
     if (value) bounds.push_back(bound_at(other, *value));
   }
   return bounds;

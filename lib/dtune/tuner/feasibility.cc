@@ -20,12 +20,10 @@ std::vector<Sample> samples_of(const Study& study, const std::string& metric) {
   std::vector<Sample> samples;
   for (const Trial& trial : study.trials) {
     if (trial.kind != TrialKind::search || trial.curve.empty()) continue;
-    const auto& metrics = trial.curve.back().metrics;
-    const auto found = metrics.find(metric);
-    if (found == metrics.end() || !(std::abs(found->second) < kLargest)) {
-      continue;
+    const auto value = finite_metric(trial.curve.back(), metric);
+    if (value && std::abs(*value) < kLargest) {
+      samples.emplace_back(&trial, *value);
     }
-    samples.emplace_back(&trial, found->second);
   }
   return samples;
 }

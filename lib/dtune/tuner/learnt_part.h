@@ -3,11 +3,10 @@
 
 #include <string>
 
-#include "dtune/study/recipe.h"
-
 namespace dtune {
 
 class LearntPrior;
+struct Recipe;
 
 // Why the tuner that the recipe names does without the learnt prior, as a
 // clause: "the space has neither learning rate nor L2 nor dropout". "" where the

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "dtune/study/recipe.h"
+#include "dtune/study/objective_spec.h"
 
 namespace dtune {
 
