@@ -207,6 +207,25 @@ TEST_CASE("a fit depends on the observations alone") {
   }
 }
 
+TEST_CASE(
+    "a fit in pieces is the fit at once, of what was there at its start") {
+  const auto seen = observations(15);
+  FreezeThawProcess at_once = process_with(seen);
+  FreezeThawProcess in_pieces = process_with(seen);
+  at_once.fit(12);
+  FreezeThawProcess::Fit fit = in_pieces.begin_fit(12);
+  const ProcessObservation later = {queries().front(), 0.3};
+  in_pieces.observe(later);
+  int pieces = 1;
+  while (fit.step()) ++pieces;
+  CHECK(pieces > 1);
+  CHECK(pieces <= 12);
+  in_pieces.adopt(fit);
+  CHECK(in_pieces.noise() == at_once.noise());
+  CHECK(in_pieces.scale() == at_once.scale());
+  CHECK(in_pieces.size() == at_once.size() + 1);
+}
+
 TEST_CASE("few, equal, repeated and extreme observations do no harm") {
   const ProcessInput here = input_at({0.5, 0.5});
   const std::vector<std::vector<ProcessObservation>> cases = {

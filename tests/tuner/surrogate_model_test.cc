@@ -226,6 +226,34 @@ TEST_CASE("a long study is learnt from its end: at once as bit by bit") {
   }
 }
 
+// The reports up to `seen` of a study, in the order of their arrival.
+Study first_reports(const Study& whole, int64_t seen) {
+  Study part = whole;
+  for (Trial& trial : part.trials) {
+    std::erase_if(trial.curve,
+                  [&](const StepReport& r) { return r.sequence > seen; });
+  }
+  return part;
+}
+
+TEST_CASE("a study that is resumed while its model is fitted goes on alike") {
+  const Recipe recipe = rates_recipe();
+  const Study whole = rising_study(recipe, 60, 13);
+  SurrogateModel live = plain_model(recipe);
+  // Steps 1, 2, 4, 6 and 9 are on the ladder: the 256th of their reports comes
+  // amid the ninth step's.
+  REQUIRE(live.ladder()[4] == 9);
+  for (int64_t seen = 480; seen <= 545; ++seen) {
+    const Study part = first_reports(whole, seen);
+    live.update(part);
+    if (seen % 8 != 0) continue;
+    SurrogateModel resumed = plain_model(recipe);
+    resumed.update(part);
+    CHECK(resumed.log_chance(queries(), 0.01) ==
+          live.log_chance(queries(), 0.01));
+  }
+}
+
 TEST_CASE("of many queries the most promising is found as among few") {
   const Recipe recipe = rates_recipe();
   SurrogateModel model = plain_model(recipe);

@@ -1,6 +1,7 @@
 #include "dtune/space/axis.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -29,19 +30,24 @@ uint64_t lattice_count(const Parameter& p) {
   return uint64_t(std::llround((p.high - p.low) / spacing(p))) + 1;
 }
 
-double parse_double(const std::string& text) {
+// x as it is written with so many digits after the point, read again.
+double printed(double x, std::chars_format format, int digits) {
+  std::array<char, 512> text;  // enough for any double with 12 digits
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), x, format, digits)
+          .ptr;
   double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
+  std::from_chars(text.data(), end, value);
   return value;
 }
 
 // The nearest number with 12 digits, counted from the first digit of the value
 // (log) or of the range. Idempotent, the same on every machine.
 double round_digits(const Parameter& p, double x) {
-  if (p.log) return parse_double(fmt::format("{:.{}e}", x, kDigits - 1));
+  if (p.log) return printed(x, std::chars_format::scientific, kDigits - 1);
   const int exponent =
       static_cast<int>(std::ceil(std::log10(p.high - p.low))) - kDigits;
-  if (exponent <= 0) return parse_double(fmt::format("{:.{}f}", x, -exponent));
+  if (exponent <= 0) return printed(x, std::chars_format::fixed, -exponent);
   const double unit = std::pow(10, exponent);
   return std::round(x / unit) * unit;
 }

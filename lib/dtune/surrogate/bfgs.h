@@ -21,8 +21,34 @@ struct BfgsOptions {
 
 // BFGS with backtracking (Nocedal and Wright 2006, algorithm 6.1, with
 // Armijo's condition only; updates that are not positive definite are left
-// out). Returns the best x found: the first one
-// where the function is not finite there. Deterministic.
+// out), an iteration at a time. Deterministic. Not thread-safe.
+class Bfgs {
+ public:
+  // Evaluates the function at x once.
+  Bfgs(SmoothFunction function, Eigen::VectorXd x, const BfgsOptions& options);
+
+  // Whether the function is finite at the first x.
+  bool possible() const { return possible_; }
+  // One iteration; false: that was the last one, or none was left.
+  bool step();
+  // The best x found: the first one where the function is not finite there.
+  const Eigen::VectorXd& x() const { return x_; }
+
+ private:
+  bool search(const Eigen::VectorXd& direction, Eigen::VectorXd& next,
+              double& next_value) const;
+
+  SmoothFunction function_;
+  BfgsOptions options_;
+  Eigen::VectorXd x_;
+  double value_ = 0;
+  Eigen::VectorXd gradient_;
+  Eigen::MatrixXd inverse_;  // of the Hessian
+  bool possible_ = false;
+  int left_ = 0;
+};
+
+// All iterations at once; returns Bfgs::x().
 Eigen::VectorXd minimise(const SmoothFunction& function, Eigen::VectorXd x,
                          const BfgsOptions& options);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <Eigen/Core>
 
@@ -86,7 +87,6 @@ struct FreezeThawProcess::Impl {
   double log_prior(const VectorXd& h, VectorXd* gradient) const;
   void add_warp_gradient(const VectorXd& h, const VectorXd& alpha,
                          VectorXd& gradient) const;
-  void choose_hyper(int iterations);
   void factorise();
 };
 
@@ -206,23 +206,6 @@ double FreezeThawProcess::Impl::objective(const VectorXd& h,
   return value;
 }
 
-// From where they are; with more noise where the covariance is then as good as
-// singular.
-void FreezeThawProcess::Impl::choose_hyper(int iterations) {
-  bool possible = false;
-  const auto function = [&](const VectorXd& x, VectorXd* gradient) {
-    const double value = objective(x, gradient);
-    possible = possible || std::isfinite(value);
-    return value;
-  };
-  VectorXd start = hyper;
-  for (int i = 0; i < kMoreNoise && !possible; ++i, start[d() + kNoise] += 1) {
-    const VectorXd found =
-        minimise(function, start, {.iterations = iterations});
-    if (possible && found.allFinite()) hyper = found;
-  }
-}
-
 void FreezeThawProcess::Impl::factorise() {
   factor.compute(kernel().self(inputs, products));
   weigh();
@@ -327,19 +310,59 @@ size_t FreezeThawProcess::size() const {
   return static_cast<size_t>(impl_->inputs.size());
 }
 
-void FreezeThawProcess::fit(int iterations) {
-  if (size() == 0) return;
-  DTUNE_CHECK(impl_->values.size() == size());
-  if (impl_->inputs.size() > kMostToFit) {
-    Impl few = impl_->some(kMostToFit);
-    few.choose_hyper(iterations);
-    impl_->hyper = few.hyper;
-  } else {
-    impl_->choose_hyper(iterations);
+struct FreezeThawProcess::Fit::State {
+  Impl few;
+  std::optional<Bfgs> search;
+
+  State(Impl observations, int iterations);
+};
+
+// From where they are; with more noise where the covariance is then as good as
+// singular.
+FreezeThawProcess::Fit::State::State(Impl observations, int iterations)
+    : few(std::move(observations)) {
+  const auto function = [this](const VectorXd& x, VectorXd* gradient) {
+    return few.objective(x, gradient);
+  };
+  VectorXd start = few.hyper;
+  for (int i = 0; i < kMoreNoise; ++i, start[few.d() + kNoise] += 1) {
+    search.emplace(function, start, BfgsOptions{.iterations = iterations});
+    if (search->possible()) return;
   }
+  search.reset();
+}
+
+FreezeThawProcess::Fit::Fit(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+FreezeThawProcess::Fit::~Fit() = default;
+FreezeThawProcess::Fit::Fit(Fit&&) noexcept = default;
+FreezeThawProcess::Fit& FreezeThawProcess::Fit::operator=(Fit&&) noexcept =
+    default;
+
+bool FreezeThawProcess::Fit::step() {
+  return state_->search && state_->search->step();
+}
+
+FreezeThawProcess::Fit FreezeThawProcess::begin_fit(int iterations) const {
+  DTUNE_CHECK(size() > 0 && impl_->values.size() == size());
+  Impl few = impl_->some(std::min(kMostToFit, impl_->inputs.size()));
+  return Fit(std::make_unique<Fit::State>(std::move(few), iterations));
+}
+
+void FreezeThawProcess::adopt(const Fit& fit) {
+  const std::optional<Bfgs>& search = fit.state_->search;
+  if (search && search->x().allFinite()) impl_->hyper = search->x();
   impl_->warp = impl_->warp_of(impl_->hyper);
   impl_->see();
   impl_->factorise();
+}
+
+void FreezeThawProcess::fit(int iterations) {
+  if (size() == 0) return;
+  Fit fit = begin_fit(iterations);
+  while (fit.step()) {
+  }
+  adopt(fit);
 }
 
 void FreezeThawProcess::rescale(double offset, double factor,

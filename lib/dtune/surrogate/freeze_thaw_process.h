@@ -97,6 +97,25 @@ class FreezeThawProcess {
   // deterministic. REQUIRES: nothing was fantasized.
   void fit(int iterations);
 
+  // The same an iteration at a time: fit(n) is begin_fit(n), step() until it is
+  // false, adopt(). Of the observations as they are at its beginning.
+  class Fit {
+   public:
+    ~Fit();
+    Fit(Fit&&) noexcept;
+    Fit& operator=(Fit&&) noexcept;
+    bool step();  // false: that was the last one
+
+   private:
+    friend class FreezeThawProcess;
+    struct State;
+    explicit Fit(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+  };
+  // REQUIRES: size() > 0, nothing was fantasized.
+  Fit begin_fit(int iterations) const;
+  void adopt(const Fit& fit);
+
   // Of the noise-free z at each input, independently.
   std::vector<Gaussian> predict(std::span<const ProcessInput> inputs) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,15 +23,29 @@ constexpr size_t kMostObservations = 400;
 
 // From so many reports on, a model is made anew each time that they have grown
 // by an eighth, from the reports alone: a resumed study begins with the last
-// time that this was due. It is not fitted in between.
+// time that this was due. It is not fitted in between. The fit takes an
+// iteration a report, so the new model takes over after its iterations.
 constexpr size_t kFirstBase = 256;
 constexpr int kBaseIterations = 25;
+constexpr size_t kRefitReports = kBaseIterations + 1;
 
 // The largest number of reports up to `reports` at which that is due; 0: none.
 size_t last_base(size_t reports) {
   size_t base = 0;
   for (size_t next = kFirstBase; next <= reports; next += next / 8) base = next;
   return base;
+}
+
+// The number of reports that a model is made from which takes over by then.
+size_t base_at(size_t reports) {
+  return reports < kRefitReports ? 0 : last_base(reports - kRefitReports);
+}
+
+Observed observed_as(const SurrogateReport& report, const MetricScale& scale) {
+  return {{report.input, scale.to_model(report.value)},
+          report.trial,
+          report.step,
+          report.value};
 }
 
 // Before so many reports a metric's scale is too little known for what was
@@ -54,7 +69,7 @@ bool is_broken(const Trial& trial) {
 }
 
 // Broken points cost as much as observations; more are thinned out evenly.
-constexpr size_t kMostBroken = 100;
+constexpr size_t kMostBroken = 50;
 
 }  // namespace
 
@@ -92,23 +107,27 @@ void SurrogateModel::add_warm(
   }
 }
 
-// Members that have seen the warm start alone, as yet without a fit.
-void SurrogateModel::make_members() {
-  processes_.clear();
+// Learnt (with a prior), plain; they have seen nothing.
+std::vector<FreezeThawProcess> SurrogateModel::make_processes() const {
+  std::vector<FreezeThawProcess> processes;
+  if (parts_.prior) processes.emplace_back(parts_.prior, dimensions_);
+  if (parts_.plain) processes.emplace_back(nullptr, dimensions_);
+  return processes;
+}
+
+// Members that trust nothing that was reported.
+void SurrogateModel::make_members(std::vector<FreezeThawProcess> processes) {
+  processes_ = std::move(processes);
   members_.clear();
   const auto add = [&](const char* name, size_t process, bool corrected,
                        double weight) {
     members_.push_back({name, process, corrected, std::log(weight)});
   };
   if (parts_.prior) {
-    processes_.emplace_back(parts_.prior, dimensions_);
     if (parts_.network != nullptr) add("convlstm", 0, true, 0.5);
     if (parts_.learnt) add("learnt", 0, false, 0.35);
   }
-  if (parts_.plain) {
-    processes_.emplace_back(nullptr, dimensions_);
-    add("plain", processes_.size() - 1, false, 0.15);
-  }
+  if (parts_.plain) add("plain", processes_.size() - 1, false, 0.15);
   since_fit_.assign(processes_.size(), 0);
   observed_.clear();
   answer_.reset();
@@ -116,7 +135,7 @@ void SurrogateModel::make_members() {
 }
 
 void SurrogateModel::fresh_members() {
-  make_members();
+  make_members(make_processes());
   if (warm_.empty()) return;
   for (FreezeThawProcess& process : processes_) {
     process.replace_observations(warm_);
@@ -127,6 +146,8 @@ void SurrogateModel::fresh_members() {
 void SurrogateModel::start_over() {
   fresh_members();
   taken_in_.clear();
+  base_ = 0;
+  refit_.reset();
   steps_taken_.clear();
   seeds_seen_.clear();
   scale_ = MetricScale();
@@ -139,15 +160,18 @@ void SurrogateModel::update(const Study& study) {
                    [](const SurrogateReport& a, const SurrogateReport& b) {
                      return a.sequence < b.sequence;
                    });
-  const size_t base = last_base(taken_in_.size() + fresh.size());
-  size_t next = 0;
-  if (base > taken_in_.size()) {
-    next = base - taken_in_.size();
-    taken_in_.insert(taken_in_.end(), fresh.begin(),
-                     fresh.begin() + std::ptrdiff_t(next));
-    rebase();
+  size_t next = taken_in_.size();
+  taken_in_.insert(taken_in_.end(), fresh.begin(), fresh.end());
+  const size_t base = base_at(taken_in_.size());
+  if (base > base_) {
+    if (!refit_ || refit_->base != base) refit_ = begin_refit(base);
+    take_over(*std::exchange(refit_, std::nullopt));
+    next = base;
   }
-  for (; next < fresh.size(); ++next) take(fresh[next]);
+  const std::vector<SurrogateReport> rest(
+      taken_in_.begin() + std::ptrdiff_t(next), taken_in_.end());
+  taken_in_.resize(next);
+  for (const SurrogateReport& report : rest) take(report);
   note_unfinished(study);
 }
 
@@ -184,15 +208,18 @@ void SurrogateModel::collect(const Study& study,
   }
 }
 
-std::vector<double> SurrogateModel::values_taken_in() const {
+// Of the first `count` reports.
+std::vector<double> SurrogateModel::values_taken_in(size_t count) const {
   std::vector<double> values;
-  for (const SurrogateReport& r : taken_in_) values.push_back(r.value);
+  for (size_t i = 0; i < count; ++i) values.push_back(taken_in_[i].value);
   return values;
 }
 
 void SurrogateModel::take(const SurrogateReport& report) {
   taken_in_.push_back(report);
   const size_t n = taken_in_.size();
+  if (refit_) refit_->step();
+  if (n == last_base(n)) refit_ = begin_refit(n);
   // The scale of an unbounded metric is only known by and by: it is chosen anew
   // at the powers of two, where a metric leaves [0, 1] and where it rises far
   // above all before.
@@ -202,7 +229,7 @@ void SurrogateModel::take(const SurrogateReport& report) {
     return;
   }
   const MetricScale before = scale_;
-  scale_ = MetricScale(objective_, values_taken_in());
+  scale_ = MetricScale(objective_, values_taken_in(n));
   if (n > kSettled && rescale(before)) {
     observe(report);
     return;
@@ -234,7 +261,7 @@ bool SurrogateModel::rescale(const MetricScale& before) {
 }
 
 void SurrogateModel::observe(const SurrogateReport& report) {
-  const Observed fresh = observed_as(report);
+  const Observed fresh = observed_as(report, scale_);
   if (!observed_.empty()) score(fresh.observation);
   answer_.reset();
   observed_.push_back(fresh);
@@ -254,21 +281,35 @@ void SurrogateModel::observe(const SurrogateReport& report) {
   }
 }
 
-Observed SurrogateModel::observed_as(const SurrogateReport& report) const {
-  return {{report.input, scale_.to_model(report.value)},
-          report.trial,
-          report.step,
-          report.value};
+// Of the first `base` reports, whatever was made of them before.
+SurrogateRefit SurrogateModel::begin_refit(size_t base) const {
+  SurrogateRefit refit;
+  refit.base = base;
+  refit.scale = MetricScale(objective_, values_taken_in(base));
+  for (size_t i = 0; i < base; ++i) {
+    refit.observed.push_back(observed_as(taken_in_[i], refit.scale));
+  }
+  refit.observed = thinned_out(std::move(refit.observed));
+  refit.processes = make_processes();
+  const std::vector<ProcessObservation> seen = with_warm(refit.observed);
+  for (FreezeThawProcess& process : refit.processes) {
+    process.replace_observations(seen);
+    refit.fits.push_back(process.begin_fit(kBaseIterations));
+  }
+  return refit;
 }
 
-// Everything from the reports taken in, whatever was made of them before.
-void SurrogateModel::rebase() {
-  scale_ = MetricScale(objective_, values_taken_in());
-  make_members();
-  std::vector<Observed> all;
-  for (const SurrogateReport& r : taken_in_) all.push_back(observed_as(r));
-  keep(thinned_out(std::move(all)));
-  for (FreezeThawProcess& process : processes_) process.fit(kBaseIterations);
+// Ends the fit where there are iterations left.
+void SurrogateModel::take_over(SurrogateRefit refit) {
+  for (size_t k = 0; k < refit.processes.size(); ++k) {
+    while (refit.fits[k].step()) {
+    }
+    refit.processes[k].adopt(refit.fits[k]);
+  }
+  base_ = refit.base;
+  scale_ = refit.scale;
+  make_members(std::move(refit.processes));
+  observed_ = std::move(refit.observed);
   for (SurrogateMember& member : members_) {
     const FreezeThawProcess& process = processes_[member.process];
     const auto surprises = process.surprises();
@@ -283,11 +324,18 @@ void SurrogateModel::rebase() {
 
 void SurrogateModel::keep(std::vector<Observed> kept) {
   observed_ = std::move(kept);
-  std::vector<ProcessObservation> observations = warm_;
-  for (const Observed& o : observed_) observations.push_back(o.observation);
+  const std::vector<ProcessObservation> seen = with_warm(observed_);
   for (FreezeThawProcess& process : processes_) {
-    process.replace_observations(observations);
+    process.replace_observations(seen);
   }
+}
+
+// What processes have seen: the warm start, then these.
+std::vector<ProcessObservation> SurrogateModel::with_warm(
+    const std::vector<Observed>& observed) const {
+  std::vector<ProcessObservation> seen = warm_;
+  for (const Observed& o : observed) seen.push_back(o.observation);
+  return seen;
 }
 
 std::vector<std::string> SurrogateModel::caveats() const {

@@ -67,8 +67,9 @@ std::vector<int> make_ladder(int horizon);
 // From 256 reports on the model is made anew, from the reports alone, each time
 // that they have grown by an eighth; more than 400 observations are thinned
 // out. So to take in a long study at once costs little more than its last
-// eighth. The network takes part for the first observations only
-// (kNetworkObservations in surrogate_trust.cc says why).
+// eighth. The new model is fitted an iteration a report and takes over 26
+// reports later, so that no update is long. The network takes part for the
+// first observations only (kNetworkObservations in surrogate_trust.cc says why).
 //
 // Studies of old (`warm_start:`) are seen by every process before any report, a
 // step away along a dimension of their own each, whose length the fit finds:
@@ -142,17 +143,20 @@ class SurrogateModel {
   struct Mixture;
 
   void start_over();
-  void make_members();
+  std::vector<FreezeThawProcess> make_processes() const;
+  void make_members(std::vector<FreezeThawProcess> processes);
   void fresh_members();
   void add_warm(const std::vector<std::vector<WarmObservation>>& warm);
   void collect(const Study& study, std::vector<SurrogateReport>& fresh);
-  std::vector<double> values_taken_in() const;
+  std::vector<double> values_taken_in(size_t count) const;
   void take(const SurrogateReport& report);
   bool rescale(const MetricScale& before);
-  Observed observed_as(const SurrogateReport& report) const;
   void observe(const SurrogateReport& report);
-  void rebase();
+  SurrogateRefit begin_refit(size_t base) const;
+  void take_over(SurrogateRefit refit);
   void keep(std::vector<Observed> kept);
+  std::vector<ProcessObservation> with_warm(
+      const std::vector<Observed>& observed) const;
   void score(const ProcessObservation& observation);
   static void count_towards(SurrogateMember& member, double log_density);
   bool takes_part(const SurrogateMember& member) const;
@@ -189,9 +193,11 @@ class SurrogateModel {
   std::vector<SurrogateMember> members_;
   MetricScale scale_;
   std::vector<SurrogateReport> taken_in_;
-  std::vector<Observed> observed_;    // thinned out where there are many
-  std::vector<int> steps_taken_;      // by trial
-  std::vector<uint64_t> seeds_seen_;  // by trial
+  size_t base_ = 0;  // reports that the model was last made anew from
+  std::optional<SurrogateRefit> refit_;  // the next one
+  std::vector<Observed> observed_;       // thinned out where there are many
+  std::vector<int> steps_taken_;         // by trial
+  std::vector<uint64_t> seeds_seen_;     // by trial
   std::vector<ModelQuery> pending_;
   std::vector<ModelQuery> broken_;
   std::vector<Expectation> bounds_;

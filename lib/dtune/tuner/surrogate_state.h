@@ -8,6 +8,7 @@
 #include "dtune/study/study.h"
 #include "dtune/surrogate/correction_field.h"
 #include "dtune/surrogate/freeze_thaw_process.h"
+#include "dtune/tuner/metric_scale.h"
 
 namespace dtune {
 
@@ -33,6 +34,20 @@ struct Observed {
   TrialId trial = 0;
   int step = 0;
   double value = 0;  // as SurrogateReport::value
+};
+
+// A model that is made anew from the first reports, while the present one goes
+// on: its processes are fitted a little with each further report.
+struct SurrogateRefit {
+  size_t base = 0;  // reports
+  MetricScale scale;
+  std::vector<Observed> observed;
+  std::vector<FreezeThawProcess> processes;
+  std::vector<FreezeThawProcess::Fit> fits;  // by process
+
+  void step() {
+    for (FreezeThawProcess::Fit& fit : fits) fit.step();
+  }
 };
 
 // At most 300: half of them are the best of the last observations of each

@@ -26,7 +26,7 @@ constexpr double kBandWidening = 3.5;
 // Of more queries than these a first look at few observations says which are
 // looked at by all.
 constexpr size_t kMostQueries = 400;
-constexpr size_t kExact = 100;
+constexpr size_t kExact = 60;
 constexpr size_t kSketched = 64;
 
 // Members below this share change nothing.
