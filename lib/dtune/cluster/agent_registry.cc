@@ -28,19 +28,15 @@ AgentRegistry::AgentRegistry(const AgentRegistryOptions& options,
       lease_(options.welcome.lease_ns),
       grace_(options.welcome.grace_ns),
       turns_(lease_ / 2, clock),
-      listener_(context_, options.listen),
+      transport_(options.transport ? options.transport
+                                   : listen_for_agents(options.listen)),
       step_limit_(options.step_time) {}
 
 void AgentRegistry::poll(Duration patience, Wakeup& wakeup,
                          std::vector<RegistryEvent>& events) {
   flush();
-  PollSet polls;
-  const size_t woken = polls.add(wakeup.descriptor());
-  listener_.add_to(polls);
-  polls.wait(patience);
-  if (polls.ready(woken)) wakeup.drain();
-  listener_.receive_all(
-      [&](Frames frames) { receive(std::move(frames), events); });
+  transport_->poll(patience, wakeup,
+                   [&](Frames frames) { receive(std::move(frames), events); });
   settle_partings(events);
 }
 
@@ -417,7 +413,7 @@ void AgentRegistry::flush() {
   for (RegisteredAgent& agent : agents_) {
     if (agent.outbox.empty() || !agent.present) continue;
     agent.outbox.insert(agent.outbox.begin(), agent.identity);
-    if (listener_.send(agent.outbox)) {
+    if (transport_->send(agent.outbox)) {
       agent.outbox.clear();
     } else {  // gone or slow; it is lost when its lease lapses
       agent.outbox.erase(agent.outbox.begin());

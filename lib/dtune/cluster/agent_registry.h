@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,9 +16,9 @@
 #include <vector>
 
 #include "dtune/base/turn_clock.h"
+#include "dtune/cluster/agent_transport.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/cluster/step_limit.h"
-#include "dtune/comm/listener.h"
 
 namespace dtune {
 
@@ -74,6 +75,8 @@ struct RegisteredAgent {
 };
 
 struct AgentRegistryOptions {
+  // What carries messages instead of sockets at `listen`; null: those.
+  std::shared_ptr<AgentTransport> transport;
   ListenOptions listen;
   control::Welcome welcome;  // heartbeat, lease and grace are taken from it
   // Agents that came over listen.local are on this machine: their processes can
@@ -129,9 +132,9 @@ class AgentRegistry {
   double longest_step() const { return step_limit_.longest(); }
   // That went without a bye, and may have left processes behind.
   int lost_agents() const { return lost_agents_; }
-  std::string endpoint() const { return listener_.local_endpoint(); }
+  std::string endpoint() const { return transport_->local_endpoint(); }
   // "": no other machine can join.
-  std::string remote_endpoint() const { return listener_.remote_endpoint(); }
+  std::string remote_endpoint() const { return transport_->remote_endpoint(); }
 
   // REQUIRES: the slot is idle. `message.slot` is filled in.
   void assign(size_t index, control::Assign message);
@@ -200,8 +203,7 @@ class AgentRegistry {
   const Duration lease_;
   const Duration grace_;
   TurnClock turns_;  // where check() is late, that is not others' silence
-  SocketContext context_;
-  Listener listener_;
+  const std::shared_ptr<AgentTransport> transport_;
   std::vector<RegisteredAgent> agents_;
   std::vector<RegisteredSlot> slots_;
   std::map<std::string, size_t> by_identity_;

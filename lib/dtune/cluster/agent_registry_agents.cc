@@ -23,7 +23,7 @@ constexpr size_t kMostSlots = size_t{1} << 16;
 
 void AgentRegistry::refuse(const std::string& identity, bool again,
                            const std::string& why) {
-  listener_.send({identity, encode(control::Bye{again, why})});
+  transport_->send({identity, encode(control::Bye{again, why})});
 }
 
 void AgentRegistry::on_hello(const std::string& identity,
@@ -64,7 +64,7 @@ void AgentRegistry::on_hello(const std::string& identity,
 // An allowed key may not fill the coordinator's memory with agents, nor take
 // the places of others.
 std::string AgentRegistry::reason_full(const control::Hello& hello) const {
-  const std::string& key = listener_.sender();
+  const std::string& key = transport_->sender();
   int agents = 0;
   int64_t slots = 0;
   for (const RegisteredAgent& agent : agents_) {
@@ -98,7 +98,7 @@ bool AgentRegistry::is_crowded(int more_slots) const {
 // places, any one.
 std::optional<size_t> AgentRegistry::abandoned(
     const control::Hello& hello) const {
-  const std::string& key = listener_.sender();
+  const std::string& key = transport_->sender();
   const auto fits = [&hello](const RegisteredAgent& agent) {
     return !agent.present && agent.remote && agent.room >= hello.slots;
   };
@@ -131,8 +131,8 @@ size_t AgentRegistry::add_agent(const std::string& identity,
   agent.node = unused_node(hello, events);
   agent.pid = hello.pid;
   agent.threads = hello.threads;
-  agent.remote = !Listener::is_local(identity);
-  agent.key = listener_.sender();
+  agent.remote = !transport_->is_local(identity);
+  agent.key = transport_->sender();
   if (agent.remote) {
     events.push_back(
         Notice{fmt::format("node {} has joined with {} slot{}", agent.node,
@@ -152,8 +152,8 @@ bool AgentRegistry::readmit(size_t index, const std::string& identity,
                             const control::Hello& hello,
                             std::vector<RegistryEvent>& events) {
   RegisteredAgent& agent = agents_[index];
-  if (agent.key != listener_.sender() || agent.slot_count != hello.slots ||
-      agent.remote == Listener::is_local(identity)) {
+  if (agent.key != transport_->sender() || agent.slot_count != hello.slots ||
+      agent.remote == transport_->is_local(identity)) {
     refuse(
         identity, false,
         fmt::format("an agent of the name '{}' is here already", hello.agent));
@@ -291,7 +291,7 @@ void AgentRegistry::report_notices(std::vector<RegistryEvent>& events) {
       events.push_back(Notice{std::move(text)});
     }
   }
-  for (std::string& text : listener_.take_notices()) {
+  for (std::string& text : transport_->take_notices()) {
     events.push_back(Notice{std::move(text)});
   }
   if (!options_.listen.security) return;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "dtune/base/clock.h"
+#include "dtune/cluster/agent_transport.h"
 #include "dtune/cluster/events.h"
 #include "dtune/cluster/launcher.h"
-#include "dtune/comm/listener.h"
 #include "dtune/store/trial_store.h"
 #include "dtune/study/tuner.h"
 
@@ -44,6 +44,9 @@ struct CoordinatorOptions {
   // "": none may. Needs security beyond loopback (EnrolmentServer has it).
   std::string remote;
   std::optional<ListenSecurity> security;
+  // What carries agents' messages instead of sockets at these addresses; null:
+  // those.
+  std::shared_ptr<AgentTransport> transport;
   // Notices for the user, e.g. EnrolmentServer::take_notices; asked
   // about ten times a second on the coordinator's thread. May be empty.
   std::function<std::vector<std::string>()> take_notices;

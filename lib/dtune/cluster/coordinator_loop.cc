@@ -32,6 +32,7 @@ AgentRegistryOptions registry_options(const Study& study,
   options.listen.local = own.endpoint;
   options.listen.remote = own.remote;
   options.listen.security = own.security;
+  options.transport = own.transport;
   options.take_notices = own.take_notices;
   options.local = own.endpoint.starts_with("ipc://");
   options.step_time = recipe.limits.step_time;
