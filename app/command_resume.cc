@@ -152,7 +152,7 @@ Action declare_resume(Arguments& arguments) {
                    "tcp://10.0.0.1:5555 (needs 'dtune keygen' once).");
   arguments.option("--ports", options->view.ports, "A-B",
                    "The ports of this machine that its fire wall lets in, for "
-                   "all but --listen.");
+                   "ranks.");
   arguments.option("--trace", options->view.trace, "FILE",
                    "Write what the ranks of each trial do when, for Perfetto "
                    "or chrome://tracing (recipe: parallel).",

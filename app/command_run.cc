@@ -181,7 +181,7 @@ void declare_options(Arguments& arguments, RunOptions& options) {
                    "tcp://10.0.0.1:5555 (needs 'dtune keygen' once).");
   arguments.option("--ports", options.view.ports, "A-B",
                    "The ports of this machine that its fire wall lets in, for "
-                   "all but --listen.");
+                   "ranks.");
   arguments.option("--job-key", options.view.job_key, "FILE",
                    "A key for the agents of an engine's jobs ('dtune keygen "
                    "--job'; - reads stdin), where nodes share no folder.",

@@ -71,7 +71,7 @@ int make_token(const Console& console, const TokenOptions& options,
   return kExitOk;
 }
 
-std::string expiry(const JoinSecret& token) {
+std::string expiry(const IssuedToken& token) {
   const int64_t left = token.expires_ms - system_clock().wall_ms();
   return format_duration(
       std::chrono::minutes(std::max<int64_t>(left / 60'000, 0)));
@@ -88,7 +88,7 @@ int list_access(const Console& console, const TokenOptions& options,
       document["joined"].push_back(
           {{"node", one.node}, {"key", one.key}, {"since", one.since}});
     }
-    for (const JoinSecret& token : tokens) {
+    for (const IssuedToken& token : tokens) {
       document["unused"].push_back(
           {{"node", token.node}, {"expires_ms", token.expires_ms}});
     }
@@ -100,7 +100,7 @@ int list_access(const Console& console, const TokenOptions& options,
                              printable(one.node), printable(one.since),
                              short_key(one.key)));
   }
-  for (const JoinSecret& token : tokens) {
+  for (const IssuedToken& token : tokens) {
     console.line(
         fmt::format("unused  {}  good for {} more",
                     token.node.empty() ? "any machine" : printable(token.node),

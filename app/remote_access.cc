@@ -8,6 +8,7 @@
 #include "dtune/base/error.h"
 #include "dtune/cluster/job_environment.h"
 #include "dtune/comm/endpoint.h"
+#include "dtune/comm/gateway.h"
 #include "dtune/comm/listener.h"
 
 namespace dtune {
@@ -47,18 +48,6 @@ std::string address_for_job(const JobEnvironment& job, int port) {
   return TcpEndpoint{here ? "127.0.0.1" : own_address(), port}.text();
 }
 
-// Enrolment listens on the address at another port: who wrote this one has to
-// hear of it as it is written. Other keys than the coordinator's, so that no
-// agent takes this listener for it.
-void check_listens(const std::string& listen) {
-  const SocketContext context;
-  ListenOptions options;
-  options.remote = listen;
-  options.security =
-      ListenSecurity{generate_curve_keys(), std::make_shared<AllowList>()};
-  const Listener probe(context, options);
-}
-
 }  // namespace
 
 RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
@@ -81,35 +70,49 @@ RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
                     "tcp://10.0.0.1:5555)",
                     listen_));
   }
-  if (asked_) check_listens(listen);
-  host_ = checked_remote(listen_, true).host;
+  const TcpEndpoint endpoint = checked_remote(listen_, true);
+  host_ = endpoint.host;
   EnrolmentOptions access;
   access.keys = door_ != nullptr
                     ? door_->key().server
                     : load_cluster_keys(loaded.files.database.parent_path());
   access.allowed_file = loaded.files.allowed_keys();
-  access.endpoint = TcpEndpoint{host_, 0}.text();
   access.study_id = loaded.study.id;
   access.enrolment = loaded.files.enrolment();
   access_ = std::make_unique<EnrolmentServer>(std::move(access));
+  // What cannot be listened on is said now, and not after the data are ready.
+  gateway_ = std::make_shared<Gateway>(
+      GatewayOptions{.endpoint = endpoint.text(), .ports = allowed_ports()});
   if (door_ == nullptr) return;
   access_->security().allowed->add(door_->key().agents.public_key);
 }
 
 void RemoteAccess::describe(CoordinatorOptions& options) const {
   if (!open()) return;
-  const std::string any_port = TcpEndpoint{host_, 0}.text();
-  options.remote = listen_;
-  options.security = access_->security();
+  const ListenSecurity control = [this] {
+    ListenSecurity security = access_->security();
+    security.gateway = gateway_;
+    return security;
+  }();
+  // Each server has keys of its own, by which the gateway tells them apart.
+  // Agents learn them over the coordinator's connection.
+  const auto another = [&control] {
+    return ListenSecurity{generate_curve_keys(), control.allowed,
+                          control.gateway, nullptr};
+  };
+  options.security = control;
+  options.gangs.security = another();
+  options.files.security = another();
+  options.remote = options.gangs.remote = options.files.remote =
+      gateway_->endpoint();
   options.take_notices = [this] { return access_->take_notices(); };
-  options.gangs.remote = options.files.remote = any_port;
-  options.gangs.security = options.files.security = access_->security();
   options.gang_address = host_;
 }
 
 void RemoteAccess::announce(const Console& console,
                             const std::string& endpoint) const {
   if (!open()) return;
+  gateway_->open();
   access_->open_enrolment(endpoint);
   if (door_ != nullptr) door_->open(endpoint);
   if (!asked_) return;

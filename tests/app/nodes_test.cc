@@ -185,7 +185,7 @@ TEST_CASE("every token of a study that runs lets one more machine join") {
   const std::string connect = said["connect"];
   const Outcome more = place.run({"token", "shell"});
   REQUIRE_MESSAGE(more.code == 0, more.err);
-  CHECK(more.out.starts_with("dtune1-"));
+  CHECK(more.out.starts_with("dtune2-"));
   CHECK(contains(more.err, "dtune agent --connect " + connect));
   CHECK(more.out != said["token"].get<std::string>() + "\n");
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -12,10 +13,11 @@
 #include "dtune/base/file.h"
 #include "dtune/cluster/join.h"
 #include "dtune/comm/keys.h"
+#include "dtune/comm/listener.h"
 
 namespace dtune {
 
-// An enrolment server on loopback and machines that come to it.
+// A coordinator's port on loopback and machines that come to it.
 struct EnrolmentFixture {
   EnrolmentFixture() { open(); }
   // Other processes may leave tokens in `folder` / `beside`.
@@ -24,22 +26,47 @@ struct EnrolmentFixture {
     open();
   }
 
-  void open() {
+  ~EnrolmentFixture() { close(); }
+
+  void close() {
+    closing = true;
+    if (thread.joinable()) thread.join();
+    listener.reset();
     access.reset();
+  }
+
+  // Again: at the same port.
+  void open() {
+    close();
     access = std::make_unique<EnrolmentServer>(
         EnrolmentOptions{.keys = keys,
                          .allowed_file = folder.path() / "agents",
-                         .endpoint = "tcp://127.0.0.1:0",
                          .study_id = "s",
                          .enrolment = enrolment},
         clock);
-    if (!enrolment.empty()) access->open_enrolment("tcp://127.0.0.1:5555");
+    listener = std::make_unique<Listener>(
+        context,
+        ListenOptions{.remote = endpoint, .security = access->security()});
+    endpoint = listener->remote_endpoint();
+    if (!enrolment.empty()) access->open_enrolment(endpoint);
+    closing = false;
+    thread = std::thread([this] { listen(); });
   }
 
-  // What the machine is told; "": it may join.
+  // As the coordinator does.
+  void listen() {
+    while (!closing) {
+      PollSet polls;
+      listener->add_to(polls);
+      polls.wait(std::chrono::milliseconds(20));
+      listener->receive_all([this](const Frames&) { ++heard; });
+    }
+  }
+
+  // The error that the machine gets; "": it may join.
   std::string join(const std::string& machine, const std::string& token) {
     JoinOptions options;
-    options.endpoint = "tcp://127.0.0.1:5555";
+    options.endpoint = endpoint;
     options.token = token;
     options.node = machine;
     options.state = folder.path() / machine;
@@ -64,6 +91,12 @@ struct EnrolmentFixture {
   std::atomic<int> stop{0};
   const CurveKeys keys = generate_curve_keys();
   std::unique_ptr<EnrolmentServer> access;
+  const SocketContext context;
+  std::string endpoint = "tcp://127.0.0.1:0";
+  std::unique_ptr<Listener> listener;
+  std::atomic<bool> closing{false};
+  std::atomic<int> heard{0};  // messages of machines that are allowed
+  std::thread thread;
   CurveClient last;
   ErrorKind kind = ErrorKind::internal;
   std::string said;

@@ -46,25 +46,26 @@ size_t files_in(const fs::path& folder) {
 
 TEST_CASE("a token made beside the coordinator lets one machine join") {
   LocalTokens tokens;
-  CHECK(find_enrolment(tokens.enrolment)->endpoint == "tcp://127.0.0.1:5555");
+  CHECK(find_enrolment(tokens.enrolment)->endpoint == tokens.endpoint);
   const std::string first = tokens.token();
   const std::string second = tokens.token();
   CHECK(first != second);
   CHECK(tokens.join("gpu1", first) == "");
-  // "open" and "tokens": both secrets were taken.
+  // "open" and "tokens": both tokens were taken.
   CHECK(eventually([&] { return files_in(tokens.enrolment) == 2; }));
   CHECK(tokens.join("gpu2", second) == "");
-  CHECK(has(tokens.join("gpu3", first), "the token was used by gpu1"));
+  CHECK(has(tokens.join("gpu3", first), "does not accept this token"));
   CHECK(tokens.join("gpu3", tokens.access->make_token()) == "");
 }
 
 TEST_CASE("a token made beside the coordinator ends with it") {
   LocalTokens tokens;
   const std::string token = tokens.token();
-  tokens.access.reset();
+  tokens.close();
   CHECK_FALSE(fs::exists(tokens.enrolment));
   CHECK_FALSE(find_enrolment(tokens.enrolment).has_value());
-  leave_secret(tokens.enrolment, make_join_secret(INT64_MAX));
+  leave_token(tokens.enrolment,
+              {generate_curve_keys().public_key, INT64_MAX, ""});
   tokens.open();  // what was left before counts no more
   CHECK(files_in(tokens.enrolment) == 2);
 }
@@ -96,8 +97,8 @@ TEST_CASE("a stolen token can be revoked before it is used") {
   CHECK(eventually([&] { return usable().size() == 2; }));
   REQUIRE(tokens.revoke(""));
   CHECK(usable().empty());
-  CHECK(has(tokens.join("thief", stolen), "the token is unknown here"));
-  CHECK(has(tokens.join("gpu9", bound), "the token is unknown here"));
+  CHECK(has(tokens.join("thief", stolen), "does not accept this token"));
+  CHECK(has(tokens.join("gpu9", bound), "does not accept this token"));
 }
 
 TEST_CASE("a token for one machine lets no other in") {
@@ -107,40 +108,47 @@ TEST_CASE("a token for one machine lets no other in") {
   CHECK(tokens.join("gpu1", token) == "");
   const std::string next = tokens.token("gpu3");
   REQUIRE(tokens.revoke("gpu3"));
-  CHECK(has(tokens.join("gpu3", next), "the token is unknown here"));
+  CHECK(has(tokens.join("gpu3", next), "does not accept this token"));
 }
 
-TEST_CASE("secrets count once, and only those that no other can have read") {
+TEST_CASE("tokens count once, and only those that no other can have written") {
   const TemporaryDirectory folder;
-  const JoinSecret secret = make_join_secret(7);
-  CHECK(secret.text.size() == 32);
-  leave_secret(folder.path(), secret);
+  const IssuedToken token{generate_curve_keys().public_key, 7, "gpu1"};
+  leave_token(folder.path(), token);
   const fs::path file = fs::directory_iterator(folder.path())->path();
-  CHECK(file.string().find(secret.text) == std::string::npos);
   chmod(file.c_str(), 0644);
-  CHECK(take_secrets(folder.path()).empty());
+  CHECK(take_tokens(folder.path()).empty());
   chmod(file.c_str(), 0600);
-  const auto taken = take_secrets(folder.path());
+  const auto taken = take_tokens(folder.path());
   REQUIRE(taken.size() == 1);
-  CHECK(taken[0].text == secret.text);
+  CHECK(taken[0].public_key == token.public_key);
   CHECK(taken[0].expires_ms == 7);
-  CHECK(take_secrets(folder.path()).empty());
-  write_private_file(folder.path() / "x.token", "no secret\n", true);
+  CHECK(taken[0].node == "gpu1");
+  CHECK(take_tokens(folder.path()).empty());
+  write_private_file(folder.path() / "x.token", "no key 7\n", true);
   fs::create_symlink("/dev/zero", folder.path() / "y.token");
-  CHECK(take_secrets(folder.path()).empty());
-  CHECK(take_secrets(folder.path() / "nowhere").empty());
+  CHECK(take_tokens(folder.path()).empty());
+  CHECK(take_tokens(folder.path() / "nowhere").empty());
+}
+
+TEST_CASE("no file beside the coordinator holds a token's secret half") {
+  LocalTokens tokens;
+  const JoinToken token = parse_join_token(tokens.token());
+  for (const auto& entry : fs::directory_iterator(tokens.enrolment)) {
+    const std::string text = read_file(entry.path());
+    CHECK(text.find(token.secret_key) == std::string::npos);
+  }
 }
 
 TEST_CASE("an enrolment point that others may have written is refused") {
   const TemporaryDirectory folder;
-  open_enrolment(folder.path(), {"tcp://10.0.0.1:5555", 4711,
-                                 generate_curve_keys().public_key});
-  CHECK(find_enrolment(folder.path())->port == 4711);
+  open_enrolment(folder.path(),
+                 {"tcp://10.0.0.1:5555", generate_curve_keys().public_key});
+  CHECK(find_enrolment(folder.path())->endpoint == "tcp://10.0.0.1:5555");
   chmod((folder.path() / "open").c_str(), 0666);
   CHECK_THROWS_WITH_AS(find_enrolment(folder.path()),
                        doctest::Contains("not written by a coordinator"),
                        Error);
-  write_private_file(folder.path() / "open", "tcp://10.0.0.1:5555 1 key\n",
-                     true);
+  write_private_file(folder.path() / "open", "tcp://10.0.0.1:5555 key\n", true);
   CHECK_THROWS_AS(find_enrolment(folder.path()), Error);
 }

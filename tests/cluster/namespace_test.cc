@@ -1,4 +1,6 @@
-// A study on two machines whose network fails.
+// A study on two machines whose network fails, or lets little through.
+#include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "cluster/network.h"
@@ -6,6 +8,7 @@
 #include "eventually.h"
 #include "skip.h"
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
@@ -14,6 +17,8 @@ using namespace dtune;  // NOLINT: a test
 using toy::Network;
 
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr char kNeedsNetwork[] =
     "network namespaces need root and iproute2 (ip netns)";
@@ -160,10 +165,10 @@ TEST_CASE("dtune tunes a command on two machines after one line was carried") {
   std::string said;
   REQUIRE_MESSAGE(!word_said(*head, "tcp://10.213.7.1:5555", said).empty(),
                   said);
-  CHECK(said.find("dtune1-") == std::string::npos);  // no terminal: a log
+  CHECK(said.find("dtune2-") == std::string::npos);  // no terminal: a log
   auto asked =
       start_dtune(network, "a", {"token", path("shell.yaml")}, at_home);
-  const std::string token = word_said(*asked, "dtune1-", said);
+  const std::string token = word_said(*asked, "dtune2-", said);
   REQUIRE_MESSAGE(!token.empty(), said);
   write_file_atomic(path("token"), token + "\n", false);
   auto far = start_dtune(
@@ -181,4 +186,80 @@ TEST_CASE("dtune tunes a command on two machines after one line was carried") {
   const std::string places_used = read_file(path("places"));
   CHECK(places_used.find("far") != std::string::npos);
   CHECK(places_used.find("near") != std::string::npos);
+}
+
+// A gang over two machines that share no disk: orders, enrolment, the gang's
+// rounds, data, checkpoints and the model go over the one port.
+TEST_CASE("a fire wall has to let in one port, and the range for ranks") {
+  const Network network;
+  if (!network.ready()) return skip(kNeedsNetwork);
+  if (!network.wall("a", {"5555", "5600:5601"}) ||
+      !network.wall("b", {"5600:5699"})) {
+    return skip("a fire wall needs iptables");
+  }
+  const TemporaryDirectory folder;
+  const std::string home = folder.path();
+  const auto path = [&](const char* name) { return home + "/" + name; };
+  for (const char* one : {"near", "far"}) fs::create_directory(path(one));
+  write_file_atomic(path("near/gang.yaml"),
+                    "study: gang\n"
+                    "data: { kind: synthetic, size: [8, 8], classes: 3, "
+                    "samples: 200 }\n"
+                    "model: { arch: cnn-small, width: 4 }\n"
+                    "train: { epochs: 2, batch_size: 32 }\n"
+                    "budget: { trials: 1 }\n"
+                    "parallel: { mode: data, ranks: 2 }\n"
+                    "slots: 1\n",
+                    false);
+  const std::map<std::string, std::string> at_home = {{"HOME", path("near")}};
+  const std::string recipe = path("near/gang.yaml");
+  REQUIRE(
+      toy::ending_of(*start_dtune(network, "a", {"keygen"}, at_home)).code ==
+      0);
+  auto head = start_dtune(network, "a",
+                          {"run", recipe, "--plain", "--listen",
+                           "tcp://10.213.7.1:5555", "--ports", "5600-5601"},
+                          at_home);
+  std::string said;
+  REQUIRE_MESSAGE(!word_said(*head, "tcp://10.213.7.1:5555", said).empty(),
+                  said);
+  // The wall stands: what is dropped is not refused.
+  SpawnOptions knock;
+  knock.argv = network.inside("b");
+  for (const char* word :
+       {"timeout", "1", "bash", "-c", "exec 3<>/dev/tcp/10.213.7.1/5556"}) {
+    knock.argv.emplace_back(word);
+  }
+  Child dropped(knock);
+  CHECK(toy::ending_of(dropped).code == 124);
+  auto asked = start_dtune(network, "a", {"token", recipe}, at_home);
+  write_file_atomic(path("token"), word_said(*asked, "dtune2-", said) + "\n",
+                    false);
+  chmod(path("token").c_str(), 0600);
+  SpawnOptions far;
+  far.argv = network.inside("b");
+  for (const std::string& word :
+       {std::string("sh"), std::string("-c"),
+        std::string("mount -t tmpfs none \"$0\" && exec \"$@\""), path("near"),
+        std::string(DTUNE_BINARY), std::string("agent"),
+        std::string("--connect"), std::string("tcp://10.213.7.1:5555"),
+        std::string("--token-file"), path("token"), std::string("--slots"),
+        std::string("1"), std::string("--node"), std::string("far"),
+        std::string("--ports"), std::string("5600-5699")}) {
+    far.argv.push_back(word);
+  }
+  far.environment = {{"HOME", path("far")}};
+  far.merge = true;
+  Child agent(far);
+  const toy::Ending study = toy::ending_of(*head);
+  CHECK_MESSAGE(study.code == 0, study.text);
+  const toy::Ending left = toy::ending_of(agent);
+  CHECK_MESSAGE(left.code == 0, left.text);
+  CHECK_MESSAGE(study.text.find("node far has joined") != std::string::npos,
+                study.text);
+  CHECK(fs::exists(path("near/gang.files/model.safetensors")));
+  const fs::recursive_directory_iterator files(path("far"));
+  CHECK(std::any_of(begin(files), end(files), [](const auto& entry) {
+    return entry.path().extension() == ".data";  // was fetched
+  }));
 }

@@ -48,6 +48,19 @@ bool Network::link(const std::string& side, const std::string& state) const {
       fmt::format("ip -n {0}{1} link set e{0}{1} {2}", tag_, side, state));
 }
 
+bool Network::wall(const std::string& side,
+                   const std::vector<std::string>& ports) const {
+  const std::string rule =
+      fmt::format("ip netns exec {}{} iptables -A INPUT ", tag_, side);
+  bool built =
+      run(rule + "-i lo -j ACCEPT") &&
+      run(rule + "-m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT");
+  for (const std::string& port : ports) {
+    built = built && run(rule + "-p tcp --dport " + port + " -j ACCEPT");
+  }
+  return built && run(rule + "-j DROP");
+}
+
 bool Network::route(const std::string& side, const std::string& change) const {
   return run(fmt::format("ip -n {}{} route {} blackhole {}/32", tag_, side,
                          change, side == "a" ? kAddressB : kAddressA));

@@ -23,6 +23,10 @@ class Network {
   // What the machine at that end sends is lost; it hears the other one.
   bool mute(const std::string& side) const { return route(side, "add"); }
   bool unmute(const std::string& side) const { return route(side, "del"); }
+  // That end lets in new TCP connections to these ports ("5555", "5600:5699")
+  // alone. False: there are no iptables.
+  bool wall(const std::string& side,
+            const std::vector<std::string>& ports) const;
   // Words to put before a command.
   std::vector<std::string> inside(const std::string& side) const;
 

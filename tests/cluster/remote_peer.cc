@@ -32,7 +32,6 @@ int coordinate(char** argv, const std::atomic<int>& stop) {
   };
   EnrolmentServer access({.keys = read_or_make_secret_key(folder / "dtune.key"),
                           .allowed_file = folder / "agents",
-                          .endpoint = endpoint(port == 0 ? 0 : port + 1),
                           .study_id = argv[3]});
   for (const char* name : {"token1", "token2", "token3"}) {
     write_private_file(folder / name, access.make_token() + "\n", true);

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOpen = "open";
-constexpr const char* kSecret = ".token";
+constexpr const char* kToken = ".token";
 constexpr const char* kRevoke = ".revoke";
 constexpr const char* kTokens = "tokens";
 constexpr uint64_t kMaxBytes = 4096;
@@ -46,12 +46,13 @@ bool is_own(const fs::path& file) {
          info.st_uid == geteuid() && (info.st_mode & 077) == 0;
 }
 
-std::optional<JoinSecret> read_secret(const fs::path& file) try {
-  JoinSecret secret;
+std::optional<IssuedToken> read_token(const fs::path& file) try {
+  IssuedToken token;
   std::istringstream words(read_file(file, kMaxBytes));
-  if (!(words >> secret.text >> secret.expires_ms)) return std::nullopt;
-  words >> secret.node;
-  return secret;
+  if (!(words >> token.public_key >> token.expires_ms)) return std::nullopt;
+  if (!is_curve_key(token.public_key)) return std::nullopt;
+  words >> token.node;
+  return token;
 } catch (const Error&) {
   return std::nullopt;
 }
@@ -59,10 +60,9 @@ std::optional<JoinSecret> read_secret(const fs::path& file) try {
 }  // namespace
 
 void open_enrolment(const fs::path& folder, const EnrolmentPoint& enrolment) {
-  write_private_file(folder / kOpen,
-                     fmt::format("{} {} {}\n", enrolment.endpoint,
-                                 enrolment.port, enrolment.server_key),
-                     true);
+  write_private_file(
+      folder / kOpen,
+      fmt::format("{} {}\n", enrolment.endpoint, enrolment.server_key), true);
 }
 
 void close_enrolment(const fs::path& folder) {
@@ -77,7 +77,7 @@ std::optional<EnrolmentPoint> find_enrolment(const fs::path& folder) {
   EnrolmentPoint enrolment;
   if (is_own(file)) {
     std::istringstream words(read_file(file, kMaxBytes));
-    words >> enrolment.endpoint >> enrolment.port >> enrolment.server_key;
+    words >> enrolment.endpoint >> enrolment.server_key;
     if (words && is_curve_key(enrolment.server_key)) return enrolment;
   }
   throw Error(ErrorKind::config,
@@ -86,28 +86,23 @@ std::optional<EnrolmentPoint> find_enrolment(const fs::path& folder) {
                           file.string()));
 }
 
-JoinSecret make_join_secret(int64_t expires_ms, const std::string& node) {
-  return {random_text(), expires_ms, node};
-}
-
-void leave_secret(const fs::path& folder, const JoinSecret& secret) {
-  // The name says nothing of the secret.
+void leave_token(const fs::path& folder, const IssuedToken& token) {
   write_private_file(
-      folder / (random_text() + kSecret),
-      fmt::format("{} {} {}\n", secret.text, secret.expires_ms, secret.node),
+      folder / (random_text() + kToken),
+      fmt::format("{} {} {}\n", token.public_key, token.expires_ms, token.node),
       true);
 }
 
-std::vector<JoinSecret> take_secrets(const fs::path& folder) {
-  std::vector<JoinSecret> taken;
+std::vector<IssuedToken> take_tokens(const fs::path& folder) {
+  std::vector<IssuedToken> taken;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
-    if (it->path().extension() != kSecret || !is_own(it->path())) continue;
-    const auto secret = read_secret(it->path());
+    if (it->path().extension() != kToken || !is_own(it->path())) continue;
+    const auto token = read_token(it->path());
     std::error_code kept;
-    if (!fs::remove(it->path(), kept) || !secret) continue;
-    taken.push_back(*secret);
+    if (!fs::remove(it->path(), kept) || !token) continue;
+    taken.push_back(*token);
   }
   return taken;
 }
@@ -141,22 +136,22 @@ void take_revocations(const fs::path& folder,
 }
 
 void publish_tokens(const fs::path& folder,
-                    const std::vector<JoinSecret>& tokens) {
+                    const std::vector<IssuedToken>& tokens) {
   std::string text;
-  for (const JoinSecret& token : tokens) {
+  for (const IssuedToken& token : tokens) {
     text += fmt::format("{} {}\n", token.expires_ms, token.node);
   }
   write_private_file(folder / kTokens, text, true);
 }
 
-std::vector<JoinSecret> published_tokens(const fs::path& folder) {
-  std::vector<JoinSecret> tokens;
+std::vector<IssuedToken> published_tokens(const fs::path& folder) {
+  std::vector<IssuedToken> tokens;
   const fs::path file = folder / kTokens;
   if (!is_own(file)) return tokens;
   std::istringstream lines(read_file(file, kMaxListBytes));
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    JoinSecret token;
+    IssuedToken token;
     if (!(words >> token.expires_ms)) continue;
     words >> token.node;
     tokens.push_back(std::move(token));

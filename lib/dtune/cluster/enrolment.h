@@ -2,7 +2,7 @@
 // runs (`dtune token`): through a folder of the study.
 //
 //   open          where machines join; there while the coordinator runs
-//   <id>.token    a secret that a process has left for the coordinator
+//   <id>.token    a token that a process has made: its public key
 //   <id>.revoke   what a process asks the coordinator to revoke
 //   tokens        those that were not used: "<expires> <node>" each
 //
@@ -22,8 +22,7 @@
 namespace dtune {
 
 struct EnrolmentPoint {
-  std::string endpoint;    // of the coordinator, for agents
-  int port = 0;            // where they enrol
+  std::string endpoint;    // of the coordinator
   std::string server_key;  // Z85
 };
 
@@ -37,19 +36,17 @@ void close_enrolment(const std::filesystem::path& folder);
 std::optional<EnrolmentPoint> find_enrolment(
     const std::filesystem::path& folder);
 
-// The one-time secret of a token.
-struct JoinSecret {
-  std::string text;  // 16 random bytes in hex
+// A token, without its secret half.
+struct IssuedToken {
+  std::string public_key;  // Z85
   int64_t expires_ms = 0;
   std::string node;  // the machine that it is for; "": any
 };
-JoinSecret make_join_secret(int64_t expires_ms, const std::string& node = "");
 
-void leave_secret(const std::filesystem::path& folder,
-                  const JoinSecret& secret);
+void leave_token(const std::filesystem::path& folder, const IssuedToken& token);
 // What was left. Each file is removed before it counts, so it counts once,
 // any side that dies; files of others, or that others can read, never count.
-std::vector<JoinSecret> take_secrets(const std::filesystem::path& folder);
+std::vector<IssuedToken> take_tokens(const std::filesystem::path& folder);
 
 // Leaves the wish to revoke all keys of a machine and the tokens for it ("":
 // every token that was not used), and waits until the coordinator has taken it;
@@ -61,9 +58,9 @@ bool leave_revocation(const std::filesystem::path& folder,
 void take_revocations(const std::filesystem::path& folder,
                       const std::function<void(const std::string&)>& revoke);
 
-// What can still be used, without the secrets.
+// What can still be used: when each expires, and for which node.
 void publish_tokens(const std::filesystem::path& folder,
-                    const std::vector<JoinSecret>& tokens);
-std::vector<JoinSecret> published_tokens(const std::filesystem::path& folder);
+                    const std::vector<IssuedToken>& tokens);
+std::vector<IssuedToken> published_tokens(const std::filesystem::path& folder);
 
 }  // namespace dtune

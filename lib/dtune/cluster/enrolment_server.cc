@@ -1,4 +1,5 @@
 // The coordinator's side of joining.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -16,7 +17,6 @@
 #include "dtune/cluster/allowed_keys.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/protocol.h"
-#include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
 #include "dtune/comm/quiet_thread.h"
 
@@ -24,8 +24,6 @@ namespace dtune {
 namespace {
 
 constexpr const char* kKeyFile = "dtune.key";
-constexpr size_t kEnrolBytes = 1024;
-constexpr int kEnrolQueue = 16;
 constexpr size_t kMaxNotices = 100;
 
 std::string utc(int64_t wall_ms) {
@@ -35,16 +33,6 @@ std::string utc(int64_t wall_ms) {
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", parts.tm_year + 1900,
                      parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
                      parts.tm_min);
-}
-
-// In time that does not depend on where they differ.
-bool equal_secrets(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned char difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-  }
-  return difference == 0;
 }
 
 // What strangers call themselves, on one line of a terminal.
@@ -57,14 +45,13 @@ std::string printable(const std::string& text) {
 }
 
 struct Token {
-  JoinSecret secret;
+  IssuedToken issued;
   std::string used_by;  // "": not yet
   int64_t used_ms = 0;
 };
 
-JoinSecret expiring(const Clock& clock, Duration lifetime,
-                    const std::string& node) {
-  return make_join_secret(clock.wall_ms() + lifetime.count() / 1'000'000, node);
+int64_t expiry(const Clock& clock, Duration lifetime) {
+  return clock.wall_ms() + lifetime.count() / 1'000'000;
 }
 
 // Is readable when a file has come into a folder.
@@ -97,14 +84,12 @@ class FolderWatch {
 
 struct EnrolmentServer::Impl {
   Impl(EnrolmentOptions given, const Clock& the_clock)
-      : options(std::move(given)),
-        clock(the_clock),
-        listener(context, listen_options(options)) {
-    load();
-    // What lies there was left for an earlier run, whose port is gone.
+      : options(std::move(given)), clock(the_clock) {
+    joined = read_allowed_keys(options.allowed_file);
+    for (const AllowedKey& one : joined) allowed->add(one.key);
+    // What lies there was left for an earlier run.
     if (!options.enrolment.empty()) close_enrolment(options.enrolment);
-    port = parse_tcp(listener.remote_endpoint())->port;
-    thread = start_quiet_thread([this] { serve(); });
+    thread = start_quiet_thread([this] { run(); });
   }
 
   ~Impl() {
@@ -117,116 +102,103 @@ struct EnrolmentServer::Impl {
     if (!options.enrolment.empty()) close_enrolment(options.enrolment);
   }
 
-  static ListenOptions listen_options(const EnrolmentOptions& options) {
-    ListenOptions listen;
-    listen.remote = options.endpoint;
-    listen.max_message_bytes = kEnrolBytes;
-    listen.remote_queue = kEnrolQueue;
-    const auto anybody = std::make_shared<AllowList>();
-    anybody->admit_all();
-    listen.security = ListenSecurity{options.keys, anybody};
-    return listen;
-  }
-
-  void load() {
-    joined = read_allowed_keys(options.allowed_file);
-    for (const AllowedKey& one : joined) allowed->add(one.key);
-  }
-
-  void serve() {
+  // The thread: what other processes leave in the folder.
+  void run() {
     while (true) {
       PollSet polls;
       polls.add(wakeup.descriptor());
       const size_t left = polls.add(watch.descriptor());
-      listener.add_to(polls);
       polls.wait(std::chrono::seconds(60));
       if (polls.ready(left)) look_into_folder();
-      {
-        const std::lock_guard lock(mutex);
-        if (stopping) return;
-      }
-      for (std::string& text : listener.take_notices()) notice(std::move(text));
-      listener.receive_all([this](const Frames& frames) {
-        try {
-          answer(frames);
-        } catch (const Error& e) {
-          notice(fmt::format("joining: {}", e.what()));
-        }
-      });
+      const std::lock_guard lock(mutex);
+      if (stopping) return;
     }
   }
 
-  void answer(const Frames& frames) {
-    if (frames.size() != 2) return;
-    control::Message message;
+  // As Guests.
+
+  bool admits(const std::string& key) {
+    const std::lock_guard lock(mutex);
+    const Token* token = find(key);
+    if (token == nullptr && take_left()) token = find(key);
+    if (token == nullptr) return false;
+    const std::string why = spent(*token);
+    if (!why.empty()) notice_locked("a machine may not join: " + why);
+    return why.empty();
+  }
+
+  std::string answer(const std::string& key, const std::string& bytes) {
+    std::string why;
     try {
-      message = decode(frames[1]);
+      const control::Message message = decode(bytes);
+      const auto* enrol = std::get_if<control::Enrol>(&message);
+      if (enrol == nullptr) return "";
+      why = enrol_with(key, *enrol);
     } catch (const Error& e) {
-      listener.send({frames[0], encode(control::Bye{false, e.what()})});
-      return;
+      why = e.what();
     }
-    const auto* enrol = std::get_if<control::Enrol>(&message);
-    if (enrol == nullptr) return;
-    const std::string why = admit(listener.sender(), *enrol);
-    const control::Message reply =
-        why.empty() ? control::Message(control::Enrolled{options.study_id})
-                    : control::Message(control::Bye{false, why});
-    listener.send({frames[0], encode(reply)});
+    if (why.empty()) return encode(control::Enrolled{options.study_id});
+    return encode(control::Bye{false, why});
   }
 
   // Why not; "": it is allowed from now on.
-  std::string admit(const std::string& key, const control::Enrol& enrol) {
+  std::string enrol_with(const std::string& token_key,
+                         const control::Enrol& enrol) {
     const std::lock_guard lock(mutex);
-    if (allowed->contains(key)) return "";
+    if (allowed->contains(enrol.public_key)) return "";
+    Token* token = find(token_key);
     const std::string node = printable(enrol.node);
-    Token* token = find(enrol.secret);
-    if (token == nullptr && take_left()) token = find(enrol.secret);
-    std::string why;
-    if (token == nullptr) {
-      why = "the token is unknown here: it is mistyped, or of an earlier run";
-    } else if (!token->used_by.empty()) {
-      why = fmt::format("the token was used by {} at {}", token->used_by,
-                        utc(token->used_ms));
-    } else if (!token->secret.node.empty() &&
-               token->secret.node != enrol.node) {
-      why = fmt::format("the token is for {} alone", token->secret.node);
-    } else if (clock.wall_ms() >= token->secret.expires_ms) {
-      why =
-          fmt::format("the token expired at {}", utc(token->secret.expires_ms));
-    }
+    std::string why = token == nullptr ? "the token is revoked" : spent(*token);
+    if (why.empty()) why = refusal(*token, enrol);
     if (!why.empty()) {
       notice_locked(fmt::format("{} may not join: {}", node, why));
       return why +
              " (each machine needs a fresh token: dtune token STUDY, there)";
     }
     try {
-      remember(key, node);
+      remember(enrol.public_key, node);
     } catch (const Error& e) {
       notice_locked(fmt::format("{} may not join: {}", node, e.what()));
       return "the coordinator cannot write down who may join (see there)";
     }
     token->used_by = node;
     token->used_ms = clock.wall_ms();
-    allowed->add(key);
+    allowed->add(enrol.public_key);
     publish();
     notice_locked(fmt::format("{} has joined; its key {} is kept in {}", node,
-                              short_key(key), options.allowed_file.string()));
+                              short_key(enrol.public_key),
+                              options.allowed_file.string()));
     return "";
   }
 
-  Token* find(const std::string& secret) {
-    Token* found = nullptr;
-    for (Token& token : tokens) {
-      if (equal_secrets(token.secret.text, secret)) found = &token;
+  // Why it lets no machine in (any more); "": it does.
+  std::string spent(const Token& token) const {
+    if (!token.used_by.empty()) {
+      return fmt::format("the token was used by {} at {}", token.used_by,
+                         utc(token.used_ms));
     }
-    return found;
+    if (clock.wall_ms() < token.issued.expires_ms) return "";
+    return fmt::format("the token expired at {}", utc(token.issued.expires_ms));
+  }
+
+  static std::string refusal(const Token& token, const control::Enrol& enrol) {
+    if (!is_curve_key(enrol.public_key)) return "it has no key";
+    if (token.issued.node.empty() || token.issued.node == enrol.node) return "";
+    return fmt::format("the token is for {} alone", token.issued.node);
+  }
+
+  Token* find(const std::string& key) {
+    const auto found = std::ranges::find_if(tokens, [&](const Token& token) {
+      return token.issued.public_key == key;
+    });
+    return found == tokens.end() ? nullptr : &*found;
   }
 
   // Tokens that other processes have made; false: none.
   bool take_left() {
     if (options.enrolment.empty()) return false;
-    const std::vector<JoinSecret> left = take_secrets(options.enrolment);
-    for (const JoinSecret& secret : left) tokens.push_back({secret, "", 0});
+    const std::vector<IssuedToken> left = take_tokens(options.enrolment);
+    for (const IssuedToken& token : left) tokens.push_back({token, "", 0});
     return !left.empty();
   }
 
@@ -242,7 +214,7 @@ struct EnrolmentServer::Impl {
   void revoke(const std::string& node) {
     std::erase_if(tokens, [&node](const Token& token) {
       return token.used_by.empty() &&
-             (node.empty() || token.secret.node == node);
+             (node.empty() || token.issued.node == node);
     });
     publish();
     if (node.empty()) {
@@ -263,11 +235,9 @@ struct EnrolmentServer::Impl {
 
   void publish() {
     if (options.enrolment.empty() || !opened) return;
-    std::vector<JoinSecret> usable;
+    std::vector<IssuedToken> usable;
     for (const Token& token : tokens) {
-      const bool good =
-          token.used_by.empty() && clock.wall_ms() < token.secret.expires_ms;
-      if (good) usable.push_back(token.secret);
+      if (spent(token).empty()) usable.push_back(token.issued);
     }
     publish_tokens(options.enrolment, usable);
   }
@@ -279,11 +249,6 @@ struct EnrolmentServer::Impl {
     joined = std::move(more);
   }
 
-  void notice(std::string text) {
-    const std::lock_guard lock(mutex);
-    notice_locked(std::move(text));
-  }
-
   void notice_locked(std::string text) {
     if (notices.size() < kMaxNotices) notices.push_back(std::move(text));
   }
@@ -291,11 +256,8 @@ struct EnrolmentServer::Impl {
   const EnrolmentOptions options;
   const Clock& clock;
   const std::shared_ptr<AllowList> allowed = std::make_shared<AllowList>();
-  SocketContext context;
-  Listener listener;  // used by the thread alone once it runs
   Wakeup wakeup;
   FolderWatch watch;
-  int port = 0;
   std::mutex mutex;  // guards what follows
   bool stopping = false;
   std::deque<Token> tokens;
@@ -318,28 +280,27 @@ EnrolmentServer::EnrolmentServer(EnrolmentOptions options, const Clock& clock)
 EnrolmentServer::~EnrolmentServer() = default;
 
 ListenSecurity EnrolmentServer::security() const {
-  return {impl_->options.keys, impl_->allowed};
-}
-
-std::string EnrolmentServer::endpoint() const {
-  auto tcp = parse_tcp(impl_->options.endpoint);
-  tcp->port = impl_->port;
-  return tcp->text();
+  Impl* impl = impl_.get();
+  auto guests = std::make_shared<const Guests>(
+      Guests{[impl](const std::string& key) { return impl->admits(key); },
+             [impl](const std::string& key, const std::string& message) {
+               return impl->answer(key, message);
+             }});
+  return {impl->options.keys, impl->allowed, nullptr, std::move(guests)};
 }
 
 std::string EnrolmentServer::make_token(Duration lifetime) {
-  const JoinSecret secret = expiring(impl_->clock, lifetime, "");
+  const CurveKeys pair = generate_curve_keys();
   const std::lock_guard lock(impl_->mutex);
-  impl_->tokens.push_back({secret, "", 0});
+  impl_->tokens.push_back(
+      {{pair.public_key, expiry(impl_->clock, lifetime), ""}, "", 0});
   impl_->publish();
-  return JoinToken{impl_->port, impl_->options.keys.public_key, secret.text}
-      .text();
+  return JoinToken{impl_->options.keys.public_key, pair.secret_key}.text();
 }
 
 void EnrolmentServer::open_enrolment(const std::string& endpoint) {
-  dtune::open_enrolment(
-      impl_->options.enrolment,
-      {endpoint, impl_->port, impl_->options.keys.public_key});
+  dtune::open_enrolment(impl_->options.enrolment,
+                        {endpoint, impl_->options.keys.public_key});
   impl_->watch.add(impl_->options.enrolment);
   const std::lock_guard lock(impl_->mutex);
   impl_->opened = true;
@@ -350,9 +311,9 @@ std::string make_token_beside(const std::filesystem::path& folder,
                               const EnrolmentPoint& enrolment,
                               const std::string& node, Duration lifetime,
                               const Clock& clock) {
-  const JoinSecret secret = expiring(clock, lifetime, node);
-  leave_secret(folder, secret);
-  return JoinToken{enrolment.port, enrolment.server_key, secret.text}.text();
+  const CurveKeys pair = generate_curve_keys();
+  leave_token(folder, {pair.public_key, expiry(clock, lifetime), node});
+  return JoinToken{enrolment.server_key, pair.secret_key}.text();
 }
 
 std::vector<std::string> EnrolmentServer::take_notices() {

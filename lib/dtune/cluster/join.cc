@@ -23,15 +23,14 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-constexpr const char* kTokenKind = "dtune1";
-constexpr size_t kSecretDigits = 32;
+constexpr const char* kTokenKind = "dtune2";
 // A coordinator that is being restarted breaks a handshake or two.
 constexpr int kMaxJoinMismatches = 5;
 
 [[noreturn]] void no_token() {
   throw Error(
       ErrorKind::config,
-      "this is not a join token (a line that begins with 'dtune1-'; 'dtune "
+      "this is not a join token (a line that begins with 'dtune2-'; 'dtune "
       "token STUDY' prints one where the study runs)");
 }
 
@@ -60,22 +59,26 @@ class Enrolment {
     socket_.connect(endpoint);
   }
 
-  void run(const control::Enrol& enrol, Duration patience,
+  // False where the token is not good (any more).
+  bool run(const control::Enrol& enrol, Duration patience,
            const std::atomic<int>& stop) {
     const MonoTime end = system_clock().now() + patience;
     bool sent = false;
     while (system_clock().now() < end) {
       if (stop != 0) throw Error(ErrorKind::interrupted, "stopped");
       sent = sent || socket_.send(Frames{encode(enrol)});
+      asked_ = asked_ || sent;
       PollSet polls;
       polls.add(socket_);
       polls.wait(milliseconds(50));
       for (const ConnectionEvent event : monitor_.take()) {
+        // It may be used up by this agent: the answer is lost then.
+        if (event == ConnectionEvent::denied) return asked_;
         note(event);
         if (event == ConnectionEvent::broken) sent = false;  // say it again
       }
       const auto frames = socket_.receive();
-      if (frames && is_welcome(frames->front())) return;
+      if (frames && is_welcome(frames->front())) return true;
     }
     throw Error(ErrorKind::temporary,
                 fmt::format("{}: no coordinator let this agent join within {}: "
@@ -123,6 +126,7 @@ class Enrolment {
   Socket socket_;
   ConnectionMonitor monitor_;
   int mismatches_ = 0;
+  bool asked_ = false;
   std::string last_ = "there is no answer";
 };
 
@@ -141,11 +145,18 @@ CurveClient known_client(const JoinOptions& options, const TcpEndpoint& tcp) {
   return {server_key, read_secret_key(key_file(options.state, server_key))};
 }
 
+bool has_joined(const JoinOptions& options, const TcpEndpoint& tcp,
+                const std::string& server_key) {
+  const fs::path file = coordinator_file(options.state, tcp);
+  std::error_code error;
+  return fs::exists(file, error) && read_public_key(file) == server_key;
+}
+
 }  // namespace
 
 std::string JoinToken::text() const {
-  return fmt::format("{}-{}-{}-{}", kTokenKind, port, hex_of_key(server_key),
-                     secret);
+  return fmt::format("{}-{}-{}", kTokenKind, hex_of_key(server_key),
+                     hex_of_key(secret_key));
 }
 
 JoinToken parse_join_token(const std::string& text) {
@@ -153,30 +164,15 @@ JoinToken parse_join_token(const std::string& text) {
   if (begin == std::string::npos) no_token();
   const size_t last = text.find_last_not_of(" \t\r\n");
   const std::string line = text.substr(begin, last - begin + 1);
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= line.size() && parts.size() < 5;) {
-    const size_t end = std::min(line.find('-', at), line.size());
-    parts.push_back(line.substr(at, end - at));
-    at = end + 1;
-  }
-  if (parts.size() != 4 || parts[0] != kTokenKind || parts[2].size() != 64 ||
-      parts[3].size() != kSecretDigits) {
-    no_token();
-  }
-  JoinToken token;
-  const char* end = parts[1].data() + parts[1].size();
-  const auto [stop, error] = std::from_chars(parts[1].data(), end, token.port);
-  if (error != std::errc() || stop != end || token.port < 1 ||
-      token.port > 65535) {
-    no_token();
-  }
+  const std::string begins = std::string(kTokenKind) + '-';
+  const size_t dash = line.find('-', begins.size());
+  if (!line.starts_with(begins) || dash == std::string::npos) no_token();
   try {
-    token.server_key = key_of_hex(parts[2]);
+    return {key_of_hex(line.substr(begins.size(), dash - begins.size())),
+            key_of_hex(line.substr(dash + 1))};
   } catch (const Error&) {
     no_token();
   }
-  token.secret = parts[3];
-  return token;
 }
 
 CurveClient join_cluster(const JoinOptions& options,
@@ -193,13 +189,24 @@ CurveClient join_cluster(const JoinOptions& options,
   client.server_key = token.server_key;
   client.keys =
       read_or_make_secret_key(key_file(options.state, token.server_key));
-  TcpEndpoint enrolment = *tcp;
-  enrolment.host = resolve_host(tcp->host);
-  enrolment.port = token.port;
-  Enrolment(enrolment.text(), client)
-      .run({token.secret, options.node.empty() ? host_name() : options.node},
-           options.patience, stop);
   const fs::path file = coordinator_file(options.state, *tcp);
+  TcpEndpoint address = *tcp;
+  address.host = resolve_host(tcp->host);
+  const CurveClient guest{token.server_key,
+                          {public_key_of(token.secret_key), token.secret_key}};
+  const bool good =
+      Enrolment(address.text(), guest)
+          .run({client.keys.public_key,
+                options.node.empty() ? host_name() : options.node},
+               options.patience, stop);
+  if (!good && !has_joined(options, *tcp, token.server_key)) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: the coordinator does not accept this token: "
+                            "it was used, has expired, was revoked or is of "
+                            "an earlier run (each machine needs a fresh token: "
+                            "dtune token STUDY, there)",
+                            options.endpoint));
+  }
   fs::create_directories(file.parent_path());
   write_public_key(file, token.server_key);
   return client;

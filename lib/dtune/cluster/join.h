@@ -2,25 +2,24 @@
 //
 // A token is one line, given by people to the machine that is to join:
 //
-//   dtune1-<port>-<the server's public key, hex>-<one-time secret, hex>
+//   dtune2-<the server's public key, hex>-<the token's secret key, hex>
+//
+// The token is a key pair, of which the coordinator keeps the public half. It
+// is admitted at the coordinator's port until the token was used, has expired or
+// is revoked, and may say `enrol` alone:
 //
 //   agent                                     coordinator (EnrolmentServer)
-//     | CURVE handshake with the token's server key
-//     | and a key pair of its own, to <port>: every
-//     | client is let in, only `enrol` is read
-//     |---- enrol {secret, node} ----------------->| is the secret known, not
-//     |                                            | used and not expired? then
-//     |                                            | the key of this connection
-//     |<--- enrolled {study} or bye {why} ---------| is allowed and stored
-//     | keeps its key pair and the server's key    |
-//     |---- CURVE to the coordinator's own port -->| admitted by the allow-list
+//     | CURVE handshake with the token's key       |
+//     |---- enrol {own public key, node} --------->| for this node? then the key
+//     |                                            | is allowed and stored, and
+//     |<--- enrolled {study} or bye {why} ---------| the token is used up
+//     |---- CURVE handshake with its own key ----->| admitted by the allow-list
 //
 // The handshake proves to the agent that it speaks with the coordinator that
-// made the token, and to the coordinator that the agent has the secret of the
-// key that it asks to be allowed; the token's secret goes through that channel
-// alone. What was recorded is of no use later: CURVE's session keys are fresh,
-// and a secret counts once. The agent may repeat itself: a key that is allowed
-// already is answered `enrolled` whatever its token.
+// made the token, and to the coordinator that the agent has the token; no
+// secret travels. What was recorded is of no use later: CURVE's session keys are
+// fresh, and a token counts once. A key that is named without its secret half
+// opens nothing. An agent whose token was used up tries its own key.
 #pragma once
 
 #include <atomic>
@@ -35,11 +34,10 @@
 
 namespace dtune {
 
-// What a token says. `secret`: 16 random bytes in hex.
+// What a token says. Keys in Z85.
 struct JoinToken {
-  int port = 0;
-  std::string server_key;  // Z85
-  std::string secret;
+  std::string server_key;
+  std::string secret_key;
 
   std::string text() const;
 };
@@ -51,7 +49,7 @@ inline constexpr Duration kTokenLifetime = std::chrono::hours(24);
 
 // A token of the coordinator that runs beside this process and has opened
 // `enrolment` in `folder`; good for one machine, which has to call itself
-// `node` if that is not "". Throws as leave_secret.
+// `node` if that is not "". Throws as leave_token.
 std::string make_token_beside(const std::filesystem::path& folder,
                               const EnrolmentPoint& enrolment,
                               const std::string& node = "",
@@ -63,29 +61,27 @@ std::string make_token_beside(const std::filesystem::path& folder,
 CurveKeys load_cluster_keys(const std::filesystem::path& folder);
 
 struct EnrolmentOptions {
-  CurveKeys keys;                      // the server's
+  CurveKeys keys;                      // the coordinator's
   std::filesystem::path allowed_file;  // keeps allowed keys; mode 0600
-  std::string endpoint;                // where to enrol; port 0: any
   std::string study_id;
   // Where other processes of this user leave tokens (enrolment.h); "": nowhere.
   std::filesystem::path enrolment;
 };
 
-// The coordinator's enrolment server: gives out tokens, enrols agents on a
-// thread of its own, remembers who is allowed. Thread-safe.
+// Who may join: gives out tokens, enrols the agents that bring them to a
+// listener of security(), remembers who is allowed. Thread-safe.
 class EnrolmentServer {
  public:
-  // Reads who is allowed; listens at once. Throws as Listener, and
-  // Error(config) where the file cannot be used.
+  // Reads who is allowed. Throws Error(config) where the file cannot be used.
   explicit EnrolmentServer(EnrolmentOptions options,
                            const Clock& clock = system_clock());
   ~EnrolmentServer();
   EnrolmentServer(const EnrolmentServer&) = delete;
   EnrolmentServer& operator=(const EnrolmentServer&) = delete;
 
-  // For the study's listeners; the list is shared with them.
+  // For the coordinator's listener, which this has to outlive; the list is
+  // shared with it.
   ListenSecurity security() const;
-  std::string endpoint() const;
   // A line for --token-file or its stdin; good for one machine until then.
   std::string make_token(Duration lifetime = kTokenLifetime);
   // Lets processes beside this one make tokens, too, until this object ends;
@@ -107,7 +103,8 @@ struct JoinOptions {
   Duration patience = std::chrono::minutes(2);  // to reach the coordinator
 };
 
-// Enrols where there is a token; returns what to connect with from then on.
+// Enrols where there is a token that is good, or else was used by this machine;
+// returns what to connect with from then on.
 // Keys are kept in `state`, one pair for each coordinator's key, so an agent
 // joins again by itself: after its own restart and after the coordinator's.
 // Blocks. Throws Error(config) with the coordinator's words where it refuses,

@@ -177,7 +177,7 @@ void fields(V& visit, Bye& m) {
 
 template <class V>
 void fields(V& visit, Enrol& m) {
-  visit("secret", m.secret);
+  visit("public_key", m.public_key);
   visit("node", m.node);
 }
 

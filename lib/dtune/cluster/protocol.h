@@ -228,7 +228,7 @@ struct Bye {
 };
 
 struct Enrol {
-  std::string secret;  // of the token
+  std::string public_key;  // which is to be allowed
   std::string node;
 };
 

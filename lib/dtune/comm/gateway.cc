@@ -16,6 +16,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/comm/curve.h"
+#include "dtune/comm/curve_hello.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/gateway_connection.h"
 #include "dtune/comm/quiet_thread.h"
@@ -31,12 +32,16 @@ constexpr uint64_t kWoken = 1;
 constexpr size_t kPiece = size_t{64} << 10;  // read at once
 constexpr int kLookMs = 1000;                // for what takes too long
 constexpr size_t kMaxNotices = 100;
-constexpr const char* kServer = "server";
+
+std::string server_name(size_t number) {
+  return fmt::format("server{}", number);
+}
 
 }  // namespace
 
 struct Gateway::Impl {
-  // All connections of one key.
+  // All connections of one key to one server.
+  using ServerAndKey = std::pair<size_t, std::string>;
   struct KeyUse {
     int connections = 0;
     uint64_t waiting = 0;
@@ -51,7 +56,7 @@ struct Gateway::Impl {
       throw Error(ErrorKind::temporary, "epoll: " + errno_text(errno));
     }
     address.port = gateway::port_of(listening.get());
-    watch(listening.get(), EPOLLIN, kListening, EPOLL_CTL_ADD);
+    watch(listening.get(), 0, kListening, EPOLL_CTL_ADD);
     watch(wakeup.descriptor(), EPOLLIN, kWoken, EPOLL_CTL_ADD);
     thread = start_quiet_thread([this] { run(); });
   }
@@ -145,7 +150,7 @@ struct Gateway::Impl {
 
   // At the limit of open files a listening socket would be ready all the time.
   void listen_again(bool yes) {
-    watch(listening.get(), yes ? uint32_t{EPOLLIN} : 0U, kListening,
+    watch(listening.get(), yes && opened ? uint32_t{EPOLLIN} : 0U, kListening,
           EPOLL_CTL_MOD);
   }
 
@@ -173,10 +178,27 @@ struct Gateway::Impl {
     return true;
   }
 
+  // Greets a client, and finds its server once it has said HELLO. A stranger
+  // that says less costs no server anything.
+  void recognise(Connection& one) {
+    const std::string_view said = one.in.waiting();
+    if (said.empty()) return;
+    if (!one.greeted) one.out.append(curve_hello::server_greeting());
+    one.greeted = true;
+    one.closing = !curve_hello::may_begin(said);
+    if (one.closing || said.size() < curve_hello::kBytes) return;
+    const auto found = std::ranges::find_if(servers, [&](const auto& secret) {
+      return curve_hello::is_for(said, secret);
+    });
+    one.server_number = static_cast<size_t>(found - servers.begin());
+    one.closing = found == servers.end() || !reach_server(one);
+  }
+
   bool reach_server(Connection& one) {
-    const auto path = sockets.path() / kServer;
+    const auto path = sockets.path() / server_name(one.server_number);
     one.name = gateway::connect_local(path.string(), one.server);
     if (one.name.empty()) return false;
+    one.out.skip(curve_hello::kGreetingBytes);  // the client has one
     by_name[one.name] = one.id;
     watch(one.server.get(), 0, one.id << 1 | 1, EPOLL_CTL_ADD);
     return true;
@@ -205,27 +227,33 @@ struct Gateway::Impl {
 
   // How much more may wait at its server.
   uint64_t room_of(const Connection& one) const {
-    const uint64_t limit = one.known() ? options.window : options.unknown_bytes;
+    const uint64_t limit = one.name.empty() ? curve_hello::kBytes
+                           : one.known()    ? options.window
+                                            : options.unknown_bytes;
     const uint64_t own = limit - std::min(limit, one.waiting);
-    const auto use = keys.find(one.key);
+    const auto use = keys.find(key_of(one));
     if (use == keys.end()) return own;
     const uint64_t all = options.key_window;
     return std::min(own, all - std::min(all, use->second.waiting));
   }
 
+  static ServerAndKey key_of(const Connection& one) {
+    return {one.server_number, one.key};
+  }
+
   void add_waiting(Connection& one, uint64_t bytes) {
     one.waiting += bytes;
-    if (one.known()) keys[one.key].waiting += bytes;
+    if (one.known()) keys[key_of(one)].waiting += bytes;
   }
 
   // Passes on what can be, and closes what is at its end.
   void settle(Connection& one, bool client_gone) {
-    // A stranger that says nothing costs the server nothing.
-    if (one.name.empty() && !one.in.empty()) one.closing = !reach_server(one);
+    if (one.name.empty()) recognise(one);
     if (one.server.get() >= 0) one.in.write(one.server.get());
     one.out.write(one.client.get());
-    const bool done = (one.in.ended() && one.in.empty()) ||
-                      (one.out.ended() && one.out.empty());
+    const bool passed = one.in.empty() || one.name.empty();
+    const bool done =
+        (one.in.ended() && passed) || (one.out.ended() && one.out.empty());
     if (one.closing || done) return close(one);
     if (client_gone) forget_client(one);
     update(one);
@@ -242,7 +270,8 @@ struct Gateway::Impl {
     const bool full = room_of(one) == 0;
     if (full && !one.paused) one.pause_began = system_clock().now();
     one.paused = full;
-    const bool reads = !one.in.ended() && !full && one.in.empty();
+    const bool passed = one.in.empty() || one.name.empty();
+    const bool reads = !one.in.ended() && !full && passed;
     set_events(one.client, one.client_events, reads, !one.out.empty(),
                one.id << 1);
     if (one.server.get() < 0) return;
@@ -263,7 +292,7 @@ struct Gateway::Impl {
   void close(Connection& one) {
     by_name.erase(one.name);
     if (!one.known()) --unknown;
-    if (const auto use = keys.find(one.key); use != keys.end()) {
+    if (const auto use = keys.find(key_of(one)); use != keys.end()) {
       use->second.waiting -= one.waiting;
       if (--use->second.connections == 0) keys.erase(use);
     }
@@ -306,7 +335,7 @@ struct Gateway::Impl {
     const auto found = by_name.find(name);
     if (found == by_name.end()) return;
     Connection& one = *connections.at(found->second);
-    if (one.known()) keys[one.key].waiting -= one.waiting;
+    if (one.known()) keys[key_of(one)].waiting -= one.waiting;
     one.waiting = 0;
     if (!key.empty() && !one.known()) know(one, key);
     // Others of the same key may wait for room, too.
@@ -314,7 +343,7 @@ struct Gateway::Impl {
   }
 
   void know(Connection& one, const std::string& key) {
-    KeyUse& use = keys[key];
+    KeyUse& use = keys[{one.server_number, key}];
     if (use.connections >= options.most_of_key) {
       one.closing = true;
       notice("key " + key,
@@ -341,7 +370,9 @@ struct Gateway::Impl {
   int unknown = 0;                                              // connections
   std::map<uint64_t, std::unique_ptr<Connection>> connections;  // by age
   std::map<std::string, uint64_t> by_name;
-  std::map<std::string, KeyUse> keys;
+  std::map<ServerAndKey, KeyUse> keys;
+  std::vector<std::string> servers;  // their secret keys
+  bool opened = false;
   MonoTime next_look{};
   std::vector<std::string> notices;
   std::set<std::string> noticed;
@@ -356,8 +387,16 @@ Gateway::~Gateway() = default;
 
 std::string Gateway::endpoint() const { return impl_->address.text(); }
 
-std::string Gateway::server_endpoint() const {
-  return impl_->sockets.endpoint(kServer);
+std::string Gateway::add_server(const std::string& secret_key) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->servers.push_back(secret_key);
+  return impl_->sockets.endpoint(server_name(impl_->servers.size() - 1));
+}
+
+void Gateway::open() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->opened = true;
+  impl_->listen_again(true);
 }
 
 std::string Gateway::unknown_addresses() const {

@@ -1,14 +1,17 @@
-// The TCP port of a server that other machines may reach, and a bound on what
-// strangers cost there: a gateway takes the connections, and passes their bytes
-// on over a local socket, which only this user can open, to ZeroMQ. It has no
-// keys and reads nothing: CURVE is between client and server.
+// One TCP port for all servers of a study that other machines may reach, and a
+// bound on what strangers cost there: a gateway takes the connections, and
+// passes their bytes on over a local socket, which only this user can open, to
+// ZeroMQ. Each server has a key pair of its own. The gateway answers a client's
+// greeting, finds out from its first message (curve_hello.h) which server's key
+// it knows, and reads no more than that: CURVE is between client and server. A
+// client that knows none of them is closed.
 //
 // A connection is unknown until its server has received a whole message from a
 // key that is allowed. Costs have these bounds, since ZeroMQ has none for
 // connections nor for the parts of a message whose end does not come:
 // - `most_unknown` unknown connections: more, and the oldest one of the address
 //   that has most is closed; `unknown_bytes` of each wait at a server;
-// - `most_of_key` connections of one key: more are closed;
+// - `most_of_key` connections of one key to one server: more are closed;
 // - `window` bytes of one connection, and `key_window` of all of one key, wait
 //   at a server: then no more is read from the network; after `stall` of that
 //   the connection is closed.
@@ -33,14 +36,15 @@ struct GatewayOptions {
   uint64_t unknown_bytes = uint64_t{64} << 10;
   uint64_t window = uint64_t{16} << 20;
   uint64_t key_window = uint64_t{64} << 20;
-  Duration silence = std::chrono::seconds(10);  // before the first byte
+  Duration silence = std::chrono::seconds(10);  // until its server is known
   Duration stall = std::chrono::seconds(60);
 };
 
 // Thread-safe; passes bytes on a thread of its own.
 class Gateway {
  public:
-  // Listens at once: throws as cannot_listen() (endpoint.h).
+  // Listens at once: throws as cannot_listen() (endpoint.h). Connections wait
+  // until open(), so that no client is turned away while servers start.
   explicit Gateway(const GatewayOptions& options);
   // What servers have sent still goes out, within Socket::kLingerMs.
   ~Gateway();
@@ -49,8 +53,10 @@ class Gateway {
 
   // As clients connect to it, with its port.
   std::string endpoint() const;
-  // Where the server binds.
-  std::string server_endpoint() const;
+  // Where a server of this secret key (Z85) binds.
+  std::string add_server(const std::string& secret_key);
+  // All servers are there.
+  void open();
 
   // A server has received a whole message over its descriptor
   // (Socket::source()); `key`: who sent it, "" where that is a stranger.

@@ -1,5 +1,6 @@
 #include "dtune/comm/gateway_connection.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -60,8 +61,12 @@ size_t Flow::read(int from, size_t most) {
   } while (got < 0 && errno == EINTR);
   const bool later = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   if (most > 0 && got <= 0 && !later) ended_ = true;
-  bytes_.resize(before + (got > 0 ? static_cast<size_t>(got) : 0));
-  return bytes_.size() - before;
+  const size_t count = got > 0 ? static_cast<size_t>(got) : 0;
+  bytes_.resize(before + count);
+  const size_t skipped = std::min(skip_, count);
+  bytes_.erase(before, skipped);
+  skip_ -= skipped;
+  return count;
 }
 
 size_t Flow::write(int to) {

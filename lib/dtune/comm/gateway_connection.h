@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "dtune/base/clock.h"
 #include "dtune/base/descriptor.h"
@@ -17,6 +18,12 @@ class Flow {
   // Reads at most `most`; how many. At the end, or where the connection broke,
   // ended() is true.
   size_t read(int from, size_t most);
+  // Of what will be read, the first bytes are dropped.
+  void skip(size_t bytes) { skip_ = bytes; }
+  void append(std::string_view bytes) { bytes_ += bytes; }
+  std::string_view waiting() const {
+    return std::string_view(bytes_).substr(done_);
+  }
   // What can be written is; how much.
   size_t write(int to);
   bool empty() const { return done_ == bytes_.size(); }
@@ -26,6 +33,7 @@ class Flow {
  private:
   std::string bytes_;
   size_t done_ = 0;  // of them were written
+  size_t skip_ = 0;
   bool ended_ = false;
 };
 
@@ -48,14 +56,16 @@ struct Connection {
   uint64_t id = 0;
   Descriptor client;
   Descriptor server;
-  std::string address;   // of the client
-  std::string name;      // of the gateway's end of the local socket
-  std::string key;       // of the client; "": unknown
-  Flow in;               // from the client
-  Flow out;              // to it
-  uint64_t waiting = 0;  // bytes that the server has, of no whole message
-  bool paused = false;   // nothing is read from the client
-  bool closing = false;  // as soon as the thread comes to it
+  std::string address;  // of the client
+  std::string name;     // of the gateway's end of the local socket; "": none
+  size_t server_number = 0;  // where there is one
+  std::string key;           // of the client; "": unknown
+  Flow in;                   // from the client
+  Flow out;                  // to it
+  uint64_t waiting = 0;      // bytes that the server has, of no whole message
+  bool greeted = false;      // by the gateway
+  bool paused = false;       // nothing is read from the client
+  bool closing = false;      // as soon as the thread comes to it
   MonoTime begun{};
   MonoTime pause_began{};
   uint32_t client_events = 0;  // that epoll waits for

@@ -71,16 +71,19 @@ Listener::Listener(const SocketContext& context, const ListenOptions& options) {
   if (const auto& security = options.security) {
     allowed_ =
         security->allowed ? security->allowed : std::make_shared<AllowList>();
-    if (options.bounded) {
+    guests_ = security->guests;
+    gateway_ = security->gateway;
+    if (!gateway_ && options.bounded) {
       gateway_ = std::make_shared<Gateway>(
           GatewayOptions{.endpoint = bound, .ports = allowed_ports()});
-      bound = gateway_->server_endpoint();
     }
+    if (gateway_) bound = gateway_->add_server(security->keys.secret_key);
     socket.server = CurveServer{security->keys.secret_key,
-                                context.zap().add(allowed_, gateway_)};
+                                context.zap().add(allowed_, gateway_, guests_)};
   }
   remote_.emplace(context, Socket::Kind::router, socket);
   bind_in_range(*remote_, bound);
+  if (gateway_ && !options.security->gateway) gateway_->open();
 }
 
 void Listener::add_to(PollSet& polls) const {
@@ -106,7 +109,10 @@ std::optional<Frames> Listener::receive_remote() {
   for (int dropped = 0; dropped < kMostDropped; ++dropped) {
     auto frames = remote_->receive();
     if (!frames) break;
-    if (allowed_ && !allowed_->contains(remote_->sender())) continue;
+    if (allowed_ && !allowed_->contains(remote_->sender())) {
+      answer_guest(*frames);
+      continue;
+    }
     if (gateway_) {
       gateway_->heard(remote_->source(),
                       allowed_->admits_all() ? "" : remote_->sender());
@@ -114,6 +120,15 @@ std::optional<Frames> Listener::receive_remote() {
     return marked(std::move(frames), kRemote);
   }
   return std::nullopt;
+}
+
+void Listener::answer_guest(const Frames& frames) {
+  const std::string& key = remote_->sender();
+  if (frames.size() != 2 || !guests_ || !guests_->admits(key)) return;
+  // To its gateway it stays unknown.
+  if (gateway_) gateway_->heard(remote_->source(), "");
+  const std::string answer = guests_->answer(key, frames[1]);
+  if (!answer.empty()) remote_->send(Frames{frames[0], answer});
 }
 
 bool Listener::receive_all(const std::function<void(Frames)>& handle) {

@@ -20,11 +20,17 @@ namespace dtune {
 struct ListenSecurity {
   CurveKeys keys;                      // the server's own
   std::shared_ptr<AllowList> allowed;  // clients' public keys; may be shared
+  // The port that it shares with listeners of other keys; its owner opens it.
+  // Null: it has its own.
+  std::shared_ptr<Gateway> gateway;
+  std::shared_ptr<const Guests> guests;  // answered here; null: there are none
 };
 
 struct ListenOptions {
-  std::string local;   // ipc://..., or tcp:// on loopback; "": none
-  std::string remote;  // tcp://address:port; port 0: allowed_ports(); "": none
+  std::string local;  // ipc://..., or tcp:// on loopback; "": none
+  // tcp://address:port; port 0: allowed_ports(); of the gateway where one is
+  // shared; "": none
+  std::string remote;
   size_t max_message_bytes = wire::kMaxFrameBytes;
   std::optional<ListenSecurity> security;  // of `remote`
   int remote_queue = 1'000;  // messages, each way, for every remote peer
@@ -43,7 +49,8 @@ class Listener {
   Listener(const SocketContext& context, const ListenOptions& options);
 
   void add_to(PollSet& polls) const;
-  // What comes from a key that is no longer allowed is dropped.
+  // What comes from a key that is no longer allowed is dropped; guests are
+  // answered.
   std::optional<Frames> receive();
   // Hands over what has come; `handle` may send. False where there may be more:
   // after 200 ms it returns, since peers may send without end and a server has
@@ -65,11 +72,13 @@ class Listener {
 
  private:
   std::optional<Frames> receive_remote();
+  void answer_guest(const Frames& frames);
 
   std::shared_ptr<Gateway> gateway_;  // null: strangers are not bounded
   std::optional<Socket> local_;
   std::optional<Socket> remote_;
   std::shared_ptr<AllowList> allowed_;  // null: without security
+  std::shared_ptr<const Guests> guests_;
   bool heard_remote_ = false;
   bool remote_first_ = false;  // whose turn it is: neither starves the other
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,15 @@ class AllowList {
   bool all_ = false;
 };
 
+// Keys that may say one thing only: what a join token allows. Both are called
+// on other threads than their owner's and must be thread-safe.
+struct Guests {
+  std::function<bool(const std::string& key)> admits;
+  // The answer to a message of such a key; "": none.
+  std::function<std::string(const std::string& key, const std::string& message)>
+      answer;
+};
+
 class Gateway;
 
 // Answers ZeroMQ's question whether a client may connect, on a thread of its
@@ -68,9 +78,10 @@ class ZapServer {
   ZapServer& operator=(const ZapServer&) = delete;
 
   // The domain to give to the sockets that this list is for; `gateway`: through
-  // which clients come, may be null. Thread-safe.
+  // which clients come, may be null, as `guests`. Thread-safe.
   std::string add(std::shared_ptr<AllowList> allowed,
-                  std::weak_ptr<Gateway> gateway = {});
+                  std::weak_ptr<Gateway> gateway = {},
+                  std::shared_ptr<const Guests> guests = nullptr);
 
  private:
   void serve();
@@ -82,6 +93,7 @@ class ZapServer {
   struct Domain {
     std::shared_ptr<AllowList> allowed;
     std::weak_ptr<Gateway> gateway;
+    std::shared_ptr<const Guests> guests;
   };
   std::map<std::string, Domain, std::less<>> domains_;
   bool stopping_ = false;  // guarded by mutex_
