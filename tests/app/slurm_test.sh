@@ -23,6 +23,27 @@ for node in n2 n3 n4; do check symmetric/out "node $node has joined"; done
 (cd symmetric && timeout 20 srun -N4 --ntasks-per-node=1 -o again "$dtune" run r.yaml) ||
   fail "symmetric, finished: exit code $?"
 
+# ---- two studies on the same two nodes, and an agent with the other's key
+for study in twin other; do
+  recipe $study 8 0.4
+  (cd $study && srun -N2 -w n1,n2 --ntasks-per-node=1 -c1 -o out --open-mode=append \
+    "$dtune" run r.yaml --verbose) &
+done
+await says twin/out "node n2 has joined"
+await says other/out "node n2 has joined"
+[ "$(squeue -h -t R -w n2 | wc -l)" -eq 2 ] || fail "n2 does not run both: $(squeue)"
+endpoint=$(grep -o 'tcp://.*' twin/r.files/job.key)
+timeout 30 "$dtune" agent --job-key other/r.files/job.key --connect "$endpoint" \
+  --node stranger > stranger 2>&1
+code=$?
+[ $code -eq 2 ] || fail "stranger: exit code $code: $(cat stranger)"
+wait
+says twin/out "node stranger has joined" && fail "an agent came in with another's key"
+for study in twin other; do
+  [ "$(best $study/r.db)" = "$want" ] || fail "$study: $(best $study/r.db) instead of $want"
+  [ "$(trials_run $study/r.db)" = 8 ] || fail "$study: $(trials_run $study/r.db) trials"
+done
+
 # ---- the key through stdin: no file with the secret, no environment, no argument
 recipe stdin 8 0.1
 (cd stdin && "$dtune" keygen --job --port 5777 | timeout 60 srun --input=all -N3 \
@@ -40,7 +61,8 @@ await says out "step 3\|complete"
 scontrol requeue "$job"
 cd ..
 
-# ---- elastic, with scancel of an agent and kill -9 of the coordinator
+# ---- elastic, with scancel of an agent and kill -9 of the coordinator, which is
+# started again on another node: its agents find it there
 recipe elastic 8 0.6 'nodes: ["slurm://main?max=3&time=10m&poll=1s&idle=2s"]'
 cd elastic
 "$dtune" run r.yaml --verbose > out 2>&1 &
@@ -67,7 +89,7 @@ await says out "is leaving\|has left"
 kill -9 $run
 wait $run 2>/dev/null
 [ -e r.files/job.key ] || fail "elastic: the key of a killed run is gone"
-"$dtune" run r.yaml --verbose >> out 2>&1
+srun -N1 -n1 -w n4 "$dtune" run r.yaml --verbose >> out 2>&1
 code=$?
 [ $code -eq 0 ] || { fail "elastic, resumed: exit code $code"; cat out; }
 cd ..
@@ -80,6 +102,22 @@ grep -qF -e "$key" -e "$server" -r elastic --include='*.log' --include=out && fa
 await queue_is_empty
 check requeued/out "continuing the study"
 [ "$(best requeued/r.db)" = "$want" ] || fail "requeued: $(best requeued/r.db) instead of $want"
+
+# ---- the node of an agent dies, and is back when the study is over
+recipe dead 8 0.6 'nodes: ["slurm://main?max=3&time=10m&poll=1s&idle=2s"]'
+cd dead
+"$dtune" run r.yaml --verbose > out 2>&1 &
+run=$!
+await says out "node n2 has joined"
+ip link set v1 down
+await says out "node n1.* has been silent"
+wait $run
+code=$?
+[ $code -eq 0 ] || { fail "dead: exit code $code"; cat out; }
+ip link set v1 up
+cd ..
+[ "$(best dead/r.db)" = "$want" ] || fail "dead: $(best dead/r.db) instead of $want"
+[ "$(trials_run dead/r.db)" = 8 ] || fail "dead: $(trials_run dead/r.db) trials instead of 8"
 
 # ---- elastic on a partition whose jobs are preempted
 recipe preempted 8 0.5 'nodes: ["slurm://low?max=2&time=10m&poll=1s&idle=2s"]'
