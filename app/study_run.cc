@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/file.h"
+#include "dtune/cluster/job_environment.h"
 #include "dtune/comm/socket.h"
 #include "dtune/report/expectations.h"
 #include "dtune/report/json.h"
@@ -115,6 +116,8 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
       coordinator_options(loaded, endpoint, check.prepared_data);
   options.gangs.local = sockets.endpoint("gangs");
   options.trace = view.trace;
+  // A person at a terminal who ends it wants it to end.
+  options.returns = job_environment().returns && !console.out_terminal;
   access.describe(options);
   options.ensure_local_agent = [&nodes] { nodes->ensure(); };
   options.take_demand = [&nodes](const Demand& demand) {

@@ -3,44 +3,22 @@
 # the image that 'dtune image' writes. Real admission, scheduling, DNS and
 # volumes are not tested.
 #
-#   kubernetes_test.sh DTUNE [in FOLDER]
-set -u
-dtune=$1
-here=$(cd "$(dirname "$0")" && pwd)
-if [ $# -eq 1 ]; then
-  work=$(mktemp -d)
-  chmod 755 "$work"
-  trap 'rm -rf "$work"' EXIT
-  unshare -m -n -u -p -f --mount-proc true 2>/dev/null ||
-    { echo "skipped: namespaces need root"; exit 77; }
-  unshare -m -n -u -p -f --mount-proc bash "$0" "$dtune" in "$work"
-  exit $?
-fi
-work=$3
-export HOME=$work/home XDG_CACHE_HOME=$work/cache XDG_STATE_HOME=$work/state
+#   kubernetes_test.sh DTUNE
+. "$(dirname "$0")/engine_fixture.sh"
+in_namespaces
 export KUBE=$work/cluster PATH=$work/bin:$PATH
-mkdir -p "$HOME" "$KUBE/image" "$KUBE/pods" "$KUBE/study" "$work/bin"
+mkdir -p "$KUBE/image" "$KUBE/pods" "$KUBE/study" "$work/bin"
 chown 65532:65532 "$KUBE/study"
 ln -s "$here/kubectl_stub.sh" "$work/bin/kubectl"
-cd "$work" || exit 1
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-await() { # WHAT COMMAND...
-  local what=$1
-  shift
-  for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done
-  fail "waited in vain: $what"
-  give_up
-}
-give_up() {
+fail() {
+  echo "FAILED: $*"
   tail -n 30 "$KUBE"/log.* "$KUBE/events"
   exit 1
 }
-says() { grep -q -- "$2" "$1"; }
 
 ip link set lo up
 ip link add br0 type bridge && ip addr add 10.97.0.1/24 dev br0 &&
-  ip link set br0 up || { echo "skipped: no bridge can be made"; exit 77; }
+  ip link set br0 up || skip "no bridge can be made"
 
 # The image, with a shell for the trials.
 "$dtune" image --output oci --add /bin/sh --add /bin/sleep --json >image.json ||
@@ -69,7 +47,7 @@ name=$("$dtune" submit r.yaml --to "$to") || fail "not submitted"
 echo "10.97.0.1 $name-0.$name" >>"$KUBE/hosts"
 
 for agent in 0 1; do
-  await "agent $agent joins" says "$KUBE/log.$name-agent-$agent" "joined the study"
+  await says "$KUBE/log.$name-agent-$agent" "joined the study"
 done
 "$dtune" status "$name" >status.txt 2>&1 || fail "no status"
 says status.txt "coordinator running; agents: 2 running" || fail "$(cat status.txt)"
@@ -87,20 +65,27 @@ grep -rqFf secret "$KUBE"/log.* r.files state && fail "a secret is in a log"
 grep -q dtune-job-server.*-$ "$KUBE/secret.$name-agents" ||
   fail "agents have the coordinator's secret"
 
-# An agent that is evicted leaves with 75, and its Job brings it back; the
-# coordinator's pod comes back on its volume.
+# An agent that is evicted leaves with 75, and its Job brings it back.
+joined() { # TIMES AGENT
+  [ "$(grep -c "joined the study" "$KUBE/log.$name-agent-$2")" -ge "$1" ]
+}
 kubectl evict "$name-agent-0"
-await "eviction" says "$KUBE/events" "pod $name-agent-0 ended with 75"
+await says "$KUBE/events" "pod $name-agent-0 ended with 75"
+await joined 2 0
+# The coordinator's pod comes back on its volume. Its agents stay, and find it.
 kubectl evict "$name-0"
-await "the coordinator ends" says "$KUBE/events" "pod $name-0 ended with"
-await "the end" says "$KUBE/log.$name-0" "the pod stays until"
+await says "$KUBE/events" "pod $name-0 ended with"
+await joined 3 0
+await joined 2 1
+says "$KUBE/events" "agent-. ended with 0" && fail "a Job was complete too early"
+await says "$KUBE/log.$name-0" "the pod stays until"
 says "$KUBE/log.$name-0" "continuing the study" || fail "it did not go on"
-await "Jobs complete" says "$KUBE/events" "pod $name-agent-1 ended with 0"
+await says "$KUBE/events" "pod $name-agent-0 ended with 0"
+await says "$KUBE/events" "pod $name-agent-1 ended with 0"
 "$dtune" status "$name" >status.txt 2>&1 || fail "no status"
 says status.txt "finished" || fail "$(cat status.txt)"
 "$dtune" attach "$name" 2>/dev/null | grep -q "finished after" || fail "no log"
 
 "$dtune" cancel "$name" || fail "not cancelled"
-await "nothing is left" sh -c '! ls "$KUBE"/pid.* 2>/dev/null'
-[ $failures -eq 0 ] || give_up
-echo "a study ran on Kubernetes, as far as a stub can say"
+await sh -c '! ls "$KUBE"/pid.* 2>/dev/null'
+finish "a study ran on Kubernetes, as far as a stub can say"

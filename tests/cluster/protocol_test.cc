@@ -90,6 +90,20 @@ TEST_CASE("messages that lie are refused") {
   CHECK(error_of(encode(Stop{}) + "x") == "message has 1 bytes after its end");
 }
 
+// Their product is a number of threads.
+TEST_CASE("slots and threads of an agent have bounds that multiply") {
+  Hello hello;
+  hello.slots = kMaxSlots;
+  hello.threads = kMaxThreads;
+  CHECK(error_of(encode(hello)) == "");
+  CHECK(int64_t{kMaxSlots} * kMaxThreads <= std::numeric_limits<int>::max());
+  ++hello.threads;
+  CHECK(error_of(encode(hello)).find("'threads' is 4097") != std::string::npos);
+  hello.threads = 1;
+  ++hello.slots;
+  CHECK(error_of(encode(hello)).find("'slots' is 4097") != std::string::npos);
+}
+
 TEST_CASE("nesting and size are bounded before anything is built") {
   CHECK(error_of(std::string(1'000'000, '\x91')) != "");
   CHECK(
@@ -103,10 +117,10 @@ TEST_CASE("nesting and size are bounded before anything is built") {
 }
 
 TEST_CASE("fields that a newer dtune adds are skipped") {
-  const std::string bytes = encode(Stop{true});
-  // A map of two where there was one: {"now": true, "new": []}.
+  const std::string bytes = encode(Enrolled{"digits"});
+  // A map of two where there was one: {"study": "digits", "new": []}.
   std::string more = bytes;
   more[bytes.find('\x81')] = '\x82';
   more += "\xa3new\x90";
-  CHECK(std::get<Stop>(decode(more)).now);
+  CHECK(std::get<Enrolled>(decode(more)).study_id == "digits");
 }

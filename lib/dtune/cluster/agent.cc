@@ -48,6 +48,7 @@ class Agent {
   void from_coordinator(const std::string& frame);
   void from_worker(const std::string& identity, const std::string& frame);
   void on_welcome(const control::Welcome& welcome, const std::string& frame);
+  void on_stop(const control::Stop& stop);
   void on_assign(const control::Assign& assign, const std::string& frame);
   void forward(int number, const std::string& frame);
   void say_hello();
@@ -258,8 +259,7 @@ void Agent::from_coordinator(const std::string& frame) {
       slots_stirred_ = true;
     }
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
-    if (options_.curve) spdlog::info("the study's run is over");
-    begin_end(stop->now, kExitOk);
+    on_stop(*stop);
   } else if (const auto* bye = std::get_if<control::Bye>(&message)) {
     if (bye->again) {
       say_hello();
@@ -313,6 +313,14 @@ void Agent::on_welcome(const control::Welcome& welcome,
     forward(s.slot(), frame);
     send(control::SlotUp{s.slot(), s.pid(), keys_[s.slot()]});
   }
+}
+
+void Agent::on_stop(const control::Stop& stop) {
+  if (options_.curve) {
+    spdlog::info(stop.returns ? "the coordinator has to leave, and comes back"
+                              : "the study's run is over");
+  }
+  begin_end(stop.now, stop.returns ? kExitTemporary : kExitOk);
 }
 
 void Agent::on_assign(const control::Assign& assign, const std::string& frame) {
@@ -390,7 +398,7 @@ void Agent::begin_end(bool now, int code) {
 void Agent::shut_down() {
   for (SlotProcess& s : slots_) {
     s.close();
-    if (s.up()) forward(s.slot(), encode(control::Stop{end_now_}));
+    if (s.up()) forward(s.slot(), encode(control::Stop{.now = end_now_}));
   }
   flush();
   const MonoTime began = turns_.now();

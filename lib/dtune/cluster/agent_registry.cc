@@ -342,7 +342,7 @@ void AgentRegistry::assign(size_t index, control::Assign message) {
   slot.granted = message.target;
   slot.at_target = false;
   slot.killing = false;
-  slot.heard = slot.lease_began = slot.last_report = slot.last_active =
+  slot.heard = slot.last_report = slot.last_active =
       slot.counted = turns_.now();
   slot.activity = 0;
   slot.progress = {};
@@ -391,10 +391,10 @@ void AgentRegistry::acknowledge(const control::Ack& ack, size_t slot) {
   send(slots_[slot].agent, message);
 }
 
-void AgentRegistry::stop(bool now) {
+void AgentRegistry::stop(bool now, bool returns) {
   stopping_ = true;
   for (size_t i = 0; i < agents_.size(); ++i) {
-    if (agents_[i].present) send(i, control::Stop{now});
+    if (agents_[i].present) send(i, control::Stop{now, returns});
   }
   flush();
 }

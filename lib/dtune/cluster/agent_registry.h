@@ -39,8 +39,7 @@ struct RegisteredSlot {
   int granted = 0;         // the step up to which it may run
   bool at_target = false;  // it has reported that step and waits
   MonoTime heard{};        // last word of its worker
-  MonoTime lease_began{};
-  MonoTime last_report{};  // or lease_began
+  MonoTime last_report{};  // or when the lease began
   MonoTime last_active{};  // it computed or wrote something, or reported
   uint64_t activity = 0;   // the last count that it gave
   MonoTime counted{};      // when it did
@@ -75,9 +74,9 @@ struct RegisteredAgent {
 };
 
 struct AgentRegistryOptions {
+  ListenOptions listen;
   // What carries messages instead of sockets at `listen`; null: those.
   std::shared_ptr<AgentTransport> transport;
-  ListenOptions listen;
   control::Welcome welcome;  // heartbeat, lease and grace are taken from it
   // Agents that came over listen.local are on this machine: their processes can
   // be looked at.
@@ -147,7 +146,9 @@ class AgentRegistry {
   void acknowledge(const control::Ack& ack, size_t slot);
   // The agent leaves, as at the end; its trials go elsewhere.
   void dismiss(size_t agent);
-  void stop(bool now);
+  // Ends all agents; `returns`: this coordinator comes back, as in
+  // control::Stop.
+  void stop(bool now, bool returns = false);
 
  private:
   void receive(Frames frames, std::vector<RegistryEvent>& events);

@@ -269,7 +269,7 @@ void AgentRegistry::dismiss(size_t agent) {
   if (!agents_[agent].present || agents_[agent].dismissed) return;
   agents_[agent].dismissed = true;
   leaves(agent);
-  send(agent, control::Stop{false});
+  send(agent, control::Stop{});
 }
 
 // It was not leaving: a worker that ended by itself is up again.

@@ -410,7 +410,8 @@ void Coordinator::Impl::end(StudyState state, const std::string& why) {
 // Bounded: an agent that does not say bye is left to its lease.
 void Coordinator::Impl::stop_agents() {
   const LimitsSpec& limits = study_.recipe.limits;
-  registry_.stop(stop_level_ > 1);
+  registry_.stop(stop_level_ > 1,
+                 options_.returns && outcome_.state == StudyState::interrupted);
   const MonoTime deadline =
       clock_.now() + 3 * limits.grace + std::chrono::seconds(4);
   while (registry_.present_agents() > 0 && clock_.now() < deadline) {

@@ -121,6 +121,7 @@ bool read_kubernetes(const Variables& in, JobEnvironment& job) {
     return false;
   }
   job.engine = "Kubernetes";
+  job.returns = true;
   job.job = in.text("HOSTNAME");
   if (!in.number("JOB_COMPLETION_INDEX")) return true;
   job.rank = in.count("JOB_COMPLETION_INDEX", 0);

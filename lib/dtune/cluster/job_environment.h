@@ -37,6 +37,9 @@ struct JobEnvironment {
   std::string head;     // the host of rank 0; "": not said
   int cores = 0;        // that this process was given; 0: not said
   int64_t ends_ms = 0;  // wall clock, when the engine ends it; 0: not said
+  // Where this process has to leave, the engine starts it again elsewhere while
+  // other jobs of the study go on.
+  bool returns = false;
 
   // The same command was started several times: rank 0 coordinates.
   bool symmetric() const { return rank > 0 || ranks != 1; }

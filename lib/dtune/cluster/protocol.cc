@@ -167,6 +167,7 @@ void fields(V& visit, Progress& m) {
 template <class V>
 void fields(V& visit, Stop& m) {
   visit("now", m.now);
+  visit("returns", m.returns);
 }
 
 template <class V>

@@ -24,7 +24,8 @@
 //   ack       | coordinator | worker      | reports up to a step are committed
 //   ended     | worker,agent| coordinator | the lease is over, and why
 //   progress  | worker      | coordinator | every heartbeat, also inside a step
-//   stop      | coordinator | agent, slots| end; `now`: without waiting
+//   stop      | coordinator | agent, slots| end; `now`: without waiting;
+//             |             |             | `returns`: look for it again
 //   bye       | both        | both        | leaves; `again`: say hello (anew)
 //   enrol     | agent       | access      | once: its key is to be allowed
 //   enrolled  | access      | agent       | done (cluster/join.h); else bye
@@ -220,6 +221,8 @@ struct Progress {
 
 struct Stop {
   bool now = false;
+  bool returns = false;  // the coordinator: it was interrupted, and its engine
+                         // starts it again
 };
 
 struct Bye {
