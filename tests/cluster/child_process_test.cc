@@ -88,7 +88,7 @@ TEST_CASE("a child dies with the thread that made it, however that ends") {
   inner.environment["DTUNE_TEST"] = toy::unique("death");
   std::unique_ptr<Child> child;
   std::thread([&] { child = std::make_unique<Child>(inner); }).join();
-  REQUIRE(child->wait(kPatience));  // nobody but the kernel has ended it
+  REQUIRE(child->wait(kPatience));  // ended by the kernel
   CHECK(child->status()->signal == SIGKILL);
   CHECK(gone_within_patience("DTUNE_TEST=" + toy::unique("death")));
 }

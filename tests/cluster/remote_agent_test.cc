@@ -370,7 +370,7 @@ TEST_CASE("a worker that ends where its agent stays has crashed") {
   CHECK(port.registry->slots()[1].state == SlotState::idle);
 }
 
-TEST_CASE("nobody is told that nodes leave a study that is over") {
+TEST_CASE("nodes that leave a finished study are not reported") {
   Port port;
   const auto agent = port.client(port.known());
   port.hello(*agent, "far");
@@ -402,7 +402,7 @@ TEST_CASE("an agent that does not read is given up and the others go on") {
   REQUIRE(port.until([&] { return port.registry->present_agents() == 1; }));
   port.hello(*other, "other");
   REQUIRE(port.until([&] { return port.registry->present_agents() == 2; }));
-  // It sends, so it is not silent; but nobody takes what it is sent.
+  // It sends, so it is not silent; but does not read what is sent to it.
   const std::string text(100'000, 'x');
   CHECK(port.until([&] {
     slow->send(Frames{encode(control::Heartbeat{})});
@@ -434,7 +434,7 @@ TEST_CASE("noise at the remote port does not disturb a study") {
                          "\x04\xc8\x05HELLO" + std::string(194, 'x'));
   throw_at(endpoint, greeting + std::string("CURVE") + std::string(47, '\0') +
                          std::string("\x02\x7f\xff\xff\xff\xff\xff\xff\xff"));
-  // One that is let in and talks nonsense is not believed either.
+  // Malformed messages of an authenticated agent are ignored as well.
   const auto odd = port.client(port.known());
   const std::string hello = encode(control::Hello{.node = "n", .agent = "n"});
   for (const std::string& bytes :
@@ -510,7 +510,7 @@ TEST_CASE("an agent finds its coordinator again after a kill -9") {
   CHECK_MESSAGE(ending.code == 0, ending.text);
 }
 
-TEST_CASE("an agent whose key was taken away is told why it cannot join") {
+TEST_CASE("an agent whose key was revoked reports why it cannot join") {
   toy::RemoteStudy study("taken", 1, "learn");
   study.start_coordinator();
   Child& first = study.start_agent("token1");

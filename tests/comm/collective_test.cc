@@ -181,7 +181,7 @@ TEST_CASE_TEMPLATE("a transfer that the peer does not come to ends in time",
         }) == std::vector<int>{2});
 }
 
-TEST_CASE_TEMPLATE("who waits for one that leaves is told at once", Maker,
+TEST_CASE_TEMPLATE("a rank that waits for one that leaves fails at once", Maker,
                    LocalGroups, GlooGroups) {
   Maker maker(3);
   on_ranks(3, [&](int rank) {
@@ -196,7 +196,7 @@ TEST_CASE_TEMPLATE("who waits for one that leaves is told at once", Maker,
   });
 }
 
-TEST_CASE("threads are told who left and who does not come") {
+TEST_CASE("errors between threads name ranks that left or did not come") {
   auto groups = make_local_groups(3);
   std::vector<float> data(10);
   groups[2].reset();
@@ -212,7 +212,7 @@ TEST_CASE("threads are told who left and who does not come") {
         std::vector<int>{0, 2, 3});
 }
 
-TEST_CASE("threads that run different operations are told so") {
+TEST_CASE("threads that run different operations get an error") {
   auto groups = make_local_groups(2);
   std::vector<std::string> texts(2);
   on_ranks(2, [&](int rank) {

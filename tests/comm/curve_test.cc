@@ -15,7 +15,7 @@ TEST_CASE("a fresh pair of keys fits and differs from the next") {
   CHECK(generate_curve_keys().secret_key != keys.secret_key);
 }
 
-TEST_CASE("what is no key is told from one") {
+TEST_CASE("what is no key is refused as one") {
   CHECK(!is_curve_key(""));
   CHECK(!is_curve_key(std::string(39, 'a')));
   CHECK(!is_curve_key(std::string(40, ' ')));

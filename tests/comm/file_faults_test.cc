@@ -103,14 +103,14 @@ TEST_CASE("a file that is replaced while it is fetched arrives whole") {
   writer.join();
 }
 
-TEST_CASE("a transfer ends when it is told to, and when nobody answers") {
+TEST_CASE("a transfer ends when it is stopped, and when no server answers") {
   Place place;
   place.server->share("data", {.path = place.write("there", "x")});
   const std::atomic<bool> stop{true};
   FileClient client(place.access());
   CHECK_THROWS_AS(client.find("data", stop), TransferStopped);
   FileAccess nowhere = place.access();
-  nowhere.endpoint = place.sockets.endpoint("nobody");
+  nowhere.endpoint = place.sockets.endpoint("unused");
   nowhere.patience = milliseconds(300);
   nowhere.silence = milliseconds(100);
   FileClient lost(nowhere);

@@ -50,7 +50,7 @@ TEST_CASE("only what is shared can be had, and only leases write") {
         ErrorKind::comm);
   CHECK(text.find("nothing of this name") != std::string::npos);
   CHECK(kind_of([&] { client.find("model/1", kNever); }) == ErrorKind::comm);
-  // A lease that is over, a name that nobody may write.
+  // A lease that is over, a name that is read-only.
   CHECK(kind_of([&] { client.upload("checkpoint/1", 1, secret, kNever); }) ==
         ErrorKind::comm);
   CHECK(kind_of([&] { client.upload("data", 0, secret, kNever); }) ==
@@ -77,7 +77,7 @@ TEST_CASE("hostile names and messages leave the server as it was") {
     stranger.say(frames);
     stranger.say(Frames(1 + rng.below(4), std::string(rng.below(99), 'x')));
   }
-  // Answers where requests are meant, and writes that nobody announced.
+  // Answers where requests are meant, and writes that were not announced.
   stranger.say(files::encode(files::Stored{1}));
   stranger.say(files::encode(files::Write{1, "data", 1u << 30, 0, "abc"}));
   const uint64_t last = 4711;

@@ -25,8 +25,8 @@ GroupOptions group_options(int rank, int size, const std::string& name) {
           .connect_timeout = kPatience};
 }
 
-// What one rank saw, as a number: the ranks that it was told to be missing, a
-// bit each; -1 where nothing failed.
+// What one rank saw, as a number: the ranks that were reported missing, a bit
+// each; -1 where nothing failed.
 struct Fault {
   int64_t missing = -1;
   std::string text;
@@ -164,7 +164,8 @@ TEST_CASE("an address of another machine is an error that names it") {
 }
 
 TEST_CASE(
-    "a rank that computes too long is told from one that does not answer") {
+    "a rank that computes too long is not reported as one that does not "
+    "answer") {
   const GlooGroups groups(2);
   std::vector<float> data(100);
   try {

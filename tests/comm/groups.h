@@ -49,7 +49,7 @@ class ThreadStore final : public RendezvousStore {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, timeout,
                            [&] { return values_.count(key) > 0; })) {
-      throw Error(ErrorKind::comm, key + ": nobody has set it");
+      throw Error(ErrorKind::comm, key + ": it was not set");
     }
     return values_[key];
   }

@@ -212,7 +212,7 @@ TEST_CASE("two listeners of one process may share a list or have their own") {
   }
 }
 
-TEST_CASE("local and remote peers are told apart and both answered") {
+TEST_CASE("local and remote peers are distinguished and both answered") {
   const SocketDirectory folder;
   Secure secure;
   secure.allowed->add(secure.mine.public_key);

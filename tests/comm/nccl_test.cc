@@ -29,7 +29,7 @@ TEST_CASE("a group of one GPU comes together and parts") {
   group->barrier(std::chrono::seconds(60));
 }
 
-TEST_CASE("a machine without a GPU is told so by NCCL's group") {
+TEST_CASE("NCCL's group reports that a machine has no GPU") {
   if (!has_nccl()) return skip("this build has no NCCL");
   if (std::filesystem::exists("/dev/nvidiactl")) return skip("there is a GPU");
   ThreadStore store;

@@ -1,13 +1,20 @@
 #include "dtune/comm/socket.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/file.h"
 
 using namespace dtune;  // NOLINT: a test
 
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr Duration kPatience = std::chrono::seconds(20);
 
@@ -42,7 +49,7 @@ TEST_CASE(
   const SocketContext context;
   Socket router(context, Socket::Kind::router);
   router.bind(folder.endpoint("s"));
-  CHECK(!router.send(Frames{"nobody", "hello"}));
+  CHECK(!router.send(Frames{"unknown", "hello"}));
 }
 
 TEST_CASE("the folder of sockets is closed to other users") {
@@ -50,6 +57,27 @@ TEST_CASE("the folder of sockets is closed to other users") {
   struct stat info {};
   REQUIRE(stat(folder.path().c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0700);
+}
+
+TEST_CASE("folders of sockets that killed processes have left are removed") {
+  const TemporaryDirectory root("dtune-test");
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const std::string before = runtime != nullptr ? runtime : "";
+  ::setenv("XDG_RUNTIME_DIR", root.path().c_str(), 1);
+  const auto long_ago =
+      fs::file_time_type::clock::now() - std::chrono::hours(1);
+  const SocketDirectory living;
+  fs::path left = living.path();
+  left += "x";
+  fs::create_directory(left);
+  std::ofstream(left / "socket") << "x";
+  fs::last_write_time(left, long_ago);
+  fs::last_write_time(living.path(), long_ago);
+  const SocketDirectory next;
+  CHECK(living.path().parent_path() == root.path());
+  CHECK_FALSE(fs::exists(left));
+  CHECK(fs::exists(living.path()));
+  ::setenv("XDG_RUNTIME_DIR", before.c_str(), 1);
 }
 
 TEST_CASE("a socket path that is too long is refused with a remedy") {

@@ -78,10 +78,10 @@ TEST_CASE("what the answer throws is thrown where it is waited for") {
   Network own = network();
   Reducer reducer(own, 1 << 18, [](size_t, MonoTime) {});
   reducer.begin([]() -> Reduction {
-    throw Error(ErrorKind::comm, "gang: nobody answers");
+    throw Error(ErrorKind::comm, "gang: no member answers");
   });
   reducer.ready(0);
-  CHECK_THROWS_WITH_AS(reducer.finish(), "gang: nobody answers", Error);
+  CHECK_THROWS_WITH_AS(reducer.finish(), "gang: no member answers", Error);
 
   // The next round is as if nothing had been.
   reducer.begin([] { return Reduction{}; });

@@ -36,7 +36,7 @@ TEST_CASE("a server that never comes is named") {
   PsWorkerOptions options;
   options.parameters = 100;
   options.runs = {{0, 100, 0}};
-  options.servers = {{folder.endpoint("nobody"), std::nullopt}};
+  options.servers = {{folder.endpoint("unused"), std::nullopt}};
   options.patience = std::chrono::milliseconds(300);
   PsWorker worker(context, options);
   std::vector<float> weights(100);
@@ -58,7 +58,7 @@ TEST_CASE("a follower without server 0 and a leader without workers say so") {
     options.server = server;
     options.servers = server + 1;
     options.listen.local = small.folder.endpoint("s" + std::to_string(server));
-    options.server0 = PsAddress{small.folder.endpoint("nobody"), std::nullopt};
+    options.server0 = PsAddress{small.folder.endpoint("unused"), std::nullopt};
     options.patience = std::chrono::milliseconds(300);
     const auto alone = make_ps_server(small.context, options);
     alone->begin(small.step);

@@ -42,7 +42,7 @@ TEST_CASE("a search that finds nothing better any more has a small chance") {
   CHECK(*chance_of_gain(study, 0.001, 0.2) < 1e-6);
 }
 
-TEST_CASE("the chance that is told is the share that comes true") {
+TEST_CASE("the predicted chance is the share that comes true") {
   constexpr int kSeeds = 2000;
   for (const double gain : {0.0, 0.5, 1.5}) {
     double told = 0;

@@ -104,7 +104,7 @@ TEST_CASE("a hopeless trial is cut for a probability that is named") {
   const Tuner tuner = make_tuner(recipe, kHorizon);
   Study study = make_study(recipe, kHorizon);
   simulate(study, *tuner.sampler, *tuner.scheduler, slots(1));
-  // Whoever is far behind after many looks has no chance left.
+  // A trial that is far behind after many reports has no chance left.
   Trial& last = study.trials.front();
   const Trial* best = incumbent(study);
   Trial& victim = best->id == last.id ? study.trials.back() : last;

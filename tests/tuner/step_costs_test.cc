@@ -72,7 +72,7 @@ TEST_CASE("a deterministic study does not look at the clock") {
   CHECK(relative(study, {1, 0.5, 0.5}) == 0);
 }
 
-TEST_CASE("times that nobody measured or that are no numbers are left out") {
+TEST_CASE("times that were not measured or are not finite are left out") {
   Study study = timed_study(
       30, [](const std::vector<double>& unit) { return std::exp(unit[0]); });
   const double before = relative(study, {1, 0.5, 0.5});
