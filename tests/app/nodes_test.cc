@@ -275,6 +275,21 @@ TEST_CASE("an agent without a trial leaves after --idle") {
   CHECK(run.wait().code == 130);
 }
 
+TEST_CASE("an agent whose coordinator is evicted is to be run again") {
+  Home place;
+  place.environment["KUBERNETES_SERVICE_HOST"] = "10.96.0.1";
+  RunningProgram run = place.open_study();
+  REQUIRE(run.wait_for("trial"));
+  const auto said = place.token();
+  RunningProgram agent = place.agent("one", said["token"], said["connect"]);
+  REQUIRE(run.wait_for("node one has joined"));
+  run.send(SIGTERM);
+  CHECK(run.wait().code == 130);
+  const Outcome left = agent.wait();
+  CHECK(left.code == 75);
+  CHECK_MESSAGE(contains(left.err, "comes back"), left.err);
+}
+
 TEST_CASE("an agent looks for its coordinator for as long as --wait says") {
   const Home place;
   std::string connect;
@@ -290,7 +305,7 @@ TEST_CASE("an agent looks for its coordinator for as long as --wait says") {
     agent.wait();
   }
   for (const std::string& endpoint :
-       {connect, "ipc://" + (place / "nobody").string()}) {
+       {connect, "ipc://" + (place / "unused").string()}) {
     CAPTURE(endpoint);
     const MonoTime begin = system_clock().now();
     const Outcome outcome = place.known_agent("one", endpoint, "1s").wait();

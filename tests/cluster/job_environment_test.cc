@@ -135,6 +135,7 @@ TEST_CASE("every engine has its line in the table of ranks") {
     CAPTURE(line.engine);
     CHECK(job.engine == line.engine);
     CHECK(job.rank == line.rank);
+    CHECK(job.returns == (line.engine == "Kubernetes"));
     CHECK(job.ranks == line.ranks);
     CHECK(job.symmetric() == (line.ranks != 1 || line.rank > 0));
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <optional>
 
 #include "eventually.h"
 #include <doctest/doctest.h>
@@ -20,7 +22,8 @@ LaunchFailure failure_of(const std::string& words, int code = 1) {
 
 }  // namespace
 
-TEST_CASE("what only the user can mend is told from what passes") {
+TEST_CASE(
+    "errors that the user has to mend are distinguished from passing ones") {
   const LaunchFailure partition = failure_of(
       "sbatch: error: invalid partition specified: gpx\n"
       "sbatch: error: Batch job submission failed: Invalid partition name "
@@ -88,4 +91,129 @@ TEST_CASE("a submission says all that Slurm needs, and no secret") {
         "--partition=gpu\n--time=90\n--cpus-per-task=4\n--gres=gpu:1\n"
         "--wrap=exec '/opt/my dtune' agent --job-key /home/me/x/job.key\n");
   CHECK(read_file(place + "/cancelled") == "-n\ndtune-digits-1\n");
+}
+
+namespace {
+
+// Slurm's commands as scripts that note their calls; one agent is asked for.
+class FakeSlurm {
+ public:
+  FakeSlurm() : path_(std::getenv("PATH")) {
+    setenv("PATH", (folder_.path().string() + ":" + path_).c_str(), 1);
+    set("sbatch", "echo 12");
+    set("squeue", ":");
+    set("scancel", ":");
+    SlurmLauncherOptions options;
+    options.address = parse_engine_address("slurm://gpu?max=1&time=90m");
+    options.study_id = "digits-1";
+    options.agent = {"dtune", "agent"};
+    options.logs = folder_.path();
+    launcher_.emplace(std::move(options), clock);
+    launcher_->set_demand({1, {}});
+  }
+  ~FakeSlurm() {
+    launcher_.reset();
+    setenv("PATH", path_.c_str(), 1);
+  }
+  FakeSlurm(const FakeSlurm&) = delete;
+  FakeSlurm& operator=(const FakeSlurm&) = delete;
+
+  void set(const std::string& name, const std::string& body) const {
+    const std::filesystem::path file = folder_.path() / name;
+    write_file_atomic(
+        file,
+        "#!/bin/sh\necho x >>" + (file.string() + ".calls\n") + body + "\n",
+        false);
+    chmod(file.c_str(), 0755);
+  }
+  int calls(const std::string& name) const {
+    const std::filesystem::path file = folder_.path() / (name + ".calls");
+    if (!std::filesystem::exists(file)) return 0;
+    const std::string lines = read_file(file);
+    return static_cast<int>(std::ranges::count(lines, '\n'));
+  }
+  // Time passes; then the queue is listed once more.
+  void listing() {
+    const int before = calls("squeue");
+    clock.advance(std::chrono::seconds(30));
+    CHECK(until([&] { return calls("squeue") == before + 1; }));
+  }
+  bool until(const std::function<bool()>& condition) {
+    return eventually([&] {
+      launcher_->ensure();
+      for (const std::string& notice : launcher_->take_notices()) {
+        said_ += notice + "\n";
+      }
+      return condition();
+    });
+  }
+  bool says(const std::string& text) {
+    return until([&] { return times(text) > 0; });
+  }
+  int times(const std::string& text) const {
+    int count = 0;
+    for (size_t at = 0; (at = said_.find(text, at)) != std::string::npos;
+         ++at) {
+      ++count;
+    }
+    return count;
+  }
+
+  ManualClock clock;
+
+ private:
+  const std::string path_;
+  const TemporaryDirectory folder_;
+  std::string said_;
+  std::optional<SlurmLauncher> launcher_;
+};
+
+}  // namespace
+
+TEST_CASE("a controller that does not answer for a minute changes nothing") {
+  FakeSlurm slurm;
+  CHECK(slurm.says("slurm://gpu: asked for an agent: job 12"));
+  slurm.set("squeue", "echo '12|PD|Priority'");
+  slurm.listing();
+  CHECK(slurm.says("slurm://gpu: job 12 is pending: Priority"));
+  slurm.set("squeue",
+            "echo 'slurm_load_jobs error: Unable to contact slurm controller "
+            "(connect failure)' >&2; exit 1");
+  slurm.listing();
+  CHECK(slurm.says("(the controller does not answer; it is tried again)"));
+  slurm.listing();
+  slurm.listing();
+  slurm.set("squeue", "echo '12|PD|Priority'");
+  slurm.listing();
+  CHECK(slurm.says("slurm://gpu: answers again"));
+  CHECK(slurm.times("Unable to contact") == 1);
+  CHECK(slurm.calls("sbatch") == 1);
+}
+
+TEST_CASE("one empty answer of squeue does not make a second job") {
+  FakeSlurm slurm;
+  CHECK(slurm.says("slurm://gpu: asked for an agent: job 12"));
+  slurm.set("squeue", "echo '12|PD|Priority'");
+  slurm.listing();
+  CHECK(slurm.says("slurm://gpu: job 12 is pending: Priority"));
+  slurm.set("squeue", ":");
+  slurm.listing();
+  slurm.set("squeue", "echo '12|PD|Resources'");
+  slurm.listing();
+  CHECK(slurm.says("slurm://gpu: job 12 is pending: Resources"));
+  CHECK(slurm.calls("sbatch") == 1);
+}
+
+TEST_CASE("a full quota of Slurm is said once and asked again") {
+  FakeSlurm slurm;
+  slurm.set("sbatch",
+            "echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1");
+  for (int attempt = 1; attempt <= 4; ++attempt) {
+    slurm.clock.advance(std::chrono::seconds(61));
+    CHECK(slurm.until([&] { return slurm.calls("sbatch") == attempt; }));
+  }
+  slurm.set("sbatch", "echo 12");
+  slurm.clock.advance(std::chrono::seconds(61));
+  CHECK(slurm.says("slurm://gpu: asked for an agent: job 12"));
+  CHECK(slurm.times("QOSMaxSubmitJobPerUserLimit") == 1);
 }
