@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cluster/toy.h"
+#include "store/memory_store.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/file.h"
@@ -131,7 +132,7 @@ class FullDisk final : public TrialStore {
     throw Error(ErrorKind::temporary, "study.db: no space left on the disk");
   }
 
-  std::unique_ptr<TrialStore> inner_ = make_memory_store();
+  std::unique_ptr<TrialStore> inner_ = test::make_memory_store();
 };
 
 class Notices final : public ProgressSink {
@@ -145,7 +146,7 @@ struct Stage {
   SocketDirectory sockets;
   TemporaryDirectory folder;
   Study study;
-  std::unique_ptr<TrialStore> store = make_memory_store();
+  std::unique_ptr<TrialStore> store = test::make_memory_store();
   Notices sink;
   StudyOutcome outcome;
   std::string problem;

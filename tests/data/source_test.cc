@@ -8,6 +8,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/data/prepared.h"
+#include "dtune/study/data_shape.h"
 
 using namespace dtune;
 using namespace dtune::testing;
@@ -20,7 +21,7 @@ std::string read_error(DataKind kind, const std::string& path) {
   DataSpec spec;
   spec.kind = kind;
   spec.path = path;
-  return error_of([&] { read_source(spec); }, fs::temp_directory_path() / "no");
+  return error_of([&] { open_source(spec); }, fs::temp_directory_path() / "no");
 }
 
 }  // namespace
@@ -61,8 +62,8 @@ TEST_CASE("shapes that are known match what is read") {
   spec.kind = DataKind::synthetic;
   spec.channels = 2;
   spec.samples = 50;
-  const SourceShape known = known_shape(spec);
-  const SourceData data = read_source(spec);
+  const DataShape known = known_data_shape(spec);
+  const SourceData data = open_source(spec);
   CHECK(known.image.channels == data.train.channels);
   CHECK(known.image.height == data.train.height);
   CHECK(known.image.width == data.train.width);
@@ -80,8 +81,8 @@ TEST_CASE("the system's Fashion-MNIST is read whole") {
   CHECK(data.count(Split::train) == 54000);
   CHECK(data.count(Split::validation) == 6000);
   CHECK(data.count(Split::test) == 10000);
-  CHECK(data.image_shape() == known_shape(spec).image);
-  CHECK(data.classes() == known_shape(spec).classes);
+  CHECK(data.image_shape() == known_data_shape(spec).image);
+  CHECK(data.classes() == known_data_shape(spec).classes);
   CHECK(data.class_names()[9] == "ankle boot");
   CHECK(data.labels(Split::test)[0] == 9);  // the set's first test image
   // Of all 60,000 images: 0.2860 and 0.3530; a tenth is validation.

@@ -1,4 +1,5 @@
 // What every TrialStore promises, over both of them.
+#include "store/memory_store.h"
 #include "store/records.h"
 #include <doctest/doctest.h>
 
@@ -16,7 +17,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct InMemory {
-  std::unique_ptr<TrialStore> store = make_memory_store();
+  std::unique_ptr<TrialStore> store = test::make_memory_store();
   void reopen() {}
 };
 

@@ -49,7 +49,6 @@ class FinalTraining {
   // to the end and what the search had. False: there is none.
   bool choose();
   TrialId chosen() const { return chosen_; }  // 0: not yet
-  int chosen_step() const { return step_; }
   // Why the trials that did not end well failed.
   std::string cause_of_failure() const;
 

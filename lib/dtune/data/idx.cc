@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMnistSide = 28;  // known_shape promises it
+constexpr int kMnistSide = 28;  // known_data_shape says so
 constexpr uint8_t kUint8 = 8;
 
 uint32_t big_endian_32(const uint8_t* at) {

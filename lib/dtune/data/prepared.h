@@ -49,22 +49,12 @@ struct SourceData {
 // package or where to get it), truncated, wrong magic, not gzip, claims more
 // than it holds, does not decode: each with the file's path.
 SourceData open_source(const DataSpec& spec);
-// The same with all images in memory.
-SourceData read_source(const DataSpec& spec);
 // Reads the images of all splits. Throws Error(data), also where they need more
 // than the machine's memory.
 void load_images(SourceData& source);
 
 // Where `spec`'s source is expected: its path or the system package's folder.
 std::filesystem::path source_path(const DataSpec& spec);
-
-// Channels, size and classes if they are known without reading the data
-// (fashion-mnist: 1x28x28 and 10); channels 0 otherwise.
-struct SourceShape {
-  Shape image;
-  int classes = 0;
-};
-SourceShape known_shape(const DataSpec& spec);
 
 struct PreparedHeader;  // prepared_format.h
 

@@ -123,21 +123,8 @@ fs::path source_path(const DataSpec& spec) {
   return kFashionMnist;
 }
 
-SourceShape known_shape(const DataSpec& spec) {
-  const DataShape known = known_data_shape(spec);
-  return {.image = known.image, .classes = known.classes};
-}
-
 SourceData open_source(const DataSpec& spec) {
   return reading(spec, [&] { return open_kind(spec); });
-}
-
-SourceData read_source(const DataSpec& spec) {
-  return reading(spec, [&] {
-    SourceData source = open_kind(spec);
-    load_images(source);
-    return source;
-  });
 }
 
 void load_images(SourceData& source) {

@@ -8,8 +8,8 @@
 
 namespace dtune {
 
-// All files that read_source would read, in a fixed order; none for synthetic.
-// Throws Error(data) or Error(config) as read_source does if one is missing.
+// All files that open_source would read, in a fixed order; none for synthetic.
+// Throws Error(data) or Error(config) as open_source does if one is missing.
 std::vector<std::filesystem::path> source_files(const DataSpec& spec);
 
 }  // namespace dtune

@@ -15,10 +15,9 @@
 
 namespace dtune {
 
-// Tags of point-to-point messages: modes take theirs from kModeTag up.
+// Tags of point-to-point messages.
 inline constexpr uint32_t kStateTag = 1;
 inline constexpr uint32_t kPredictionsTag = 2;
-inline constexpr uint32_t kModeTag = 16;
 
 // For one operation where no order says how long.
 inline constexpr Duration kDataPatience = std::chrono::seconds(30);

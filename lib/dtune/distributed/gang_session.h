@@ -91,9 +91,6 @@ class GangSession : public StepSession {
   }
   const LossTotals& totals() const { return totals_; }
   int64_t round() const { return round_; }  // in work, or done last
-  // For modes that train without the server's go: sums of this member, or of
-  // all, at the step's end.
-  void set_totals(const LossTotals& totals) { totals_ = totals; }
   // The state is that of the end of the last step: what a step that is broken
   // off comes back to. For modes whose state() grows when the data plane is
   // there; steps keep theirs by themselves.

@@ -67,7 +67,6 @@ class PipelineLinks {
       : group_(group), place_(place), patience_(patience) {}
 
   const PipelinePlace& place() const { return place_; }
-  void set_patience(Duration patience) { patience_ = patience; }
 
   // `data` may be on any device; images travel channels-last.
   PipelineTransfer start_send(int to, const PipelineMessage& message,

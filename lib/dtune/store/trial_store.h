@@ -130,9 +130,8 @@ class TrialStore {
   // Insert or replace everything of the trial except its curve.
   virtual void put_trial(const Trial& trial) = 0;
   // Idempotent: keyed by (trial, attempt, step); a repeat changes nothing.
-  // `on_commit` runs on the writer thread (in memory: the caller's) once the
-  // row is safe, also for a repeat. It may be empty, must not throw and must
-  // not call the store.
+  // `on_commit` runs on the writer thread once the row is safe, also for a
+  // repeat. It may be empty, must not throw and must not call the store.
   // REQUIRES: put_trial was called for the trial before; report.step > 0.
   virtual void put_report(TrialId trial, Attempt attempt,
                           const StepReport& report,
@@ -160,8 +159,6 @@ class TrialStore {
   virtual std::vector<Decision> load_decisions() = 0;
   virtual StudyRecords load_records() = 0;
 };
-
-std::unique_ptr<TrialStore> make_memory_store();
 
 enum class StoreMode {
   create_or_open,  // the coordinator: takes the single-writer lock

@@ -28,7 +28,7 @@ double beyond_ends(const std::vector<double>& axis, double value) {
 
 const double kRoot3 = std::sqrt(3.0);
 
-// matern.h, on arrays.
+// The Matern covariance with nu = 3/2, on arrays.
 template <typename Derived>
 auto matern32_of(const Eigen::ArrayBase<Derived>& r) {
   return ((1 + kRoot3 * r) * (-kRoot3 * r).exp()).eval();

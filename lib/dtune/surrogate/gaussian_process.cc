@@ -6,7 +6,6 @@
 
 #include "dtune/base/error.h"
 #include "dtune/surrogate/bfgs.h"
-#include "dtune/surrogate/matern.h"
 
 namespace dtune {
 namespace {
@@ -43,7 +42,14 @@ double surprise_slope(const LogNormal& prior, double x) {
   return (x - prior.location) / (prior.deviation * prior.deviation) + 1;
 }
 
-// matern52_slope(r) / r^2, finite at 0.
+// The Matern covariance of a scaled distance r >= 0 (Rasmussen and Williams
+// 2006, Gaussian Processes for Machine Learning, eq. 4.17).
+double matern52(double r) {
+  const double a = std::sqrt(5.0) * r;
+  return (1 + a + a * a / 3) * std::exp(-a);
+}
+
+// -1 / r times its derivative, finite at 0.
 double steepness(double r) {
   const double a = std::sqrt(5.0) * r;
   return 5.0 / 3.0 * (1 + a) * std::exp(-a);

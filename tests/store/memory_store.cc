@@ -1,3 +1,5 @@
+#include "store/memory_store.h"
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -5,9 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "dtune/store/trial_store.h"
-
-namespace dtune {
+namespace dtune::test {
 namespace {
 
 class MemoryStore final : public TrialStore {
@@ -147,4 +147,4 @@ std::unique_ptr<TrialStore> make_memory_store() {
   return std::make_unique<MemoryStore>();
 }
 
-}  // namespace dtune
+}  // namespace dtune::test
