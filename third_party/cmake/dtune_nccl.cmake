@@ -17,7 +17,8 @@ endif()
 find_package(CUDAToolkit QUIET)
 find_path(DTUNE_NCCL_INCLUDE nccl.h
   HINTS ${dtune_nccl_root}/include ${CUDAToolkit_INCLUDE_DIRS})
-find_library(DTUNE_NCCL_LIBRARY NAMES nccl libnccl.so.2
+# Folder by folder: LibTorch's own has no plain libnccl.so.
+find_library(DTUNE_NCCL_LIBRARY NAMES nccl libnccl.so.2 NAMES_PER_DIR
   HINTS ${dtune_nccl_root}/lib ${CUDAToolkit_LIBRARY_DIR})
 if(CUDAToolkit_FOUND AND DTUNE_NCCL_INCLUDE AND DTUNE_NCCL_LIBRARY)
   add_library(dtune::nccl UNKNOWN IMPORTED)

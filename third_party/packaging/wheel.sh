@@ -24,9 +24,19 @@ copy_program() {
   done
   strip --strip-unneeded "$tree"/dtune/_bin/*
   if torch_of_pypi; then
-    # shellcheck disable=SC2016  # $ORIGIN is the loader's
-    patchelf --force-rpath --set-rpath '$ORIGIN/../../torch/lib' "$tree/dtune/_bin/libdtune_train.so"
+    for library in train comm; do
+      patchelf --force-rpath --set-rpath "$(run_path "$tree/dtune/_bin/libdtune_$library.so")" "$tree/dtune/_bin/libdtune_$library.so"
+    done
   fi
+}
+
+# Where pip puts what library $1 loads of PyTorch and of NVIDIA's packages, as
+# seen from _bin.
+run_path() {
+  site=$(sed -n 's|^Torch_DIR:PATH=\(.*\)/torch/share/cmake/Torch$|\1|p' "$build/CMakeCache.txt")
+  objdump -p "$1" | awk '/NEEDED/ {print $2}' | while read -r name; do
+    find "$site/torch/lib" "$site"/nvidia/*/lib -name "$name" -printf '%h\n' 2>/dev/null
+  done | sort -u | sed "s|^$site|\$ORIGIN/../..|" | paste -sd :
 }
 
 write_metadata() {
@@ -86,7 +96,8 @@ make_wheel() {
   plain=$work/dtune-$version-py3-none-linux_$(uname -m).whl
   zip_wheel "$plain"
   "$auditwheel" repair --plat "manylinux_2_35_$(uname -m)" --wheel-dir "$output" \
-    --exclude 'libtorch*.so' --exclude 'libc10*.so' "$plain" > "$work/log" 2>&1 ||
+    --exclude 'libtorch*.so' --exclude 'libc10*.so' \
+    --exclude 'libcu*.so*' --exclude 'libnv*.so*' --exclude 'libnccl.so*' "$plain" > "$work/log" 2>&1 ||
     { cat "$work/log" >&2; rm -r "$work"; die "auditwheel failed (above)"; }
   rm -r "$work"
   ls "$output/dtune-$version"-*manylinux*.whl
