@@ -1,6 +1,8 @@
 // Trials that fail: what counts as a result, what is tried again, what ends a
 // study.
+#include "app/memory_group.h"
 #include "app/program.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -135,4 +137,45 @@ TEST_CASE(
     CHECK(trial["attempt"] == 1);
     CHECK(trial["step"] == 3);
   }
+}
+
+// The second trial's program asks for more and more, when all of dtune is where
+// there is little.
+TEST_CASE("a program that the kernel ends for want of memory fails for that") {
+  const MemoryGroup group(128 << 20);
+  if (!group.ready()) return skip("control groups of memory need root");
+  Workplace place;
+  place.write(
+      "script.sh",
+      "echo step=1 val_accuracy=0.5\n"
+      "while [ ! -e go ]; do sleep 0.02; done\n"
+      "[ $DTUNE_TRIAL = 2 ] && exec awk 'BEGIN { x = \"x\"; while (1) x = "
+      "x x }'\n"
+      "echo step=2 val_accuracy=0.6\n");
+  place.write("shell.yaml",
+              "study: shell\n"
+              "command: { run: [sh, script.sh], steps: 2 }\n"
+              "space: { x: { log: [0.1, 1] } }\n"
+              "sampler: sobol\n"
+              "scheduler: fifo\n"
+              "budget: { trials: 3 }\n"
+              "slots: 1\n");
+  RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
+  REQUIRE(program.wait_for("step 1/2"));
+  int taken = 0;  // without a `sleep` that has just ended
+  for (const std::string& one : place.orphans(/*patience_ms=*/0)) {
+    if (group.take(std::stoi(one))) ++taken;
+  }
+  CHECK(taken >= 4);  // coordinator, agent, worker, shell
+  place.write("go", "");
+  const Outcome outcome = program.wait();
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  const auto trials =
+      json_of(place.run({"status", "shell.db", "--json"}))["list"];
+  CHECK(trials[0]["state"] == "complete");
+  CHECK(trials[1]["state"] == "failed");
+  CHECK(trials[1]["reason"] == "out_of_memory");
+  CHECK(trials[1]["failures"] == 1);  // it was not tried again
+  CHECK(trials[2]["state"] == "complete");
+  CHECK(place.orphans().empty());
 }

@@ -121,8 +121,4 @@ uint64_t resident_bytes(pid_t pid);
 // per process.
 double descendants_cpu_seconds();
 
-// Processes that the kernel has killed for want of memory since it started; 0
-// where it does not say.
-uint64_t kernel_oom_kills();
-
 }  // namespace dtune

@@ -12,6 +12,7 @@
 #include "dtune/base/clock.h"
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/command_lines.h"
+#include "dtune/cluster/out_of_memory.h"
 #include "dtune/cluster/worker.h"
 #include "dtune/study/command_words.h"
 
@@ -93,6 +94,7 @@ class CommandSession final : public TrialSession {
   const std::string objective_;
   int steps_done_;
   bool resumed_;  // from a checkpoint, and has told no step since
+  OutOfMemoryKills kernel_kills_;
   std::unique_ptr<Child> child_;
   LineBuffer lines_;
   std::map<std::string, double> metrics_;  // of the step under way
@@ -137,6 +139,7 @@ StepReport CommandSession::next_step(const std::atomic<bool>& stop) {
       return *report;
     }
     if (status) return on_exit(*status);
+    kernel_kills_.look(system_clock().now());
     if (stop) {
       child_->signal_group(SIGSTOP);
       throw StepStopped{};
@@ -226,6 +229,13 @@ StepReport CommandSession::make_report(int step) {
 StepReport CommandSession::on_exit(const ExitStatus& status) {
   if (status.exit_code == kInvalidExitCode) {
     fail(Reason::said_invalid, "the program calls its point invalid", status);
+  }
+  // A shell says so of the program that it has run for the last.
+  const bool killed =
+      status.signal == SIGKILL || status.exit_code == 128 + SIGKILL;
+  if (killed && kernel_kills_.recent()) {
+    fail(Reason::out_of_memory,
+         "the kernel has ended the program for want of memory", status);
   }
   if (status.signal != 0) {
     fail(Reason::crashed, "the program was ended by " + describe(status),

@@ -222,14 +222,4 @@ double descendants_cpu_seconds() {
   return double(ticks) / double(sysconf(_SC_CLK_TCK));
 }
 
-uint64_t kernel_oom_kills() {
-  std::ifstream in("/proc/vmstat");
-  std::string name;
-  uint64_t value = 0;
-  while (in >> name >> value) {
-    if (name == "oom_kill") return value;
-  }
-  return 0;
-}
-
 }  // namespace dtune

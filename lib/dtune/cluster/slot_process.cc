@@ -93,6 +93,7 @@ MonoTime SlotProcess::tick(MonoTime now) {
     on_exit(*status, now);
     return start_at_;
   }
+  kernel_kills_.look(now);
   check_memory(now);
   escalate(now);
   MonoTime next = now + kIdleTick;
@@ -126,7 +127,7 @@ void SlotProcess::spawn(MonoTime now) {
   partial_line_.clear();
   up_ = dying_ = false;
   kill_order_.reset();
-  oom_kills_before_ = kernel_oom_kills();
+  kernel_kills_ = {};
   try {
     child_ = std::make_unique<Child>(spawn);
   } catch (const Error& e) {
@@ -220,8 +221,7 @@ control::Ended SlotProcess::explain(const ExitStatus& status) const {
     ended.detail = fmt::format("{} ({})", kill_order_->why, how);
     return ended;
   }
-  const bool by_kernel =
-      status.signal == SIGKILL && kernel_oom_kills() > oom_kills_before_;
+  const bool by_kernel = status.signal == SIGKILL && kernel_kills_.recent();
   if (by_kernel || mentions_memory(tail_)) {
     ended.reason = Reason::out_of_memory;
   } else if (status.signal == SIGKILL || status.signal == SIGTERM ||
@@ -231,7 +231,7 @@ control::Ended SlotProcess::explain(const ExitStatus& status) const {
     ended.reason = Reason::crashed;
   }
   ended.detail = "the worker process ended with " + how;
-  if (by_kernel) ended.detail += ", the machine being out of memory";
+  if (by_kernel) ended.detail += ", the kernel having no memory left for it";
   std::string tail = tail_;
   while (tail.ends_with('\n')) tail.pop_back();
   if (!tail.empty()) ended.detail += "; it last wrote: " + tail;

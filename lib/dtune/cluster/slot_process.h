@@ -8,6 +8,7 @@
 #include <string>
 
 #include "dtune/cluster/child_process.h"
+#include "dtune/cluster/out_of_memory.h"
 #include "dtune/cluster/protocol.h"
 
 namespace dtune {
@@ -89,7 +90,7 @@ class SlotProcess {
   MonoTime kill_at_{};
   bool dying_ = false;
   MonoTime next_memory_check_{};
-  uint64_t oom_kills_before_ = 0;
+  OutOfMemoryKills kernel_kills_;
   std::string partial_line_;
   std::string tail_;  // the last lines that it wrote
   std::optional<control::Kill> kill_order_;
