@@ -7,9 +7,6 @@
 #include "app/campaign.h"
 #include "app/preload.h"
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace dtune {
 namespace {
@@ -28,34 +25,6 @@ std::string role_of(const std::string& line) {
     if (contains(line, fmt::format("dtune {} ", role))) return role;
   }
   return contains(line, "--events") ? "coordinator" : "program";
-}
-
-// Ends the TCP connections of another process, as a cut cable does in the end.
-int shut_connections(pid_t pid) {
-  const auto process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (process < 0) return 0;
-  int shut = 0;
-  std::error_code error;
-  for (const auto& entry :
-       fs::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
-    const auto target = fs::read_symlink(entry.path(), error);
-    if (error || !target.string().starts_with("socket:")) continue;
-    const auto copy = static_cast<int>(
-        ::syscall(SYS_pidfd_getfd, process,
-                  std::stoi(entry.path().filename().string()), 0));
-    sockaddr_storage peer{};
-    socklen_t size = sizeof peer;
-    const bool connected =
-        copy >= 0 &&
-        ::getpeername(copy, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
-    if (connected && peer.ss_family == AF_INET &&
-        ::shutdown(copy, SHUT_RDWR) == 0) {
-      ++shut;
-    }
-    if (copy >= 0) ::close(copy);
-  }
-  ::close(process);
-  return shut;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 // of these. DTUNE_RECIPE=FILE: all are of this recipe.
 #include "app/campaign.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -83,8 +84,8 @@ TEST_CASE("a study under faults loses nothing and ends as it should") {
     }
     ++tally[kind]["studies"];
     if (wanted > 10) {
-      MESSAGE(fmt::format("seed {}, study {} ({}): {} faults so far", seed,
-                          study, kind, done));
+      fmt::print(stderr, "seed {}, study {} ({}): {} faults so far\n", seed,
+                 study, kind, done);
     }
   }
   if (wanted > 10) print(tally);

@@ -91,3 +91,20 @@ TEST_CASE("each process of a parameter server's gang may be killed") {
     FAIL_CHECK(problem);
   }
 }
+
+// Of each rank in turn: to the other one and to the gang's server.
+TEST_CASE("a gang whose connections are cut goes on") {
+  Workplace place;
+  place.write("tiny.yaml",
+              fmt::format("{}train: {{ epochs: 5, batch_size: 32 }}\n"
+                          "parallel: {{ mode: data, ranks: 2 }}\n"
+                          "slots: 2\n",
+                          kNetwork));
+  RunningProgram program =
+      place.start({"run", "tiny.yaml", "--verbose", "--events", "events.json"});
+  REQUIRE(program.wait_for("step 1/5"));
+  int cut = 0;
+  for (const pid_t pid : workers(place)) cut += shut_connections(pid);
+  CHECK(cut > 0);
+  check_finished(place, program.wait());
+}

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -220,6 +222,33 @@ std::vector<std::string> Workplace::orphans(int patience_ms) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   } while (steady_clock::now() < until);
   return found;
+}
+
+int shut_connections(pid_t pid) {
+  const auto process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (process < 0) return 0;
+  int shut = 0;
+  std::error_code error;
+  for (const auto& entry :
+       fs::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
+    const auto target = fs::read_symlink(entry.path(), error);
+    if (error || !target.string().starts_with("socket:")) continue;
+    const auto copy = static_cast<int>(
+        ::syscall(SYS_pidfd_getfd, process,
+                  std::stoi(entry.path().filename().string()), 0));
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    const bool connected =
+        copy >= 0 &&
+        ::getpeername(copy, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+    if (connected && peer.ss_family == AF_INET &&
+        ::shutdown(copy, SHUT_RDWR) == 0) {
+      ++shut;
+    }
+    if (copy >= 0) ::close(copy);
+  }
+  ::close(process);
+  return shut;
 }
 
 std::string shell_recipe(int trials, int steps, const std::string& seconds) {

@@ -91,6 +91,10 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// Ends the TCP connections of another process, as a cut cable does in the end;
+// how many these were.
+int shut_connections(pid_t pid);
+
 // A recipe whose trials are a shell loop of `steps` steps of `seconds` each:
 // val_accuracy rises with the step and is best at lr = 0.01.
 std::string shell_recipe(int trials, int steps, const std::string& seconds);

@@ -1,12 +1,17 @@
 // What must not end, poison or mix up a study: processes that are killed,
 // databases that came from anywhere, links, strangers at the port.
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
+#include "app/history.h"
+#include "app/preload.h"
 #include "app/program.h"
+#include "skip.h"
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -15,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "dtune/base/file.h"
 #include "dtune/store/sqlite_database.h"
 
 using namespace dtune;  // NOLINT: a test
@@ -141,6 +147,35 @@ TEST_CASE("the agent cleans up when its coordinator alone is killed") {
   REQUIRE(program.wait_for("step 2/6"));
   program.send(SIGKILL);
   program.wait();
+  CHECK(place.orphans().empty());
+}
+
+// For longer than a lease.
+TEST_CASE("a coordinator and an agent that are stopped cost no result") {
+  Workplace place;
+  place.write("shell.yaml",
+              shell_recipe(6, 6, "0.05") +
+                  "limits: { lease: 1s, heartbeat: 200ms, retries: 9 }\n");
+  RunningProgram program = place.start(
+      {"run", "shell.yaml", "--verbose", "--events", "events.json"});
+  REQUIRE(program.wait_for("step 1/6"));
+  std::vector<pid_t> both = {program.pid()};
+  for (const std::string& one : place.orphans(/*patience_ms=*/0)) {
+    const pid_t pid = std::stoi(one);
+    if (contains(command_line(pid), " agent ")) both.push_back(pid);
+  }
+  REQUIRE(both.size() == 2);
+  for (const pid_t pid : both) {
+    ::kill(pid, SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+    ::kill(pid, SIGCONT);
+  }
+  const Outcome outcome = program.wait();
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  const auto status = json_of(place.run({"status", "shell.db", "--json"}));
+  CHECK(status["trials"]["total"] == 6);
+  CHECK(status["trials"]["failed"] == 0);
+  CHECK(contradictions(place / "shell.db", place / "events.json").empty());
   CHECK(place.orphans().empty());
 }
 
@@ -289,4 +324,65 @@ TEST_CASE("doctor says what is in the way to a coordinator") {
   CHECK(doctor("127.0.0.1:1").code == 1);
   program.send(SIGINT);
   program.wait();
+}
+
+TEST_CASE("a limit of processes that is reached for a moment costs nothing") {
+  if (preload().empty()) return skip(kNoPreload);
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(2, 1, "0"));
+  place.write("forks", "3\n");
+  place.environment["LD_PRELOAD"] = preload();
+  place.environment["DTUNE_TEST_FORK"] = (place / "forks").string();
+  const Outcome outcome = place.run({"run", "shell.yaml"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  CHECK(read_file(place / "forks") == "0\n");
+  const auto status = json_of(place.run({"status", "shell.yaml", "--json"}));
+  CHECK(status["failures"].empty());
+}
+
+TEST_CASE("a token that other users can read is warned of") {
+  Workplace place;
+  place.write("token", "no token\n");
+  const auto agent = [&] {
+    return place.run(
+        {"agent", "--connect", "tcp://127.0.0.1:1", "--token-file", "token"});
+  };
+  constexpr const char* kWarning = "other users of this machine can read";
+  fs::permissions(place / "token", fs::perms(0644));
+  CHECK(contains(agent().err, kWarning));
+  fs::permissions(place / "token", fs::perms(0600));
+  const Outcome refused = agent();
+  CHECK(refused.code == 2);
+  CHECK_FALSE(contains(refused.err, kWarning));
+}
+
+// The content before the name, and the name before it is spoken of.
+TEST_CASE("a model and its name are on the disk once they are there") {
+  if (preload().empty()) return skip(kNoPreload);
+  Workplace place;
+  place.write(
+      "tiny.yaml",
+      "study: tiny\n"
+      "data: { kind: synthetic, size: [8, 8], classes: 3, samples: 90 }\n"
+      "model: { arch: cnn-small, width: 4 }\n"
+      "train: { epochs: 1 }\n"
+      "budget: { trials: 1 }\n"
+      "slots: 1\n");
+  place.environment["LD_PRELOAD"] = preload();
+  place.environment["DTUNE_TEST_DISK"] = (place / "disk").string();
+  const Outcome outcome = place.run({"run", "tiny.yaml"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  std::vector<std::string> lines;
+  std::istringstream text(read_file(place / "disk"));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  const auto named = std::ranges::find_if(lines, [](const std::string& line) {
+    return line.starts_with("rename ") && line.ends_with("/model.safetensors");
+  });
+  REQUIRE(named != lines.end());
+  const std::string folder = fs::path(named->substr(7)).parent_path().string();
+  CHECK(std::any_of(lines.begin(), named, [&](const std::string& line) {
+    return line.starts_with("sync " + folder + "/") &&
+           contains(line, "model.safetensors");
+  }));
+  CHECK(std::find(named, lines.end(), "sync " + folder) != lines.end());
 }

@@ -3,12 +3,15 @@
 #include <chrono>
 #include <limits>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "cluster/toy.h"
 #include "store/memory_store.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/file.h"
+#include "dtune/base/random.h"
 #include "dtune/cluster/coordinator.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/socket.h"
@@ -53,12 +56,17 @@ class Script {
   // The next message of this type; heartbeats and all else are skipped.
   template <class T>
   T expect() {
+    return std::get<T>(expect_one_of<T>());
+  }
+
+  template <class... T>
+  control::Message expect_one_of() {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (std::chrono::steady_clock::now() < end) {
       while (!inbox_.empty()) {
         const control::Message message = decode(inbox_.front());
         inbox_.erase(inbox_.begin());
-        if (const auto* wanted = std::get_if<T>(&message)) return *wanted;
+        if ((std::holds_alternative<T>(message) || ...)) return message;
       }
       PollSet polls;
       polls.add(socket_);
@@ -358,6 +366,60 @@ TEST_CASE("a step out of order ends the lease") {
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).failures == 1);
+}
+
+// Each lease's steps twice, together with what its trial's earlier leases have
+// said; every third time in any order.
+TEST_CASE("messages in any order and twice over cost leases and no results") {
+  constexpr int kTrials = 12;
+  Stage stage(kTrials);
+  stage.study.recipe.limits.retries = 1000;
+  int killed = 0;
+  stage.run([&](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    Rng rng(8);
+    std::vector<std::pair<control::Assign, int>> before;
+    while (true) {
+      const control::Message message =
+          agent.expect_one_of<control::Assign, control::Kill, control::Stop>();
+      if (std::holds_alternative<control::Stop>(message)) break;
+      if (const auto* order = std::get_if<control::Kill>(&message)) {
+        ++killed;
+        control::Ended ended;
+        ended.trial = order->trial;
+        ended.attempt = order->attempt;
+        ended.outcome = control::Outcome::failed;
+        ended.reason = order->reason;
+        agent.send(ended);
+        agent.send(ended);
+        continue;
+      }
+      const auto& lease = std::get<control::Assign>(message);
+      std::vector<std::pair<control::Assign, int>> said = before;
+      for (const int step : {1, 1, 2, 2}) said.emplace_back(lease, step);
+      if (rng.below(3) == 0) {
+        for (size_t i = said.size(); i > 1; --i) {
+          std::swap(said[i - 1], said[rng.below(i)]);
+        }
+      }
+      for (const auto& [whose, step] : said) {
+        agent.report(whose, step, 0.25 * step);
+      }
+      before = {{lease, 1}, {lease, 2}};
+    }
+    agent.send(control::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  CHECK(killed > 0);
+  for (const Trial& trial : stage.store->load_trials()) {
+    CAPTURE(trial.id);
+    CHECK(trial.state == TrialState::complete);
+    REQUIRE(trial.curve.size() == 2);
+    CHECK(trial.curve[0].metrics.at("val_accuracy") == 0.25);
+    CHECK(trial.curve[1].metrics.at("val_accuracy") == 0.5);
+  }
+  CHECK(stage.store->load_trials().size() == kTrials);
 }
 
 TEST_CASE("a report that cannot be read ends its lease, not the study") {
