@@ -1,5 +1,6 @@
 // What a user sees while a study runs.
 #include <algorithm>
+#include <csignal>
 #include <regex>
 #include <sstream>
 
@@ -70,6 +71,24 @@ TEST_CASE("the bar never goes back, and the time left is a range") {
   }
   CHECK(frames > 3);
   CHECK(contains(outcome.out, " left"));
+}
+
+TEST_CASE("a terminal's own progress is cleared however a run ends") {
+  Workplace place;
+  place.environment["WT_SESSION"] = "1";  // a terminal that shows it
+  place.write("shell.yaml", shell_recipe(4, 4, "0.05"));
+  const std::string cleared = "\x1b]9;4;0\x1b\\";
+  for (const int signal : {0, SIGINT, SIGTERM, SIGQUIT}) {
+    CAPTURE(signal);
+    RunningProgram program =
+        place.start({"run", "shell.yaml", "--fresh"}, true);
+    REQUIRE(program.wait_for("\x1b]9;4;1;"));
+    if (signal != 0) program.send(signal);
+    const std::string out = program.wait().out;
+    CHECK(out.rfind(cleared) != std::string::npos);
+    CHECK(out.rfind("\x1b]9;4;") == out.rfind(cleared));
+    CHECK(out.rfind("\x1b[?25h") > out.rfind("\x1b[?25l"));
+  }
 }
 
 TEST_CASE("a summary speaks of the budget as it is now") {

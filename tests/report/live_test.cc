@@ -78,6 +78,21 @@ TEST_CASE("ranks of one trial have lines of their own") {
         "staleness 1.2");
 }
 
+TEST_CASE("the slot that has been silent for the longest time is named") {
+  ClusterStatus status = two_slots();
+  status.slots[0].seconds_since_report = 59;
+  CHECK(render_live(running_study(), status, {80, 24}, false, true)
+            .find("since its last report") == std::string::npos);
+  status.slots[0].seconds_since_report = 90;
+  status.slots[1].seconds_since_report = 200;
+  const std::string frame =
+      render_live(running_study(), status, {80, 24}, false, true);
+  CHECK_MESSAGE(
+      frame.find("quiet  trial 1 on box 1: 3m20s since its last report") !=
+          std::string::npos,
+      frame);
+}
+
 TEST_CASE("a frame fits every terminal") {
   Study study = running_study();
   for (TrialId id = 7; id < 60; ++id) {
