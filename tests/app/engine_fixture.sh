@@ -77,5 +77,18 @@ best() { # DATABASE
 trials_run() { # DATABASE
   "$dtune" export "$1" --csv | cut -d, -f1 | sort -un | grep -c '[0-9]'
 }
+# What other users may see: what Slurm keeps of each job, and arguments and
+# environments of all processes.
+visible() {
+  for job in $(squeue -h -o %i 2>/dev/null); do
+    scontrol show job "$job"
+    scontrol write batch_script "$job" - 2>/dev/null
+  done
+  cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'
+}
+# The secret halves of a job's key, a line each.
+secrets_of() { # JOB_KEY
+  grep -h 'dtune-job-\(agent\|server\)' "$1" | cut -d' ' -f3
+}
 queue_is_empty() { [ -z "$(squeue -h)" ]; }
 not_in_queue() { ! squeue -h -o %j | grep -q "$1"; }

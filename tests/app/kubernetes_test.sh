@@ -54,14 +54,12 @@ says status.txt "coordinator running; agents: 2 running" || fail "$(cat status.t
 says status.txt "running" || fail "$(cat status.txt)"
 
 # No secret in arguments, environments and logs.
-secret=$(sed -n 's/^dtune-job-agent [^ ]* //p' "$KUBE/secret.$name-agents")
-[ ${#secret} -eq 40 ] || fail "no secret in the Secret"
-echo "$secret" >secret  # grep's own arguments are among those looked at
-if cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' |
-  grep -qFf secret; then
-  fail "a secret is in arguments or an environment"
-fi
-grep -rqFf secret "$KUBE"/log.* r.files state && fail "a secret is in a log"
+secrets_of "$KUBE/secret.$name" >secrets
+[ "$(wc -l <secrets)" -eq 2 ] || fail "no secret in the Secret"
+visible >shown
+says shown "^pod$" || fail "the pods are not among what was looked at"
+grep -qFf secrets shown && fail "a secret is in arguments or an environment"
+grep -rqFf secrets "$KUBE"/log.* r.files state && fail "a secret is in a log"
 grep -q dtune-job-server.*-$ "$KUBE/secret.$name-agents" ||
   fail "agents have the coordinator's secret"
 

@@ -56,11 +56,17 @@ check status "finished"
 recipe agents 8 0.3
 name=$(cd agents && "$dtune" submit r.yaml --to 'slurm://main?max=2&poll=1s&idle=2s') ||
   fail "not submitted"
+await says "agents/r.files/$name.log" "has joined"
+secrets_of agents/r.files/job.key >secrets
+[ "$(wc -l <secrets)" -eq 2 ] || fail "agents: no job key"
+visible >shown
+says shown "--job-key" || fail "agents: not among what was looked at"
+grep -qFf secrets shown && fail "agents: a secret is shown"
 "$dtune" attach "$name" >attached 2>&1 || fail "attach: $(cat attached)"
 check attached "asked for an agent: job"
 check attached "finished after"
 await not_in_queue "$name\|dtune-agents"
-grep -rqE "^dtune-job-(server|agent) " agents "$XDG_STATE_HOME" && fail "a key is left behind"
+grep -rqFf secrets agents "$XDG_STATE_HOME" && fail "agents: a secret is left behind"
 
 # ---- cancelled: coordinator and agents leave
 recipe long 1000 1
