@@ -121,10 +121,11 @@ fs::path find_database(const std::string& name) {
         "'dtune run {}', or name the database)",
         recipe, with_extension(recipe, ".db").string(), shell_quoted(recipe)));
   }
-  fail_study(
-      fmt::format("{}: there is no such file (name a study's .db or its "
-                  "recipe; 'dtune ls' lists the studies below this folder)",
-                  name));
+  fail_study(fmt::format(
+      "{}: there is no such file (name a study's .db, its recipe "
+      "or, with status, what dtune submit printed; 'dtune ls' lists "
+      "the studies below this folder)",
+      name));
 }
 
 fs::path find_recipe(const std::string& name) {

@@ -242,6 +242,9 @@ TEST_CASE("every engine has a complete, commented request") {
               has(text, "# Study digits-3f2a by") ==
           1);
     if (text.starts_with("#!")) CHECK(is_shell(text));
+    // Engines do not make the folder that the log goes to.
+    const bool logs_here = has(text, "/digits-3f2a.log");
+    CHECK(logs_here == has(text, "#   mkdir -p "));
   }
   CHECK(has(render_request(request_job("pbs://night?time=90m")),
             "#PBS -l walltime=1:30:00\n"));

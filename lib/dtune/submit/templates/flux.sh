@@ -1,5 +1,6 @@
 #!/bin/bash
-# Study {{name}} on Flux, written by dtune submit. Start it: flux batch THIS_FILE
+# Study {{name}} on Flux, written by dtune submit. Start it:
+#   mkdir -p {{folder}} && flux batch THIS_FILE
 # flux: --job-name={{name}}
 # flux: --nodes={{nodes}}
 {{if place}}

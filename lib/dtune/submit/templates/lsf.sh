@@ -1,5 +1,6 @@
 #!/bin/bash
-# Study {{name}} on LSF, written by dtune submit. Start it: bsub <THIS_FILE
+# Study {{name}} on LSF, written by dtune submit. Start it:
+#   mkdir -p {{folder}} && bsub <THIS_FILE
 #BSUB -J {{name}}
 {{if place}}
 #BSUB -q {{place}}

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Study {{name}} on PBS, written by dtune submit. Start it: qsub THIS_FILE
+# Study {{name}} on PBS, written by dtune submit. Start it:
+#   mkdir -p {{folder}} && qsub THIS_FILE
 #PBS -N {{name}}
 {{if place}}
 #PBS -q {{place}}

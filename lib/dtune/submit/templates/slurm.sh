@@ -1,5 +1,6 @@
 #!/bin/bash
-# Study {{name}} on Slurm, written by dtune submit. By hand: sbatch THIS_FILE
+# Study {{name}} on Slurm, written by dtune submit. By hand:
+#   mkdir -p {{folder}} && sbatch THIS_FILE
 #SBATCH --job-name={{name}}
 {{if many}}
 # One task on each node: dtune is the same command everywhere, and splits the
