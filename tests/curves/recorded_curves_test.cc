@@ -67,3 +67,21 @@ TEST_CASE("the best is over all epochs, the median over the ends") {
   CHECK(curves.best() == double{0.9f});
   CHECK(curves.median_final() == double{0.5f});
 }
+
+TEST_CASE("of several trainings the best is what one names, by the others") {
+  RecordedCurves curves;
+  curves.task = "line";
+  curves.log10_lr = {-6, -5, -4, -3, -2, -1, 0};
+  curves.log10_l2 = {-4};
+  curves.dropout = {0};
+  curves.epochs = {1};
+  // The first was lucky beside the hill that both have.
+  curves.repeats = {{0.3f, 0.9f, 0.3f, 0.7f, 0.8f, 0.7f, 0.3f},
+                    {0.3f, 0.2f, 0.3f, 0.7f, 0.8f, 0.7f, 0.3f}};
+  curves.values = {0.3f, 0.55f, 0.3f, 0.7f, 0.8f, 0.7f, 0.3f};
+  CHECK(curves.best() == doctest::Approx(0.8));
+  CHECK(curves.others_value(0, {-5, -4, 0}, 1) == doctest::Approx(0.2));
+  CHECK(curves.others_value(1, {-5, -4, 0}, 1) == doctest::Approx(0.9));
+  curves.repeats.clear();
+  CHECK(curves.best() == doctest::Approx(0.8));
+}

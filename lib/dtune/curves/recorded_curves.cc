@@ -52,8 +52,59 @@ double RecordedCurves::interpolate(const std::vector<float>& table,
   return sum;
 }
 
+double RecordedCurves::others_value(size_t index, const CubePoint& point,
+                                    int step) const {
+  DTUNE_CHECK(repeats.size() > 1);
+  double sum = 0;
+  for (size_t r = 0; r < repeats.size(); ++r) {
+    if (r != index) sum += repeat_value(r, point, step);
+  }
+  return sum / double(repeats.size() - 1);
+}
+
+// Each value with its neighbours on the three axes of the grid, by weights of
+// 1, 2 and 1.
+std::vector<float> RecordedCurves::smoothed(std::vector<float> table) const {
+  size_t stride = table.size();
+  for (const size_t size : {log10_lr.size(), log10_l2.size(), dropout.size()}) {
+    stride /= size;
+    const std::vector<float> source = table;
+    for (size_t i = 0; i < table.size(); ++i) {
+      const size_t place = i / stride % size;
+      float sum = 2 * source[i];
+      float weight = 2;
+      if (place > 0) sum += source[i - stride], ++weight;
+      if (place + 1 < size) sum += source[i + stride], ++weight;
+      table[i] = sum / weight;
+    }
+  }
+  return table;
+}
+
+// What each of these tables, one a training, names as the best is worth by the
+// other trainings.
+double RecordedCurves::best_by_others(
+    const std::vector<std::vector<float>>& named_by) const {
+  double sum = 0;
+  for (size_t chosen = 0; chosen < repeats.size(); ++chosen) {
+    const std::vector<float>& by = named_by[chosen];
+    const auto named = std::max_element(by.begin(), by.end()) - by.begin();
+    for (size_t r = 0; r < repeats.size(); ++r) {
+      if (r != chosen) sum += double{repeats[r][size_t(named)]};
+    }
+  }
+  return sum / double(repeats.size() * (repeats.size() - 1));
+}
+
 double RecordedCurves::best() const {
-  return double{*std::max_element(values.begin(), values.end())};
+  if (repeats.size() < 2) {
+    return double{*std::max_element(values.begin(), values.end())};
+  }
+  std::vector<std::vector<float>> smooth;
+  for (const std::vector<float>& repeat : repeats) {
+    smooth.push_back(smoothed(repeat));
+  }
+  return std::max(best_by_others(repeats), best_by_others(smooth));
 }
 
 double RecordedCurves::median_final() const {

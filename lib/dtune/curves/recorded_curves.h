@@ -33,11 +33,21 @@ struct RecordedCurves {
   double value(const CubePoint& point, int step) const;
   // The same of one training. REQUIRES: index < repeats.size().
   double repeat_value(size_t index, const CubePoint& point, int step) const;
+  // The mean of the other trainings than this one. REQUIRES: index <
+  // repeats.size(), repeats.size() > 1.
+  double others_value(size_t index, const CubePoint& point, int step) const;
 
-  double best() const;          // over all points and epochs
+  // Over all points and epochs. The luckiest of the means is above what any
+  // point is worth, so with more than one training a point: what each training
+  // names as the best, by the mean of the others, on average. It names it as it
+  // is, or smoothed over the grid, whichever is the better choice: a bound from
+  // below, for either choice has noise.
+  double best() const;
   double median_final() const;  // over all points, at the last epoch
 
  private:
+  double best_by_others(const std::vector<std::vector<float>>& named_by) const;
+  std::vector<float> smoothed(std::vector<float> table) const;
   double interpolate(const std::vector<float>& table, const CubePoint& point,
                      int step) const;
 };

@@ -9,6 +9,11 @@
 namespace dtune {
 namespace {
 
+// Selects the recorded training that a trial is.
+uint64_t training_of(const SimulationOptions& options, const Trial& trial) {
+  return mix_seed({options.seed, hash_text("training"), uint64_t(trial.id)});
+}
+
 // A miss where all points end alike is measured in these units.
 constexpr double kLeastScale = 1e-6;
 
@@ -48,6 +53,7 @@ class Simulation {
   void judge(Slot& slot, Trial& trial);
   void release(Slot& slot, Trial& trial, TrialState state, Reason reason);
   std::optional<Leader> held() const;
+  double worth(const Trial& trial, int step) const;
   double true_value(const Leader& held) const;
   void note_regret();
   bool would_have_won(const Trial& trial, double found) const;
@@ -190,8 +196,12 @@ std::optional<Leader> Simulation::held() const {
   return leader ? leader : luckiest_;
 }
 
+double Simulation::worth(const Trial& trial, int step) const {
+  return world_.judged(trial.point, step, training_of(options_, trial));
+}
+
 double Simulation::true_value(const Leader& held) const {
-  return world_.value(study_.trial(held.trial).point, held.step);
+  return worth(study_.trial(held.trial), held.step);
 }
 
 // Enters the regret at the next budget.
@@ -199,13 +209,13 @@ void Simulation::note_regret() {
   const auto held = this->held();
   const double scale =
       std::max(world_.best() - world_.median_final(), kLeastScale);
-  result_.regret.push_back(
-      held ? std::max(0.0, world_.best() - true_value(*held)) / scale : 1);
+  result_.regret.push_back(held ? (world_.best() - true_value(*held)) / scale
+                                : 1);
 }
 
 bool Simulation::would_have_won(const Trial& trial, double found) const {
   for (int step = trial.steps() + 1; step <= study_.horizon; ++step) {
-    if (world_.value(trial.point, step) > found) return true;
+    if (worth(trial, step) > found) return true;
   }
   return false;
 }
@@ -249,9 +259,8 @@ SimulationResult Simulation::run() {
 
 double observation(const TrialWorld& world, const SimulationOptions& options,
                    const Trial& trial, int step) {
-  const uint64_t training =
-      mix_seed({options.seed, hash_text("training"), uint64_t(trial.id)});
-  const double observed = world.single(trial.point, step, training);
+  const double observed =
+      world.single(trial.point, step, training_of(options, trial));
   if (options.noise == 0) return observed;
   Rng rng(mix_seed(
       {options.seed, hash_text("noise"), uint64_t(trial.id), uint64_t(step)}));

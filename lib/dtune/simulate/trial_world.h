@@ -43,7 +43,17 @@ class TrialWorld {
     return value(point, step);
   }
 
-  virtual double best() const = 0;          // over all points and steps
+  // What the other trainings of the point than the one that `choice` selects
+  // report in the mean: the worth of a point that was chosen by what this one
+  // reported. The same as value() where no two were recorded.
+  virtual double judged(const Point& point, int step,
+                        uint64_t /*choice*/) const {
+    return value(point, step);
+  }
+
+  // What the best of all points and steps is worth. Regret is to it, so where
+  // trainings have noise it may be a little below 0.
+  virtual double best() const = 0;
   virtual double median_final() const = 0;  // over all points, at the end
 };
 
