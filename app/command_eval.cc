@@ -23,7 +23,6 @@ struct EvalOptions {
   std::string split = "test";
   std::string data;
   std::optional<uint64_t> threads;
-  bool json = false;
 };
 
 const std::vector<std::string> kSplits = {"test", "validation", "train"};
@@ -57,7 +56,7 @@ int eval(const Console& console, const EvalOptions& options) {
   request.prepared_data = prepare_recipe_data(console, request.recipe);
   request.split = options.split;
   request.threads = static_cast<int>(options.threads.value_or(1));
-  const auto metrics = load_engine().evaluate(request);
+  const auto metrics = load_engine_for(request.recipe).evaluate(request);
   if (console.json) {
     nlohmann::ordered_json document = {{"model", request.model.string()},
                                        {"split", options.split}};
@@ -86,7 +85,7 @@ Action declare_eval(Arguments& arguments) {
   arguments.option("--data", options->data, "PATH",
                    "Other data of the same kind and shape.", Complete::file);
   arguments.option("--threads", options->threads, "N", "Default: 1.");
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune eval recipe.files/model.safetensors",
                     "its test accuracy, again");
   return [options](const Console& console) { return eval(console, *options); };

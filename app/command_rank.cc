@@ -66,7 +66,8 @@ void say(const StepReport& report) {
 int run_rank(const RankOptions& options) {
   const StopSignals signals(true);
   const TrialAssignment assignment = assignment_of(options);
-  const auto runner = load_engine().make_runner(assignment.threads);
+  const auto runner =
+      load_engine_for(assignment.recipe).make_runner(assignment.threads);
   const auto session = runner->start(assignment);
   const std::atomic<bool> never{false};
   const auto steps = static_cast<int>(options.steps.value_or(1));

@@ -28,7 +28,6 @@ struct RunOptions {
   std::string time;
   bool deterministic = false;
   bool fresh = false;
-  bool json = false;
   bool quiet = false;
   RunView view;
 };
@@ -100,6 +99,9 @@ void start_anew(const Console& console, const RunOptions& options,
   const StudyCheck check =
       check_study(console, file, !options.view.listen.empty());
   for (const std::string& note : check.data.notes) console.notice(note);
+  if (!check.slots.why_cpu.empty()) {
+    console.notice("trials run on the CPU: " + check.slots.why_cpu);
+  }
   if (!check.warm_start.empty()) {
     console.notice(fmt::format("starts from earlier studies: {}",
                                fmt::join(check.warm_start, ", ")));
@@ -171,8 +173,7 @@ void declare_options(Arguments& arguments, RunOptions& options) {
   arguments.flag("--verbose", options.view.verbose,
                  "A line for every report and every change of a trial.");
   arguments.flag("--quiet", options.quiet, "No progress, only the result.");
-  arguments.flag("--json", options.json,
-                 "The result as JSON on stdout, progress on stderr.");
+  arguments.json("The result as JSON on stdout, progress on stderr.");
   arguments.option("--events", options.view.events, "FILE",
                    "Append every event to FILE, a JSON object per line.",
                    Complete::file);

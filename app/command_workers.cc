@@ -63,20 +63,38 @@ void require(const std::string& value, const char* command, const char* name) {
       fmt::format("{0}: {1} is missing (see {0} --help)", command, name));
 }
 
-std::vector<int> parse_devices(const std::string& text) {
-  std::vector<int> devices;
+// The GPUs that a LibTorch for the CPU cannot use are left alone, so that a
+// slot is a core there.
+std::vector<std::string> all_devices() {
+  std::vector<std::string> devices;
+  const Gpus gpus = find_gpus();
+  const std::string why = why_unused(gpus, torch_build());
+  if (!why.empty()) {
+    spdlog::warn("trials run on the CPU: {}", why);
+    return devices;
+  }
+  for (const Gpu& gpu : gpus.usable) devices.push_back(gpu.id);
+  return devices;
+}
+
+std::vector<std::string> parse_devices(const std::string& text) {
+  if (text == "none") return {};
+  if (text.empty() || text == "auto") return all_devices();
+  std::vector<std::string> devices;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    int device = -1;
-    const char* end = word.data() + word.size();
-    const auto [stop, error] = std::from_chars(word.data(), end, device);
-    if (error != std::errc() || stop != end || device < 0) {
-      throw Error(
-          ErrorKind::config,
-          fmt::format("--devices: '{}' is not a device number (use 0,1)",
-                      word));
+    const bool number =
+        !word.empty() && std::all_of(word.begin(), word.end(), [](char letter) {
+          return '0' <= letter && letter <= '9';
+        });
+    if (!number && !word.starts_with("GPU-") && !word.starts_with("MIG-")) {
+      throw Error(ErrorKind::config,
+                  fmt::format("--devices: '{}' is not a device (use 0,1, or "
+                              "GPU-..., MIG-..., as nvidia-smi -L lists them; "
+                              "auto; none)",
+                              word));
     }
-    devices.push_back(device);
+    devices.push_back(word);
   }
   return devices;
 }
@@ -150,11 +168,13 @@ AgentOptions describe_agent(const NodeOptions& options) {
   agent.threads_per_slot = static_cast<int>(options.threads.value_or(1));
   agent.slots = static_cast<int>(options.slots.value_or(static_cast<uint64_t>(
       std::max(usable_cores() / std::max(agent.threads_per_slot, 1), 1))));
-  agent.devices = options.devices == "auto" ? cuda_devices()
-                                            : parse_devices(options.devices);
+  agent.devices = parse_devices(options.devices);
   if (!options.slots && !agent.devices.empty()) {
     agent.slots = static_cast<int>(agent.devices.size());
   }
+  agent.log_line = [](int slot, const std::string& line) {
+    spdlog::warn("slot {}: {}", slot, line);
+  };
   if (!options.lifetime.empty()) {
     agent.lifetime = parse_duration(options.lifetime);
   }
@@ -220,7 +240,7 @@ class RecipeCache {
 
 std::unique_ptr<TrialRunner> make_runner(const Recipe& recipe, int threads) {
   if (recipe.command) return make_command_runner();
-  return load_engine().make_runner(threads);
+  return load_engine_for(recipe).make_runner(threads);
 }
 
 int serve_slot(const SlotOptions& options) {
@@ -303,7 +323,8 @@ Action declare_agent(Arguments& arguments) {
                    "Threads of one slot (default: 1).");
   arguments.option(
       "--devices", options->devices, "LIST",
-      "CUDA devices, one per slot: 0,1; auto: all that are there.");
+      "GPUs of the slots: 0,1, GPU-..., MIG-...; none; default: auto, all that "
+      "this dtune can use.");
   arguments.example(
       "dtune agent --connect tcp://10.0.0.1:5555 --token-file token",
       "join the study that runs there");

@@ -80,6 +80,49 @@ Finding check_blas(const EngineInfo& info) {
   return finding;
 }
 
+// Trials on one GPU: how they would share it.
+Finding check_sharing() {
+  const std::string mps =
+      mps_folder([](const char* name) { return std::getenv(name); });
+  if (!mps.empty()) {
+    return {"GPU", Health::good,
+            fmt::format("several slots can share one at the same time: CUDA's "
+                        "Multi-Process Service runs ({})",
+                        mps),
+            ""};
+  }
+  return {"GPU", Health::good,
+          "several slots on one take turns (resources.slots above the number "
+          "of GPUs): for small networks start nvidia-cuda-mps-control -d first",
+          ""};
+}
+
+// Each GPU with the slot that it is by default, and what keeps LibTorch from it.
+void check_gpus(const EngineInfo& info, std::vector<Finding>& findings) {
+  const Gpus gpus = find_gpus();
+  std::string why = why_unused(gpus, torch_build());
+  if (why.empty() && !gpus.usable.empty()) why = info.cuda_problem;
+  for (size_t i = 0; i < gpus.usable.size(); ++i) {
+    const std::string place =
+        why.empty() ? fmt::format("slot {}", i) : "not used";
+    findings.push_back({"GPU", why.empty() ? Health::good : Health::note,
+                        place + ": " + to_string(gpus.usable[i]), ""});
+  }
+  if (!why.empty()) {
+    // A LibTorch for the CPU may be what was wanted.
+    const Health health =
+        torch_build().with_cuda ? Health::problem : Health::note;
+    findings.push_back({"GPU", health, "trains on the CPU", why});
+  } else if (gpus.usable.empty()) {
+    findings.push_back({"GPU", Health::good, "none: trains on the CPU", ""});
+  } else {
+    findings.push_back(check_sharing());
+  }
+  if (!gpus.usable.empty() && !gpus.problem.empty()) {
+    findings.push_back({"GPU", Health::note, "not all are used", gpus.problem});
+  }
+}
+
 // The parts that need LibTorch, in the order of what depends on what.
 void check_engine(std::vector<Finding>& findings) {
   EngineInfo info;
@@ -93,24 +136,7 @@ void check_engine(std::vector<Finding>& findings) {
   }
   findings.push_back({"LibTorch", Health::good, info.torch_version, ""});
   findings.push_back(check_blas(info));
-  const std::vector<int> devices = cuda_devices();
-  if (!info.cuda_devices.empty()) {
-    for (const std::string& device : info.cuda_devices) {
-      findings.push_back({"CUDA", Health::good, device, ""});
-    }
-  } else if (devices.empty()) {
-    findings.push_back(
-        {"CUDA", Health::good, "no device: trains on the CPU", ""});
-  } else if (info.cuda_compiled) {
-    findings.push_back({"CUDA", Health::problem,
-                        "there is a device, but LibTorch cannot use it",
-                        "check the driver with nvidia-smi"});
-  } else {
-    findings.push_back({"CUDA", Health::note,
-                        "there is a device, but this LibTorch is for the CPU",
-                        "build with a CUDA LibTorch: sh "
-                        "third_party/bootstrap.sh --torch python build"});
-  }
+  check_gpus(info, findings);
 }
 
 Finding check_data(DataKind kind, const char* package) {

@@ -141,6 +141,7 @@ class Bench {
     options.parallel = parallel;
     options.nodes.assign(size_t(members_), "here");
     if (members_ > 1) server_.open(options);
+    gpus_ = plan_slots(gang.recipe.recipe()).gpus;
     for (int i = 0; i < members_; ++i) start(i);
   }
 
@@ -178,6 +179,12 @@ class Bench {
           spawn.argv.end(),
           {"--connect", server_.local_endpoint(), "--gang", kGang, "--member",
            std::to_string(member), "--members", std::to_string(members_)});
+    }
+    if (!gpus_.empty()) {
+      const std::string& gpu =
+          gpus_[static_cast<size_t>(member) % gpus_.size()].id;
+      spawn.environment = {{"CUDA_VISIBLE_DEVICES", gpu},
+                           {"DTUNE_SLOT_DEVICE", gpu}};
     }
     ranks_.push_back(std::make_unique<Rank>(spawn));
     words_.resize(ranks_.size());
@@ -258,6 +265,7 @@ class Bench {
   const SocketDirectory sockets_;
   GangServer server_;
   int members_ = 1;
+  std::vector<Gpu> gpus_;  // of the ranks in turn; empty: CPU
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Words> words_;
   std::vector<std::unique_ptr<Disturber>> disturbers_;

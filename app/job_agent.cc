@@ -131,7 +131,7 @@ int serve_rank(const JobEnvironment& job, const RecipeFile& recipe,
   agent.node = rank_name(job);
   agent.slots = plan.slots;
   agent.threads_per_slot = plan.threads;
-  agent.devices = plan.devices;
+  agent.devices = plan.devices();
   JobMeeting meeting;
   meeting.file = files_of(database).job_key().string();
   if (!given.empty()) {

@@ -20,8 +20,6 @@
 namespace dtune {
 namespace {
 
-constexpr int kMostDevices = 64;
-
 std::optional<std::string> first_word(const std::string& path) {
   std::ifstream file(path);
   std::string word;
@@ -75,12 +73,6 @@ int cores_of_job(int cores) {
   return bound ? cores : cores / std::max(job.local_ranks, 1);
 }
 
-std::optional<std::string> visible_devices() {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr) return {};
-  return visible;
-}
-
 }  // namespace
 
 int usable_cores() {
@@ -113,31 +105,11 @@ MemorySize usable_memory() {
   return memory;
 }
 
-std::vector<int> cuda_devices() {
-  std::vector<int> devices;
-  for (int i = 0; i < kMostDevices; ++i) {
-    if (std::filesystem::exists(fmt::format("/dev/nvidia{}", i))) {
-      devices.push_back(i);
-    }
-  }
-  const auto visible = visible_devices();
-  if (!visible) return devices;
-  std::vector<int> chosen;
-  std::istringstream words(*visible);
-  for (std::string word; std::getline(words, word, ',');) {
-    char* end = nullptr;
-    const long ordinal = std::strtol(word.c_str(), &end, 10);
-    if (end == word.c_str() || ordinal < 0) break;  // as CUDA does
-    chosen.push_back(static_cast<int>(ordinal));
-  }
-  return devices.empty() ? devices : chosen;
-}
-
-bool built_with_cuda() {
+TorchBuild torch_build() {
 #ifdef DTUNE_WITH_CUDA
-  return true;
+  return {.with_cuda = true, .cuda = DTUNE_WITH_CUDA};
 #else
-  return false;
+  return {};
 #endif
 }
 
@@ -194,26 +166,69 @@ void check_gang_fits(const Recipe& recipe, const SlotPlan& plan) {
                   wanted, plan.slots, more, wanted));
 }
 
+namespace {
+
+// "cuda" and "auto": all.
+std::vector<Gpu> wanted_of(const std::string& device, std::vector<Gpu> gpus) {
+  constexpr std::string_view kNumbered = "cuda:";
+  if (!device.starts_with(kNumbered)) return gpus;
+  const auto ordinal =
+      static_cast<size_t>(std::atoi(device.c_str() + kNumbered.size()));
+  if (ordinal >= gpus.size()) return {};
+  return {std::move(gpus[ordinal])};
+}
+
+std::string why_none(size_t gpus, const std::string& why) {
+  if (!why.empty()) return why;
+  if (gpus == 0) return "this machine has no GPU";
+  return fmt::format("this machine has {} GPU{}", gpus,
+                     gpus == 1 ? "" : "s, numbered from 0");
+}
+
+void choose_gpus(const Recipe& recipe, SlotPlan& plan) {
+  const std::string& device = recipe.train.device;
+  if (recipe.command || device == "cpu") return;
+  Gpus found = find_gpus();
+  const size_t count = found.usable.size();
+  plan.why_cpu = why_unused(found, torch_build());
+  if (plan.why_cpu.empty()) {
+    plan.gpus = wanted_of(device, std::move(found.usable));
+  }
+  if (!plan.gpus.empty() || has_remote_nodes(recipe.nodes)) return;
+  const std::string why = why_none(count, plan.why_cpu);
+  if (device != "auto") {
+    throw Error(ErrorKind::config,
+                fmt::format("train.device: '{}' is not there: {}; without one "
+                            "use device: auto or cpu",
+                            device, why));
+  }
+  if (recipe.train.precision == Precision::tf32) {
+    throw Error(
+        ErrorKind::config,
+        fmt::format("train.precision: 'tf32' needs a GPU: {}; without one "
+                    "use auto, fp32 or bf16",
+                    why));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> SlotPlan::devices() const {
+  std::vector<std::string> ids;
+  for (const Gpu& gpu : gpus) ids.push_back(gpu.id);
+  return ids;
+}
+
 SlotPlan plan_slots(const Recipe& recipe) {
   SlotPlan plan;
   plan.threads = std::max(recipe.resources.threads_per_slot, 1);
-  std::vector<int> devices;
-  const std::string& device = recipe.train.device;
-  if (!recipe.command && built_with_cuda() && device != "cpu") {
-    devices = cuda_devices();
-  }
-  if (device.starts_with("cuda:") && !devices.empty()) {
-    devices = {std::atoi(device.c_str() + 5)};
-  }
-  const int natural = devices.empty()
+  choose_gpus(recipe, plan);
+  const int natural = plan.gpus.empty()
                           ? std::max(usable_cores() / plan.threads, 1)
-                          : static_cast<int>(devices.size());
+                          : static_cast<int>(plan.gpus.size());
   plan.slots = slots_of_local_node(recipe.nodes);
   if (plan.slots == 0) plan.slots = recipe.resources.slots;
   if (plan.slots == 0) plan.slots = with_servers(recipe.parallel, natural);
-  for (int slot = 0; slot < plan.slots && !devices.empty(); ++slot) {
-    plan.devices.push_back(devices[size_t(slot) % devices.size()]);
-  }
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dtune/cluster/gpus.h"
 #include "dtune/study/recipe.h"
 
 namespace dtune {
@@ -21,12 +22,8 @@ struct MemorySize {
 };
 MemorySize usable_memory();
 
-// Ordinals of NVIDIA devices that have a device file, filtered by
-// CUDA_VISIBLE_DEVICES.
-std::vector<int> cuda_devices();
-
-// The LibTorch that dtune was built with can use them.
-bool built_with_cuda();
+// The LibTorch that dtune was built with.
+TorchBuild torch_build();
 
 // This program's file, for starting it again as an agent or worker.
 std::string own_program();
@@ -40,11 +37,16 @@ bool has_remote_nodes(const std::vector<NodeSpec>& nodes);
 // Where the trials of a recipe run on this machine.
 struct SlotPlan {
   int slots = 1;
-  int threads = 1;           // of one slot
-  std::vector<int> devices;  // one per slot, or empty: CPU
+  int threads = 1;        // of one slot
+  std::vector<Gpu> gpus;  // of the slots, or empty: CPU
+  // With train.device auto: why a GPU that is here is not used; "": all are.
+  std::string why_cpu;
+
+  std::vector<std::string> devices() const;  // ids of the GPUs
 };
-// The slots of the local node, else resources.slots, else one per device or
-// core with parameter servers on top.
+// The slots of the local node, else resources.slots, else one per GPU or core
+// with parameter servers on top. Throws Error(config) where train.device wants
+// a GPU that this machine cannot use, and no other node may have one.
 SlotPlan plan_slots(const Recipe& recipe);
 
 // Throws Error(config) where a trial takes more slots than this machine has

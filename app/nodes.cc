@@ -14,10 +14,6 @@
 namespace dtune {
 namespace {
 
-std::string join_numbers(const std::vector<int>& numbers) {
-  return fmt::format("{}", fmt::join(numbers, ","));
-}
-
 std::vector<std::string> local_argv(const NodesOptions& options) {
   const SlotPlan& plan = options.slots;
   std::vector<std::string> argv = {own_program(), "agent",
@@ -25,9 +21,8 @@ std::vector<std::string> local_argv(const NodesOptions& options) {
                                    "--study",     options.study_id,
                                    "--slots",     std::to_string(plan.slots),
                                    "--threads",   std::to_string(plan.threads)};
-  if (!plan.devices.empty()) {
-    argv.insert(argv.end(), {"--devices", join_numbers(plan.devices)});
-  }
+  const std::string devices = fmt::format("{}", fmt::join(plan.devices(), ","));
+  argv.insert(argv.end(), {"--devices", devices.empty() ? "none" : devices});
   return argv;
 }
 
@@ -71,7 +66,8 @@ void Nodes::add_ssh(const NodeSpec& node) {
               "--study", options_.study_id, "--node",
               ssh.node,  "--threads",       std::to_string(options_.threads)};
   // Where the coordinator is silent it ends, and is started again from here.
-  ssh.argv.insert(ssh.argv.end(), {"--wait", "1m"});
+  ssh.argv.insert(ssh.argv.end(),
+                  {"--devices", devices_elsewhere(), "--wait", "1m"});
   if (const PortRange ports = allowed_ports(); ports.first > 0) {
     ssh.argv.insert(ssh.argv.end(),
                     {"--ports", fmt::format("{}-{}", ports.first, ports.last)});
@@ -84,6 +80,10 @@ void Nodes::add_ssh(const NodeSpec& node) {
     write_log(name, line);
   };
   launchers_.push_back(std::make_unique<SshLauncher>(std::move(ssh)));
+}
+
+const char* Nodes::devices_elsewhere() const {
+  return options_.gpus ? "auto" : "none";
 }
 
 void Nodes::check_reachable(const NodeSpec& node) const {
@@ -109,7 +109,7 @@ std::vector<std::string> Nodes::options_of_agent(const NodeSpec& node,
   // Ranks of a gang wait for nodes that are still in the queue.
   if (!options_.gangs) add_time("--idle", idle);
   add_time("--wait", std::chrono::minutes(2));
-  if (options_.gpus) words.insert(words.end(), {"--devices", "auto"});
+  words.insert(words.end(), {"--devices", devices_elsewhere()});
   if (node.slots > 0) {
     words.insert(words.end(), {"--slots", std::to_string(node.slots)});
   }

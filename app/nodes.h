@@ -60,6 +60,7 @@ class Nodes {
   std::vector<std::string> options_of_agent(const NodeSpec& node,
                                             Duration lifetime,
                                             Duration idle) const;
+  const char* devices_elsewhere() const;
   void check_reachable(const NodeSpec& node) const;
   void write_log(const std::string& node, const std::string& line);
   void check_any_left() const;

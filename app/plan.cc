@@ -94,6 +94,7 @@ class PlanPrinter {
     space();
     search();
     line("slots", slots());
+    devices();
     for (const std::string& text : time_texts(plan_)) line("time", text);
     line("database", fmt::format("{} ({})", short_path(plan_.database),
                                  printable(plan_.what_run_does)));
@@ -216,10 +217,32 @@ class PlanPrinter {
     const SlotPlan& slots = plan_.check.slots;
     const ParallelSpec& parallel = plan_.recipe.parallel;
     if (parallel.mode != ParallelMode::none) return gangs(slots, parallel);
-    return fmt::format("{} trial{} at a time, {} thread{} each{}", slots.slots,
+    return fmt::format("{} trial{} at a time, {} thread{} each", slots.slots,
                        slots.slots == 1 ? "" : "s", slots.threads,
-                       slots.threads == 1 ? "" : "s",
-                       slots.devices.empty() ? "" : ", on CUDA");
+                       slots.threads == 1 ? "" : "s");
+  }
+
+  void devices() {
+    const SlotPlan& slots = plan_.check.slots;
+    for (size_t i = 0; i < slots.gpus.size(); ++i) {
+      line("slots", fmt::format("{} on {}", slots_of_gpu(slots, i),
+                                printable(to_string(slots.gpus[i]))));
+    }
+    if (!slots.why_cpu.empty()) {
+      line("slots", "on the CPU: " + printable(slots.why_cpu));
+    }
+  }
+
+  // "slots 0, 2".
+  static std::string slots_of_gpu(const SlotPlan& plan, size_t gpu) {
+    std::vector<size_t> slots;
+    for (size_t slot = gpu; slot < static_cast<size_t>(plan.slots);
+         slot += plan.gpus.size()) {
+      slots.push_back(slot);
+    }
+    if (slots.empty()) return "no slot";
+    return fmt::format("slot{} {}", slots.size() == 1 ? "" : "s",
+                       fmt::join(slots, ", "));
   }
 
   static std::string gangs(const SlotPlan& slots,
@@ -338,7 +361,7 @@ std::string plan_json(const StudyPlan& plan) {
                         {"steps", budget.steps}};
   document["slots"] = {{"slots", plan.check.slots.slots},
                        {"threads", plan.check.slots.threads},
-                       {"devices", plan.check.slots.devices}};
+                       {"devices", plan.check.slots.devices()}};
   if (!plan.check.warm_start.empty()) {
     document["warm_start"] = plan.check.warm_start;
   }

@@ -98,7 +98,7 @@ StepTime measure_step(const RecipeFile& file, const StudyCheck& check) {
                 "--measure: the recipe's command trains, and only 'dtune run' "
                 "starts it (with --trials 1 'dtune plan' then knows its time)");
   }
-  const auto runner = load_engine().make_runner(check.slots.threads);
+  const auto runner = load_engine_for(recipe).make_runner(check.slots.threads);
   const auto session = runner->start(trial_to_measure(recipe, check));
   const Speed speed = measure_speed(*session, std::chrono::seconds(10));
   const auto samples =

@@ -136,19 +136,18 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                           *tuner.scheduler, *progress, system_clock(),
                           std::move(options));
   access.announce(console, coordinator.remote_endpoint());
-  nodes = std::make_unique<Nodes>(NodesOptions{
-      .nodes = recipe.nodes,
-      .study_id = loaded.study.id,
-      .slots = check.slots,
-      .threads = check.slots.threads,
-      .local_endpoint = endpoint,
-      .remote_endpoint = coordinator.remote_endpoint(),
-      .make_token = [&access] { return access.make_token(); },
-      .log = fs::absolute(loaded.files.folder / "agent.log"),
-      .gangs = recipe.parallel.mode != ParallelMode::none,
-      .gpus =
-          built_with_cuda() && !recipe.command && recipe.train.device != "cpu",
-      .job_key = fs::absolute(loaded.files.job_key())});
+  nodes = std::make_unique<Nodes>(
+      NodesOptions{.nodes = recipe.nodes,
+                   .study_id = loaded.study.id,
+                   .slots = check.slots,
+                   .threads = check.slots.threads,
+                   .local_endpoint = endpoint,
+                   .remote_endpoint = coordinator.remote_endpoint(),
+                   .make_token = [&access] { return access.make_token(); },
+                   .log = fs::absolute(loaded.files.folder / "agent.log"),
+                   .gangs = recipe.parallel.mode != ParallelMode::none,
+                   .gpus = !recipe.command && recipe.train.device != "cpu",
+                   .job_key = fs::absolute(loaded.files.job_key())});
   std::optional<ReportWriter> pages;
   if (!view.report.empty()) pages.emplace(loaded.files.database, view.report);
   return coordinator.run(signals.stop());

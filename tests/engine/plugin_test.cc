@@ -49,6 +49,22 @@ TEST_CASE("what the library throws is caught in the program by its type") {
   }
 }
 
+TEST_CASE(
+    "a deterministic recipe sets up cuBLAS, a value that is there stays") {
+  const char* name = "CUBLAS_WORKSPACE_CONFIG";
+  ::unsetenv(name);
+  Recipe recipe;
+  load_engine_for(recipe);
+  CHECK(std::getenv(name) == nullptr);
+  recipe.deterministic = true;
+  load_engine_for(recipe);
+  CHECK(std::string(std::getenv(name)) == ":4096:8");
+  ::setenv(name, ":16:8", 1);
+  load_engine_for(recipe);
+  CHECK(std::string(std::getenv(name)) == ":16:8");
+  ::unsetenv(name);
+}
+
 TEST_CASE("the engine is loaded once") {
   CHECK(&load_engine() == &load_engine());
 }

@@ -108,6 +108,7 @@ Agent::Agent(const AgentOptions& options)
   slot_options_.endpoint = directory_.endpoint("agent");
   slot_options_.study_id = options.study_id;
   slot_options_.threads = options.threads_per_slot;
+  slot_options_.slots = options.slots;
   slot_options_.devices = options.devices;
   slot_options_.grace = options.grace;
   slot_options_.log_line = options.log_line;

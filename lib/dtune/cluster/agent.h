@@ -22,7 +22,9 @@ struct AgentOptions {
   std::string node;  // name shown to people; "": host name
   int slots = 1;
   int threads_per_slot = 1;
-  std::vector<int> devices;  // CUDA ordinals, one per slot, or empty
+  // Of the slots in turn, for CUDA_VISIBLE_DEVICES (Gpu::id); empty: slots see
+  // what this process sees.
+  std::vector<std::string> devices;
   std::vector<std::string> worker_argv;  // program and arguments of a worker;
                                          // the agent appends its own
   // Runs run_guard(); "--agent <name>" is appended. Empty: no guard.
@@ -54,7 +56,8 @@ struct AgentOptions {
 // config where it refuses, study failed where no worker could be started.
 //
 // Workers get, after worker_argv: --connect <endpoint> --slot <k> --threads
-// <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT. Heartbeat
+// <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT and, with
+// devices, what train/device.h reads. Heartbeat
 // and grace are the coordinator's once it has answered. Workers are killed by
 // the kernel when the thread that called this ends; after a kill -9 of this
 // process, what their commands started is ended by the guard.

@@ -1,6 +1,7 @@
 #include "dtune/cluster/slot_process.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,6 +30,24 @@ bool mentions_memory(const std::string& text) {
   return text.find("bad_alloc") != std::string::npos ||
          text.find("out of memory") != std::string::npos ||
          text.find("Cannot allocate memory") != std::string::npos;
+}
+
+// The slot's GPU, and which part of its memory is the slot's.
+std::map<std::string, std::string> device_environment(
+    const SlotOptions& options, int slot) {
+  if (options.devices.empty()) return {};
+  const auto count = static_cast<int>(options.devices.size());
+  const auto device_of = [&](int one) -> const std::string& {
+    return options.devices[static_cast<size_t>(one % count)];
+  };
+  const std::string& device = device_of(slot);
+  int sharing = 0;
+  for (int other = 0; other < std::max(options.slots, slot + 1); ++other) {
+    sharing += device_of(other) == device ? 1 : 0;
+  }
+  return {{"CUDA_VISIBLE_DEVICES", device},
+          {"DTUNE_SLOT_DEVICE", device},
+          {"DTUNE_DEVICE_SHARE", fmt::format("{:.6g}", 1.0 / sharing)}};
 }
 
 }  // namespace
@@ -117,10 +136,7 @@ void SlotProcess::spawn(MonoTime now) {
   spawn.environment = {{"DTUNE_STUDY", options_.study_id},
                        {"DTUNE_AGENT", process_name(getpid())},
                        {"DTUNE_SLOT", std::to_string(slot_)}};
-  if (static_cast<size_t>(slot_) < options_.devices.size()) {
-    spawn.environment["CUDA_VISIBLE_DEVICES"] =
-        std::to_string(options_.devices[static_cast<size_t>(slot_)]);
-  }
+  spawn.environment.merge(device_environment(options_, slot_));
   spawn.merge = true;
   spawn.data_bytes = options_.memory_bytes;
   tail_.clear();

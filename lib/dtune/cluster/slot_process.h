@@ -19,7 +19,8 @@ struct SlotOptions {
   std::string endpoint;           // of the agent
   std::string study_id;
   int threads = 1;
-  std::vector<int> devices;
+  int slots = 1;                     // of the agent
+  std::vector<std::string> devices;  // AgentOptions
   Duration grace{0};
   uint64_t memory_bytes = 0;  // 0: no cap
   std::function<void(int slot, const std::string& line)> log_line;

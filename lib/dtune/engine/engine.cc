@@ -50,8 +50,7 @@ class TorchEngine final : public Engine {
     info.optimized_blas = has_optimized_blas();
     info.gflops_per_core = matrix_rate();
     info.mkldnn = at::globalContext().hasMKLDNN();
-    info.cuda_compiled = at::hasCUDA();
-    info.cuda_devices = cuda_device_names();
+    info.cuda_problem = cuda_problem();
     return info;
   }
 };

@@ -8,13 +8,6 @@
 namespace dtune {
 namespace {
 
-std::string first_line(const std::exception& error) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const std::string text =
-      torch != nullptr ? torch->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
-}
-
 // LibTorch has a type for CUDA's lack of memory only.
 bool means_no_memory(const std::exception& error, std::string_view text) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
@@ -26,6 +19,13 @@ bool means_no_memory(const std::exception& error, std::string_view text) {
 }
 
 }  // namespace
+
+std::string first_line(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text =
+      torch != nullptr ? torch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
 
 TrialFailure translate_failure(const std::string& where,
                                const std::exception& error) {

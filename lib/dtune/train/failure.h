@@ -10,6 +10,9 @@
 
 namespace dtune {
 
+// What it says, without LibTorch's stack trace.
+std::string first_line(const std::exception& error);
+
 // The failure that an exception of LibTorch or the standard library means for
 // a trial: out_of_memory or crashed, with its first line.
 TrialFailure translate_failure(const std::string& where,

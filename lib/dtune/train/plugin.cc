@@ -1,5 +1,6 @@
 #include "dtune/train/plugin.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 
@@ -39,6 +40,15 @@ Engine& load() {
 }
 
 }  // namespace
+
+Engine& load_engine_for(const Recipe& recipe) {
+  // cuBLAS reads it once; this value is one of two with which it repeats its
+  // results (docs.nvidia.com/cuda/cublas, "Results reproducibility").
+  if (recipe.deterministic) {
+    ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*replace=*/0);
+  }
+  return load_engine();
+}
 
 Engine& load_engine() {
   static const std::reference_wrapper<Engine> engine = load();

@@ -27,8 +27,7 @@ struct EngineInfo {
   bool optimized_blas = false;  // not the reference implementation
   double gflops_per_core = 0;   // measured: torch_settings.h, matrix_rate()
   bool mkldnn = false;
-  bool cuda_compiled = false;
-  std::vector<std::string> cuda_devices;  // names, or empty
+  std::string cuda_problem;  // why it cannot use the first GPU; "": it can
 };
 
 // `dtune eval`: a model file and what to judge it on.
@@ -79,6 +78,11 @@ class Engine {
 // DTUNE_LIBRARY_PATH says) once per process; throws Error(study) with what the
 // loader said and the remedy. The engine lives as long as the process.
 Engine& load_engine();
+
+// The same, to train this recipe: where it is deterministic,
+// CUBLAS_WORKSPACE_CONFIG is set before LibTorch reads it, unless it is set
+// already. To be called before other threads read the environment.
+Engine& load_engine_for(const Recipe& recipe);
 
 // Throws as load_engine() does where the library is not installed; loads
 // nothing.

@@ -1,0 +1,46 @@
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "dtune/base/clock.h"
+#include "dtune/cluster/slot_process.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+// What the worker of a slot finds in its environment.
+std::string environment_of(int slot, const std::vector<std::string>& devices,
+                           int slots) {
+  std::string line;
+  SlotOptions options;
+  options.argv = {"sh", "-c",
+                  "echo \"$CUDA_VISIBLE_DEVICES $DTUNE_SLOT_DEVICE "
+                  "$DTUNE_DEVICE_SHARE\"; sleep 60",
+                  "sh"};
+  options.slots = slots;
+  options.devices = devices;
+  options.log_line = [&line](int, const std::string& text) { line = text; };
+  SlotProcess process(slot, options, [](const control::Message&) {});
+  while (line.empty()) {
+    process.tick(system_clock().now());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  process.shut_down(true, system_clock().now());
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a slot sees its own GPU alone, and shares it with the others on it") {
+  CHECK(environment_of(0, {"GPU-a", "MIG-b"}, 2) == "GPU-a GPU-a 1");
+  CHECK(environment_of(1, {"GPU-a", "MIG-b"}, 2) == "MIG-b MIG-b 1");
+  // Three slots on two GPUs: 0 and 2 are on the first.
+  CHECK(environment_of(2, {"0", "1"}, 3) == "0 0 0.5");
+  CHECK(environment_of(1, {"0", "1"}, 3) == "1 1 1");
+  CHECK(environment_of(0, {"3", "3", "3"}, 3) == "3 3 0.333333");
+}
