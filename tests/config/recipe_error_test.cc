@@ -324,6 +324,13 @@ TEST_CASE("what data, training and limits need is asked for") {
   CHECK(problem("train: { device: gpu }") ==
         "r.yaml:1:18: 'train.device' must be one of auto, cpu, cuda, cuda:0, "
         "cuda:1, ..., but is 'gpu'");
+  CHECK(problem("train: { device: cpu, precision: tf32 }") ==
+        "r.yaml:1:34: 'train.precision': tf32 is a GPU's, but train.device is "
+        "cpu (use auto, fp32 or bf16)");
+  CHECK(problem("train: { precision: bf61 }")
+            .starts_with("r.yaml:1:21: 'train.precision' must be one of auto, "
+                         "fp32, tf32, bf16, "
+                         "but is 'bf61'"));
   CHECK(problem("limits: { lease: 1s }") ==
         "r.yaml:1:18: 'limits.lease' must be at least two heartbeats, or a "
         "slot is lost by one late message");

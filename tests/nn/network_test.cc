@@ -75,6 +75,49 @@ TEST_CASE("fused blocks compute what autograd computes") {
                        {32, 6, 10}, 1e-4);
 }
 
+// The network in float32 and, with the same weights, in bfloat16.
+void check_bfloat16(const std::vector<LayerSpec>& layers, const Shape& shape) {
+  Network exact(layers, shape, {.init_seed = 3, .fuse = false});
+  Network rounded(layers, shape, {.init_seed = 3, .compute = at::kBFloat16});
+  disturb(exact);
+  disturb(rounded);
+  const at::Tensor x =
+      random_batch({8, shape.channels, shape.height, shape.width});
+  const PassContext context{.training = true, .seed = 5};
+  Tape tapes[2];
+  const at::Tensor expected = exact.forward(x, &tapes[0], context);
+  const at::Tensor actual = rounded.forward(x, &tapes[1], context);
+  CHECK(actual.element_size() == 4);
+  const double error = relative_error(actual, expected);
+  CHECK(error > 1e-5);  // it is another arithmetic: 8 bits of mantissa
+  CHECK(error < 0.05);
+  const at::Tensor dy = at::randn_like(expected);
+  const at::Tensor expected_dx = exact.backward(dy, tapes[0], true);
+  const at::Tensor dx = rounded.backward(dy, tapes[1], true);
+  CHECK(dx.element_size() == 4);
+  CHECK(rounded.gradients().element_size() == 4);
+  CHECK(relative_error(dx, expected_dx) < 0.15);
+  CHECK(relative_error(rounded.gradients(), exact.gradients()) < 0.15);
+  CHECK(relative_error(rounded.buffers(), exact.buffers()) < 0.02);
+}
+
+TEST_CASE("in bfloat16 a network computes the same to fewer digits") {
+  check_bfloat16(small_cnn(0.3), {1, 12, 12});
+  check_bfloat16(
+      {conv("conv1", 8), layer(LayerKind::batch_norm, "norm1"),
+       layer(LayerKind::gelu, "gelu1"), pool(LayerKind::avg_pool, "pool1"),
+       conv("conv2", 8), layer(LayerKind::tanh, "tanh1"),
+       layer(LayerKind::global_avg_pool, "mean"), linear("fc", 5)},
+      {3, 8, 8});
+  LayerSpec groups = layer(LayerKind::group_norm, "norm");
+  groups.groups = 2;
+  LayerSpec block = layer(LayerKind::residual, "block");
+  block.body = {conv("inner", 8), groups, layer(LayerKind::relu, "relu")};
+  check_bfloat16({conv("conv", 8), block,
+                  layer(LayerKind::global_avg_pool, "mean"), linear("fc", 5)},
+                 {3, 8, 8});
+}
+
 TEST_CASE("fusing changes neither names nor the order of layers") {
   const Shape image{1, 28, 28};
   const std::vector<LayerSpec> layers = zoo("cnn-small", image, 0.4);

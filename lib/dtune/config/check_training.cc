@@ -72,6 +72,14 @@ void check_train(const CheckContext& c) {
   }
 }
 
+void check_precision(const CheckContext& c) {
+  const TrainSpec& train = c.recipe.train;
+  if (train.precision != Precision::tf32 || train.device != "cpu") return;
+  c.complain("train.precision",
+             "'train.precision': tf32 is a GPU's, but train.device is cpu (use "
+             "auto, fp32 or bf16)");
+}
+
 // Of networks whose weights one process holds between updates.
 void check_ema(const CheckContext& c) {
   const ParallelSpec& parallel = c.recipe.parallel;
@@ -159,6 +167,7 @@ void check_objective(const CheckContext& c) {
 void check_training(const CheckContext& c) {
   check_data(c);
   check_train(c);
+  check_precision(c);
   check_ema(c);
   check_threshold(c);
   check_objective(c);

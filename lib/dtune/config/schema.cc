@@ -102,6 +102,9 @@ void describe_train(Fields& f, TrainSpec& train) {
   f.real("label_smoothing", train.label_smoothing, up_to_below(0, 1));
   f.real("focal_gamma", train.focal_gamma, between(0, 100));
   f.text("device", train.device);
+  if (f.reading() || train.precision != Precision::automatic) {
+    f.choice("precision", train.precision, Precision::bf16);
+  }
 }
 
 void describe_command(Fields& f, CommandSpec& command) {
@@ -370,7 +373,8 @@ const std::vector<std::string>& recipe_keys() {
                              "data.augment.jitter",
                              "data.augment.mixup",
                              "data.augment.cutmix",
-                             "train.ema"}) {
+                             "train.ema",
+                             "train.precision"}) {
       all.emplace_back(more);
     }
     return all;

@@ -23,8 +23,9 @@ class Conv : public Layer {
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
     if (saved) saved->tensors = {x};
-    const at::Tensor bias = has_bias_ ? bias_->value : at::Tensor();
-    return at::convolution(x, channels_last_weight(), bias, {stride_, stride_},
+    const at::Tensor bias =
+        has_bias_ ? bias_->value.to(x.scalar_type()) : at::Tensor();
+    return at::convolution(x, weight_as(x), bias, {stride_, stride_},
                            {padding_, padding_}, {1, 1}, false, {0, 0},
                            groups_);
   }
@@ -37,7 +38,7 @@ class Conv : public Layer {
         has_bias_ ? at::OptionalIntArrayRef(bias_shape_)
                   : at::OptionalIntArrayRef();
     const auto [dx, dw, db] = at::convolution_backward(
-        dy, x, channels_last_weight(), bias_sizes, {stride_, stride_},
+        dy, x, weight_as(x), bias_sizes, {stride_, stride_},
         {padding_, padding_}, {1, 1}, false, {0, 0}, groups_,
         {need_dx, true, has_bias_});
     weight_.gradient.add_(dw);
@@ -57,8 +58,9 @@ class Conv : public Layer {
   }
 
   // Engines choose their channels-last kernels by the weights' layout too.
-  at::Tensor channels_last_weight() const {
-    return weight_.value.contiguous(at::MemoryFormat::ChannelsLast);
+  at::Tensor weight_as(const at::Tensor& x) const {
+    return weight_.value.to(x.scalar_type(), /*non_blocking=*/false,
+                            /*copy=*/false, at::MemoryFormat::ChannelsLast);
   }
 
   int64_t stride_;

@@ -18,13 +18,14 @@ class Dropout : public Layer {
     const uint64_t seed = mix_seed({context.seed, name_hash_});
     at::Tensor mask = dropout_mask(x, {seed, context.first_sample, drop_});
     if (saved) saved->tensors = {mask};
-    return x * mask;
+    return (x * mask).to(x.scalar_type());
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     if (!need_dx) return {};
-    return saved.tensors.empty() ? dy : dy * saved.tensors[0];
+    if (saved.tensors.empty()) return dy;
+    return (dy * saved.tensors[0]).to(dy.scalar_type());
   }
 
  private:

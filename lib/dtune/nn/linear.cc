@@ -22,18 +22,24 @@ class Linear : public Layer {
       saved->tensors = {flat};
       saved->input_shape = x.sizes().vec();
     }
-    return bias_ ? at::addmm(bias_->value, flat, weight_.value.t())
-                 : at::mm(flat, weight_.value.t());
+    const at::Tensor weight = weight_.value.to(x.scalar_type()).t();
+    return bias_ ? at::addmm(bias_->value.to(x.scalar_type()), flat, weight)
+                 : at::mm(flat, weight);
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     const at::Tensor flat = saved.tensors.at(0);
     saved.tensors.clear();
-    weight_.gradient.addmm_(dy.t(), flat);
-    if (bias_) bias_->gradient.add_(dy.sum(0));
+    if (dy.scalar_type() == at::kFloat) {
+      weight_.gradient.addmm_(dy.t(), flat);
+    } else {
+      weight_.gradient.add_(at::mm(dy.t(), flat));
+    }
+    if (bias_) bias_->gradient.add_(dy.sum(0, /*keepdim=*/false, at::kFloat));
     if (!need_dx) return {};
-    return channels_last(at::mm(dy, weight_.value).view(saved.input_shape));
+    const at::Tensor weight = weight_.value.to(dy.scalar_type());
+    return channels_last(at::mm(dy, weight).view(saved.input_shape));
   }
 
  private:

@@ -81,7 +81,7 @@ at::Tensor mask_on_device(const at::Tensor& x,
 at::Tensor dropout_mask(const at::Tensor& x, const MaskKey& key) {
   const bool image = x.dim() == 4;
   at::Tensor mask = at::zeros_like(
-      x, x.options(),
+      x, x.options().dtype(at::kFloat),
       image ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
   if (x.numel() == 0) return mask;
   const std::vector<uint32_t> keys = sample_keys(key, x.size(0));

@@ -23,7 +23,8 @@ struct Stage {
 };
 
 bool fuses(const NetworkOptions& options) {
-  return options.fuse && options.device.is_cpu();
+  return options.fuse && options.device.is_cpu() &&
+         options.compute == at::kFloat;
 }
 
 Stage make_stage(const std::vector<LayerSpec>& layers, int first, Shape& shape,
@@ -58,12 +59,14 @@ struct Network::Impl {
   ParameterPool pool;
   std::vector<Stage> stages;
   int64_t flops = 0;
+  at::ScalarType compute = at::kFloat;
 };
 
 Network::Network(std::vector<LayerSpec> layers, const Shape& input,
                  const NetworkOptions& options)
     : impl_(std::make_unique<Impl>()) {
   impl_->flops = sum_of_flops(layers, input);
+  impl_->compute = options.compute;
   Shape shape = input;
   const bool fuse = fuses(options);
   const int count = static_cast<int>(layers.size());
@@ -81,24 +84,24 @@ at::Tensor Network::forward(const at::Tensor& x, Tape* tape,
                             const PassContext& context) {
   auto& stages = impl_->stages;
   if (tape) tape->layers.resize(stages.size());
-  at::Tensor y = channels_last(x);
+  at::Tensor y = channels_last(x.to(impl_->compute));
   for (size_t i = 0; i < stages.size(); ++i) {
     y = stages[i].layer->forward(y, tape ? &tape->layers[i] : nullptr, context);
   }
-  return y;
+  return y.to(at::kFloat);
 }
 
 at::Tensor Network::backward(const at::Tensor& dlogits, Tape& tape,
                              bool need_dx, const GradientReady& ready) {
   auto& stages = impl_->stages;
-  at::Tensor dy = channels_last(dlogits);
+  at::Tensor dy = channels_last(dlogits.to(impl_->compute));
   for (size_t i = stages.size(); i-- > 0;) {
     dy = stages[i].layer->backward(dy, tape.layers[i], need_dx || i > 0);
     for (int n = stages[i].count; ready && n-- > 0;) {
       ready(stages[i].first + n);
     }
   }
-  return dy;
+  return dy.defined() ? dy.to(at::kFloat) : dy;
 }
 
 at::Tensor& Network::weights() { return impl_->pool.weights; }

@@ -46,7 +46,8 @@ struct Saved {
 class Layer {
  public:
   virtual ~Layer() = default;
-  // x: [N, C, H, W] (channels-last in memory) or [N, F] float32.
+  // x: [N, C, H, W] (channels-last in memory) or [N, F]; of the network's
+  // `compute` type, as the result, dy and what backward returns.
   // `saved` null: inference, nothing is kept.
   virtual at::Tensor forward(const at::Tensor& x, Saved* saved,
                              const PassContext& context) = 0;
@@ -77,8 +78,13 @@ struct NetworkOptions {
   // Conv and linear: He et al. 2015 (arXiv 1502.01852), fan-in, uniform in
   // +-sqrt(6 / fan_in), keyed by the seed and the layer's name; zero biases.
   uint64_t init_seed = 0;
+  // kFloat or kBFloat16: of activations, and of convolutions and products, with
+  // float32 weights, gradients and normalisation (Micikevicius et al. 2017,
+  // arXiv 1710.03740; bfloat16 needs no scaled loss: Kalamkar et al. 2019, arXiv
+  // 1905.12322). What goes in and comes out is float32.
+  at::ScalarType compute = at::kFloat;
   // Lets one fast layer stand for several on the CPU (fuse.h); the results
-  // differ by rounding. Names, slices and seeds are the same either way.
+  // differ by rounding; float32 only. Names, slices and seeds are the same either way.
   bool fuse = true;
 };
 

@@ -6,6 +6,12 @@ namespace {
 
 constexpr double kEpsilon = 1e-5;
 
+// What normalisation reads: on CUDA devices its kernels take bfloat16 beside
+// float32 weights.
+at::Tensor readable(const at::Tensor& x) {
+  return x.is_cpu() ? x.to(at::kFloat) : x;
+}
+
 // Ioffe and Szegedy 2015 (arXiv 1502.03167). Statistics are those of the batch
 // that is passed: a micro-batch has its own, and moves the running ones.
 class BatchNorm : public Layer {
@@ -23,26 +29,27 @@ class BatchNorm : public Layer {
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext& context) override {
     const bool seen = context.training && context.repeated;
+    const at::Tensor in = readable(x);
     auto [y, batch_mean, batch_deviation] = at::native_batch_norm(
-        x, weight_.value, bias_.value, seen ? at::Tensor() : mean_,
+        in, weight_.value, bias_.value, seen ? at::Tensor() : mean_,
         seen ? at::Tensor() : variance_, context.training, kMomentum, kEpsilon);
     if (saved) {
-      saved->tensors = {x, batch_mean, batch_deviation};
+      saved->tensors = {in, batch_mean, batch_deviation};
       saved->training = context.training;
     }
-    return y;
+    return y.to(x.scalar_type());
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     const auto [dx, dw, db] = at::native_batch_norm_backward(
-        dy, saved.tensors.at(0), weight_.value, mean_, variance_,
+        readable(dy), saved.tensors.at(0), weight_.value, mean_, variance_,
         saved.tensors.at(1), saved.tensors.at(2), saved.training, kEpsilon,
         {need_dx, true, true});
     saved.tensors.clear();
     weight_.gradient.add_(dw);
     bias_.gradient.add_(db);
-    return dx;
+    return need_dx ? dx.to(dy.scalar_type()) : at::Tensor();
   }
 
  private:
@@ -67,25 +74,25 @@ class GroupNorm : public Layer {
   // ATen 1.13 normalises groups in NCHW order only; hence the copies.
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
-    const at::Tensor plain = x.contiguous();
+    const at::Tensor plain = x.to(at::kFloat).contiguous();
     auto [y, mean, deviation] =
         at::native_group_norm(plain, weight_.value, bias_.value, x.size(0),
                               x.size(1), area(x), groups_, kEpsilon);
     if (saved) saved->tensors = {plain, mean, deviation};
-    return channels_last(y);
+    return channels_last(y.to(x.scalar_type()));
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     const at::Tensor x = saved.tensors.at(0);
     const auto [dx, dw, db] = at::native_group_norm_backward(
-        dy.contiguous(), x, saved.tensors.at(1), saved.tensors.at(2),
-        weight_.value, x.size(0), x.size(1), area(x), groups_,
-        {need_dx, true, true});
+        dy.to(at::kFloat).contiguous(), x, saved.tensors.at(1),
+        saved.tensors.at(2), weight_.value, x.size(0), x.size(1), area(x),
+        groups_, {need_dx, true, true});
     saved.tensors.clear();
     weight_.gradient.add_(dw);
     bias_.gradient.add_(db);
-    return need_dx ? channels_last(dx) : at::Tensor();
+    return need_dx ? channels_last(dx.to(dy.scalar_type())) : at::Tensor();
   }
 
  private:

@@ -90,7 +90,8 @@ class PipelineSession final : public GangSession {
  private:
   NetworkOptions network_options() const {
     return {.device = device(),
-            .init_seed = seed_for(assignment().seed, "weights")};
+            .init_seed = seed_for(assignment().seed, "weights"),
+            .compute = compute_type(assignment().recipe.train.precision)};
   }
   void check_depth() const;
   void make_trainer(const gang::Regroup& order);

@@ -15,6 +15,8 @@ constexpr Words<3> kSchedules = {"constant", "step", "cosine"};
 static_assert(size_t(ScheduleKind::cosine) + 1 == kSchedules.size());
 constexpr Words<2> kLosses = {"cross_entropy", "focal"};
 static_assert(size_t(LossKind::focal) + 1 == kLosses.size());
+constexpr Words<4> kPrecisions = {"auto", "fp32", "tf32", "bf16"};
+static_assert(size_t(Precision::bf16) + 1 == kPrecisions.size());
 constexpr Words<2> kGoals = {"maximize", "minimize"};
 static_assert(size_t(Goal::minimize) + 1 == kGoals.size());
 constexpr Words<2> kFailedResults = {"ignore", "use"};
@@ -68,6 +70,9 @@ const char* to_string(DataKind kind) { return word_of(kDataKinds, kind); }
 const char* to_string(OptimizerKind kind) { return word_of(kOptimizers, kind); }
 const char* to_string(ScheduleKind kind) { return word_of(kSchedules, kind); }
 const char* to_string(LossKind kind) { return word_of(kLosses, kind); }
+const char* to_string(Precision precision) {
+  return word_of(kPrecisions, precision);
+}
 const char* to_string(Goal goal) { return word_of(kGoals, goal); }
 const char* to_string(FailedResults results) {
   return word_of(kFailedResults, results);

@@ -47,7 +47,8 @@ TrainerOptions trainer_options(const TrialAssignment& assignment,
 Computing computing_of(const TrialAssignment& assignment) {
   return {.threads = assignment.threads,
           .deterministic =
-              assignment.deterministic || assignment.recipe.deterministic};
+              assignment.deterministic || assignment.recipe.deterministic,
+          .tf32 = allows_tf32(assignment.recipe.train.precision)};
 }
 
 CheckpointOwner owner_of(const TrialAssignment& assignment) {

@@ -87,7 +87,9 @@ void check_owner(const SafetensorsFile& file, const CheckpointOwner& owner,
                            file.text("trial"), file.text("study")));
   }
   if (number<uint64_t>(file, "architecture", path) != state.architecture) {
-    fail(path, "it is of another model or another size of images");
+    fail(path,
+         "it is of another model, another size of images or another "
+         "precision");
   }
   if (number<int64_t>(file, "samples", path) != state.samples) {
     fail(path, fmt::format("it was trained on {} samples, not {}",

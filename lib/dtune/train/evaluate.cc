@@ -10,6 +10,7 @@
 #include "dtune/train/device.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/model_file.h"
+#include "dtune/train/setup.h"
 #include "dtune/train/torch_settings.h"
 #include "dtune/train/trainer.h"
 
@@ -45,8 +46,10 @@ std::map<std::string, double> judge(const EvalRequest& request,
                             request.model.string(), split.name));
   }
   const at::Device device = find_device(request.recipe.train.device);
-  Network network(layers_for(request.recipe.model, *data), data->image_shape(),
-                  NetworkOptions{.device = device});
+  Network network(
+      layers_for(request.recipe.model, *data), data->image_shape(),
+      NetworkOptions{.device = device,
+                     .compute = compute_type(request.recipe.train.precision)});
   const ModelMetadata model = load_model(request.model, *data, network);
   const BatchSource source(data, {split.split}, {model.mean, model.deviation});
   const std::atomic<bool> never = false;
@@ -126,7 +129,8 @@ Predictions predict_all(Network& network, const BatchSource& source,
 std::map<std::string, double> evaluate_model(const EvalRequest& request) {
   const NamedSplit& split = find_split(request.split);
   use({.threads = request.threads,
-       .deterministic = request.recipe.deterministic});
+       .deterministic = request.recipe.deterministic,
+       .tf32 = allows_tf32(request.recipe.train.precision)});
   const SingleThread exactly;
   return as_trial_failure(request.model.string(),
                           [&] { return judge(request, split); });

@@ -17,9 +17,12 @@ class ModelPredictor final : public Predictor {
                  const Recipe& recipe)
       : input_(model.input),
         device_(find_device(recipe.train.device)),
-        network_(expand_model(recipe.model, input_,
-                              static_cast<int>(model.class_names.size())),
-                 input_, NetworkOptions{.device = device_}),
+        network_(
+            expand_model(recipe.model, input_,
+                         static_cast<int>(model.class_names.size())),
+            input_,
+            NetworkOptions{.device = device_,
+                           .compute = compute_type(recipe.train.precision)}),
         scale_(input_, {model.mean, model.deviation}) {
     load_weights(file, network_);
   }
@@ -51,7 +54,9 @@ class ModelPredictor final : public Predictor {
 
 std::unique_ptr<Predictor> make_model_predictor(
     const std::filesystem::path& model, const Recipe& recipe, int threads) {
-  use({.threads = threads, .deterministic = recipe.deterministic});
+  use({.threads = threads,
+       .deterministic = recipe.deterministic,
+       .tf32 = allows_tf32(recipe.train.precision)});
   const SafetensorsFile file(model);
   return as_trial_failure(model.string(), [&] {
     return std::make_unique<ModelPredictor>(file, read_model_metadata(file),

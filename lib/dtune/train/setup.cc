@@ -10,6 +10,21 @@
 
 namespace dtune {
 
+at::ScalarType compute_type(Precision precision) {
+  return precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+}
+
+bool allows_tf32(Precision precision) {
+  return precision == Precision::automatic || precision == Precision::tf32;
+}
+
+void check_precision(Precision precision, const at::Device& device) {
+  if (precision != Precision::tf32 || !device.is_cpu()) return;
+  throw Error(ErrorKind::config,
+              "train.precision: 'tf32' is a GPU's, but this trial is trained "
+              "on the CPU (use auto, fp32 or bf16)");
+}
+
 uint64_t seed_for(uint64_t seed, std::string_view purpose) {
   return mix_seed({seed, hash_text(purpose)});
 }

@@ -17,6 +17,12 @@
 
 namespace dtune {
 
+// What a network computes in, and whether float32 products may be TF32 ones.
+at::ScalarType compute_type(Precision precision);
+bool allows_tf32(Precision precision);
+// Throws Error(config) where the device cannot compute so.
+void check_precision(Precision precision, const at::Device& device);
+
 // The seed of one purpose ("weights", "order", "augment", "dropout") of the
 // training with this seed.
 uint64_t seed_for(uint64_t seed, std::string_view purpose);

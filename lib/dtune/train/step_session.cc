@@ -9,6 +9,7 @@
 #include "dtune/train/evaluate.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/model_file.h"
+#include "dtune/train/setup.h"
 #include "dtune/train/torch_settings.h"
 
 namespace dtune {
@@ -33,6 +34,7 @@ StepSession::StepSession(TrialAssignment assignment,
       device_(find_device(assignment_.recipe.train.device)),
       epoch_samples_(samples_of(assignment_, *data_)) {
   check_splits(assignment_, *data_);
+  check_precision(assignment_.recipe.train.precision, device_);
   plan_ = plan_steps(assignment_, *data_, epoch_samples_);
 }
 

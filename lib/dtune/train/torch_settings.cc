@@ -66,6 +66,10 @@ void use(const Computing& computing) {
   prepare_process();
   at::globalContext().setDeterministicAlgorithms(computing.deterministic,
                                                  /*warn_only=*/false);
+  at::globalContext().setAllowTF32CuBLAS(computing.tf32);
+  at::globalContext().setAllowTF32CuDNN(computing.tf32);
+  // Measures the kernels for each shape: batches have few shapes.
+  at::globalContext().setBenchmarkCuDNN(!computing.deterministic);
   set_threads(computing.deterministic ? 1 : computing.threads);
 }
 

@@ -15,6 +15,7 @@ struct Computing {
   int threads = 1;             // of one operation, LibTorch's and the BLAS's
   bool deterministic = false;  // only kernels that give the same bits; then
                                // threads is taken as 1
+  bool tf32 = true;            // GPUs may round the factors of float32 products
 };
 void use(const Computing& computing);
 

@@ -18,7 +18,8 @@ Network make_network(const Recipe& recipe, const TrainerOptions& options,
                      const PreparedData& data) {
   return {layers_for(recipe.model, data), data.image_shape(),
           NetworkOptions{.device = options.device,
-                         .init_seed = seed_for(options.seed, "weights")}};
+                         .init_seed = seed_for(options.seed, "weights"),
+                         .compute = compute_type(recipe.train.precision)}};
 }
 
 template <typename T>
@@ -35,8 +36,12 @@ uint64_t bytes_of(const at::Tensor& tensor) {
 
 uint64_t architecture_of(const Recipe& recipe, const PreparedData& data) {
   const Shape shape = data.image_shape();
-  return mix_seed({fingerprint(layers_for(recipe.model, data)),
-                   hash_text(to_string(shape))});
+  const uint64_t network =
+      mix_seed({fingerprint(layers_for(recipe.model, data)),
+                hash_text(to_string(shape))});
+  const Precision precision = recipe.train.precision;
+  if (precision == Precision::automatic) return network;
+  return mix_seed({network, hash_text(to_string(precision))});
 }
 
 std::vector<LayerSpec> layers_for(const ModelSpec& model,
