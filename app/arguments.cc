@@ -149,6 +149,13 @@ void Arguments::positionals(const std::string& name,
                     .required = true});
 }
 
+void Arguments::json(const std::string& help) { flag("--json", json_, help); }
+
+void Arguments::study(std::string& into) {
+  positional("STUDY", into, "The database, or its recipe.", Complete::study,
+             true);
+}
+
 bool Arguments::parse(std::span<const std::string> words) {
   try {
     // CLI11 reads from the back.

@@ -47,6 +47,10 @@ class Arguments {
   }
 
   void flag(const std::string& name, bool& into, const std::string& help);
+  // Declares --json; Console::json says whether it was given.
+  void json(const std::string& help = "As JSON.");
+  // The study that a command looks at, by its database or its recipe.
+  void study(std::string& into);
   // Values are checked here: numbers must be numbers, the error names option.
   void option(const std::string& name, std::string& into,
               const std::string& value, const std::string& help,
@@ -93,6 +97,7 @@ class Arguments {
   std::string rest_name_;  // of positionals(), "" without
   const std::vector<std::string>* rest_ = nullptr;
   std::unique_ptr<Reader> reader_;
+  bool json_ = false;
 };
 
 }  // namespace dtune

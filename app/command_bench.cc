@@ -107,7 +107,7 @@ Action declare_bench(Arguments& arguments) {
   arguments.flag("--exact", options->exact,
                  "comm: powers of two only; train: that many ranks only");
   declare_train_options(arguments, *options);
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune bench comm", "everything, some minutes");
   arguments.example("dtune bench comm --transport gloo-sum --ranks 4 --to 4M",
                     "sums of up to 4 MiB by 4 processes");

@@ -13,7 +13,6 @@ namespace dtune {
 // The options of every benchmark; each says which it reads.
 struct BenchOptions {
   std::string what;  // "comm", "train"
-  bool json = false;
   // comm
   std::string from;
   std::string to;

@@ -109,7 +109,7 @@ int bench_train(const Console& console, const BenchOptions& options) {
       rows.push_back(measure_training(read, strategy, ranks, alone));
     }
   }
-  console.print(options.json ? train_json(read, rows) + "\n"
+  console.print(console.json ? train_json(read, rows) + "\n"
                              : train_table(rows));
   return kExitOk;
 }

@@ -16,7 +16,6 @@ struct ExplainOptions {
   std::string study;
   std::string trial;
   bool all = false;
-  bool json = false;
 };
 
 constexpr size_t kFewCuts = 15;
@@ -57,12 +56,11 @@ Action declare_explain(Arguments& arguments) {
       "when it was and why it was left, its curve and, where the tuner can "
       "tell, how it is expected to go on, with a band that holds the metric "
       "with 90%.");
-  arguments.positional("STUDY", options->study, "The database, or its recipe.",
-                       Complete::study, true);
+  arguments.study(options->study);
   arguments.positional("TRIAL", options->trial, "A trial's number.",
                        Complete::nothing, false);
   arguments.flag("--all", options->all, "List all trials that were cut.");
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune explain recipe.db", "what mattered, what was cut");
   arguments.example("dtune explain recipe.db 7", "why trial 7 was cut");
   return

@@ -22,7 +22,6 @@ struct ImageRequest {
   std::string output;
   std::vector<std::string> add;
   bool torch = false;
-  bool json = false;
 };
 
 TarEntry text_entry(const std::string& text) {
@@ -114,7 +113,7 @@ int make_image(const Console& console, const ImageRequest& request) {
   const ImageOptions image = describe_image(request);
   const std::string digest = write_image(output, image);
   const fs::path containerfile = write_containerfile(output);
-  if (request.json) {
+  if (console.json) {
     console.print(
         nlohmann::ordered_json{{"image", output.string()},
                                {"digest", digest},
@@ -152,7 +151,7 @@ Action declare_image(Arguments& arguments) {
                    "A file or folder that goes in as well, at the same place: "
                    "data, the program of a command; may be given several "
                    "times.");
-  arguments.flag("--json", request->json, "As JSON: image, digest.");
+  arguments.json("As JSON: image, digest.");
   arguments.example("dtune image --torch --output dtune.tar",
                     "an archive for skopeo copy oci-archive:dtune.tar");
   return [request](const Console& console) {

@@ -22,7 +22,6 @@ struct KeygenOptions {
   std::string output;
   bool job = false;
   std::optional<uint64_t> port;
-  bool json = false;
 };
 
 void explain(const Console& console, const fs::path& secret,
@@ -78,7 +77,7 @@ int make_keys(const Console& console, const KeygenOptions& options) {
   const CurveKeys keys = generate_curve_keys();
   write_secret_key(secret, keys);
   write_public_key(open, keys.public_key);
-  if (options.json) {
+  if (console.json) {
     console.print(nlohmann::ordered_json{{"secret_key_file", secret.string()},
                                          {"public_key_file", open.string()},
                                          {"public_key", keys.public_key}}
@@ -107,7 +106,7 @@ Action declare_keygen(Arguments& arguments) {
                  "for 'dtune run --job-key' on all of them.");
   arguments.option("--port", options->port, "N",
                    "With --job: where rank 0 listens.");
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune keygen", "once, before agents can join");
   arguments.example(
       "dtune keygen --job --port 5555 | srun --input=all dtune run recipe.yaml "

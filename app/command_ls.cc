@@ -16,7 +16,6 @@ namespace fs = std::filesystem;
 
 struct LsOptions {
   std::string folder;
-  bool json = false;
 };
 
 int list(const Console& console, const LsOptions& options) {
@@ -45,7 +44,7 @@ Action declare_ls(Arguments& arguments) {
   arguments.positional("FOLDER", options->folder,
                        "Where to look (default: the current folder).",
                        Complete::folder, false);
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune ls", "studies below the current folder");
   return [options](const Console& console) { return list(console, *options); };
 }

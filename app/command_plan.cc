@@ -19,7 +19,6 @@ struct PlanOptions {
   std::vector<std::string> set;
   std::string database;
   bool measure = false;
-  bool json = false;
 };
 
 // What `dtune run` would do with the database, by the run's own decision; the
@@ -75,7 +74,7 @@ Action declare_plan(Arguments& arguments) {
   arguments.flag("--measure", options->measure,
                  "Train for up to ten seconds and say how long the study "
                  "takes.");
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune plan recipe.yaml", "before an expensive run");
   arguments.example("dtune plan recipe.yaml --measure", "minutes, not FLOPs");
   arguments.example("dtune plan recipe.yaml --set model.arch=resnet18",

@@ -27,7 +27,6 @@ struct PredictOptions {
   std::vector<std::string> images;
   std::optional<uint64_t> threads;
   std::optional<uint64_t> top;
-  bool json = false;
 };
 
 // Of one image; no probabilities where it could not be read.
@@ -177,9 +176,10 @@ int predict(const Console& console, const PredictOptions& options) {
   const ImageList list({options.images.begin(), options.images.end()},
                        model.metadata.input);
   const size_t classes = model.metadata.class_names.size();
-  const auto predictor = load_engine().make_predictor(
-      model.path, model.recipe.recipe(),
-      static_cast<int>(options.threads.value_or(1)));
+  const auto predictor =
+      load_engine_for(model.recipe.recipe())
+          .make_predictor(model.path, model.recipe.recipe(),
+                          static_cast<int>(options.threads.value_or(1)));
   const std::vector<ImagePrediction> predictions =
       predict_all(*predictor, list, classes);
   if (console.json) {
@@ -209,8 +209,7 @@ Action declare_predict(Arguments& arguments) {
   arguments.option("--top", options->top, "N",
                    "Show the N most probable classes (default: 2).");
   arguments.option("--threads", options->threads, "N", "Default: 1.");
-  arguments.flag("--json", options->json,
-                 "As JSON, with the probabilities of all classes.");
+  arguments.json("As JSON, with the probabilities of all classes.");
   arguments.example("dtune predict recipe.files/model.safetensors photos/",
                     "the class of every image in a folder");
   arguments.example("dtune predict recipe.db a.png b.jpg --json",

@@ -29,7 +29,6 @@ struct RecordOptions {
   std::string epochs;
   std::vector<std::string> set;
   std::optional<uint64_t> slots;
-  bool json = false;
   bool quiet = false;
   RunView view;
 };
@@ -379,7 +378,7 @@ Action declare_record(Arguments& arguments) {
   arguments.flag("--verbose", options->view.verbose,
                  "A line for every report and every change of a trial.");
   arguments.flag("--quiet", options->quiet, "No progress, only the result.");
-  arguments.flag("--json", options->json, "The result as JSON.");
+  arguments.json("The result as JSON.");
   arguments.example("dtune record recipe.yaml --output curves.npz",
                     "168 trainings, which is what a cube costs");
   arguments.example(

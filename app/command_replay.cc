@@ -21,7 +21,6 @@ using nlohmann::ordered_json;
 
 struct ReplayCommand {
   std::string study;
-  bool json = false;
 };
 
 // "start trial 5 up to step 3 at lr=0.1", "go on".
@@ -140,9 +139,8 @@ Action declare_replay(Arguments& arguments) {
       "which it may train. Trains nothing and changes nothing.\n\nExit codes: "
       "0 all decisions are the same, 1 one differs (it is shown), 3 the "
       "records cannot be replayed.");
-  arguments.positional("STUDY", command->study, "The database, or its recipe.",
-                       Complete::study, true);
-  arguments.flag("--json", command->json, "As JSON.");
+  arguments.study(command->study);
+  arguments.json();
   arguments.example("dtune replay recipe.db",
                     "does this dtune decide as the one that ran it?");
   return [command](const Console& console) {

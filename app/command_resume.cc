@@ -16,7 +16,6 @@ struct ResumeOptions {
   std::string trials;
   std::string time;
   std::vector<std::string> set;
-  bool json = false;
   bool quiet = false;
   RunView view;
 };
@@ -128,8 +127,7 @@ Action declare_resume(Arguments& arguments) {
       "Continues a study that was stopped, killed or is finished, with the "
       "recipe that its database holds. Budgets count what was spent before; "
       "more is granted only on request.");
-  arguments.positional("STUDY", options->study, "The database, or its recipe.",
-                       Complete::study, true);
+  arguments.study(options->study);
   arguments.option("--trials", options->trials, "+N",
                    "Grant N more trials (without +: N in total).");
   arguments.option("--time", options->time, "+TIME",
@@ -142,8 +140,7 @@ Action declare_resume(Arguments& arguments) {
   arguments.flag("--verbose", options->view.verbose,
                  "A line for every report and every change of a trial.");
   arguments.flag("--quiet", options->quiet, "No progress, only the result.");
-  arguments.flag("--json", options->json,
-                 "The result as JSON on stdout, progress on stderr.");
+  arguments.json("The result as JSON on stdout, progress on stderr.");
   arguments.option("--events", options->view.events, "FILE",
                    "Append every event to FILE, a JSON object per line.",
                    Complete::file);

@@ -29,7 +29,6 @@ struct SpeedsOptions {
   std::optional<uint64_t> gangs;
   std::optional<uint64_t> ranks;
   std::optional<uint64_t> seed;
-  bool json = false;
 };
 
 [[noreturn]] void fail_speeds(const std::string& text) {
@@ -218,7 +217,7 @@ Action declare_speeds(Arguments& arguments) {
                    "eval: traces of each kind of slowness (default: 40).");
   arguments.option("--ranks", o.ranks, "N", "eval: of a gang (default: 4).");
   arguments.option("--seed", o.seed, "N", "Default: train 1, eval 1000.");
-  arguments.flag("--json", o.json, "eval: the table as JSON.");
+  arguments.json("eval: the table as JSON.");
   arguments.example("dtune speeds eval",
                     "how well the shipped weights predict");
   arguments.example(

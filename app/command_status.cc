@@ -23,20 +23,17 @@ struct StatusOptions {
   std::string study;
   bool watch = false;
   bool all = false;
-  bool json = false;
 };
 
 struct BestOptions {
   std::string study;
   bool pareto = false;
   bool recipe = false;
-  bool json = false;
 };
 
 struct ShowOptions {
   std::string study;
   std::string trial;
-  bool json = false;
 };
 
 void wait_for(const std::atomic<int>& stop, Duration patience) {
@@ -184,8 +181,6 @@ int show(const Console& console, const ShowOptions& options) {
   return kExitOk;
 }
 
-constexpr const char* kStudyHelp = "The database, or its recipe.";
-
 }  // namespace
 
 Action declare_status(Arguments& arguments) {
@@ -193,12 +188,11 @@ Action declare_status(Arguments& arguments) {
   arguments.describe(
       "Shows how far a study is: trials by state, the best ones, failures and "
       "their causes. Never disturbs a running study.");
-  arguments.positional("STUDY", options->study, kStudyHelp, Complete::study,
-                       true);
+  arguments.study(options->study);
   arguments.flag("--watch", options->watch,
                  "Keep showing it until the study ends.");
   arguments.flag("--all", options->all, "List all trials.");
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune status recipe.yaml --watch",
                     "follow a study that runs elsewhere");
   arguments.example("dtune status digits-3f2a",
@@ -212,10 +206,8 @@ Action declare_status(Arguments& arguments) {
 Action declare_best(Arguments& arguments) {
   auto options = std::make_shared<BestOptions>();
   arguments.describe("Shows the best point of a study and its metrics.");
-  arguments.positional("STUDY", options->study, kStudyHelp, Complete::study,
-                       true);
-  arguments.flag("--json", options->json,
-                 "As JSON: trial, params, metrics, model.");
+  arguments.study(options->study);
+  arguments.json("As JSON: trial, params, metrics, model.");
   arguments.flag("--pareto", options->pareto,
                  "All trade-offs between the objective and the metrics of "
                  "objective.trade_off that no trial improves on.");
@@ -231,11 +223,10 @@ Action declare_show(Arguments& arguments) {
   auto options = std::make_shared<ShowOptions>();
   arguments.describe(
       "Shows one trial: its point, its curve, what happened to it and why.");
-  arguments.positional("STUDY", options->study, kStudyHelp, Complete::study,
-                       true);
+  arguments.study(options->study);
   arguments.positional("TRIAL", options->trial, "The trial's number.",
                        Complete::nothing, true);
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune show recipe.db 7", "why trial 7 was cut");
   return [options](const Console& console) { return show(console, *options); };
 }

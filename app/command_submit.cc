@@ -34,7 +34,6 @@ struct SubmitOptions {
   bool dry_run = false;
   std::vector<std::string> raw;
   std::string replacement;
-  bool json = false;
 };
 
 uint64_t unique_number() {
@@ -216,7 +215,7 @@ Action declare_submit(Arguments& arguments) {
   arguments.option("--template", options->replacement, "FILE",
                    "Fill in FILE instead of dtune's own template.",
                    Complete::file);
-  arguments.flag("--json", options->json, "As JSON: name, id.");
+  arguments.json("As JSON: name, id.");
   arguments.example(
       "dtune submit r.yaml --to 'slurm://gpu?max=8&time=4h&gres=gpu:1'",
       "a coordinator that asks for up to eight agents");

@@ -194,7 +194,6 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-
 std::vector<RecordedCurves> read_all_curves(const SurrogateOptions& options) {
   std::vector<RecordedCurves> all;
   for (const std::string& path : options.curves) {
@@ -267,7 +266,7 @@ Action declare_surrogate(Arguments& arguments) {
                    "eval: partial studies to judge on (default: 102).");
   arguments.option("--threads", o.threads, "N", "Default: all cores.");
   arguments.option("--seed", o.seed, "N", "Default: 1.");
-  arguments.flag("--json", o.json, "eval: the table as JSON.");
+  arguments.json("eval: the table as JSON.");
   arguments.example(
       "dtune surrogate train curves.npz --output-prior p.safetensors "
       "--output-network n.safetensors --minutes 25",

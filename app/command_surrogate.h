@@ -27,7 +27,6 @@ struct SurrogateOptions {
   std::optional<uint64_t> hidden;
   bool prior_only = false;
   bool leave_out_own = false;
-  bool json = false;
 };
 
 bool contains(const std::vector<std::string>& names, const std::string& name);

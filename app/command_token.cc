@@ -25,7 +25,6 @@ struct TokenOptions {
   std::string revoke;
   bool revoke_unused = false;
   bool list = false;
-  bool json = false;
 };
 
 // Of the study's run. Throws Error(config) where there is none, or it lets no
@@ -54,7 +53,7 @@ int make_token(const Console& console, const TokenOptions& options,
   const EnrolmentPoint enrolment = enrolment_of(files);
   const std::string token =
       make_token_beside(files.enrolment(), enrolment, options.node);
-  if (options.json) {
+  if (console.json) {
     console.print(nlohmann::ordered_json{{"token", token},
                                          {"connect", enrolment.endpoint}}
                       .dump(2) +
@@ -77,11 +76,10 @@ std::string expiry(const IssuedToken& token) {
       std::chrono::minutes(std::max<int64_t>(left / 60'000, 0)));
 }
 
-int list_access(const Console& console, const TokenOptions& options,
-                const StudyFiles& files) {
+int list_access(const Console& console, const StudyFiles& files) {
   const auto joined = read_allowed_keys(files.allowed_keys());
   const auto tokens = published_tokens(files.enrolment());
-  if (options.json) {
+  if (console.json) {
     nlohmann::ordered_json document = {{"joined", nlohmann::json::array()},
                                        {"unused", nlohmann::json::array()}};
     for (const AllowedKey& one : joined) {
@@ -156,7 +154,7 @@ int revoke(const Console& console, const TokenOptions& options,
 
 int run_token(const Console& console, const TokenOptions& options) {
   const StudyFiles files = files_of(find_database(options.study));
-  if (options.list) return list_access(console, options, files);
+  if (options.list) return list_access(console, files);
   if (options.revoke_unused || !options.revoke.empty()) {
     return revoke(console, options, files);
   }
@@ -174,8 +172,7 @@ Action declare_token(Arguments& arguments) {
       "for one "
       "machine and one day, and ends with the run; a machine that has joined "
       "needs none again.");
-  arguments.positional("STUDY", options->study, "The database, or its recipe.",
-                       Complete::study, true);
+  arguments.study(options->study);
   arguments.option("--node", options->node, "NAME",
                    "The token is for the machine of this name alone.");
   arguments.flag("--list", options->list,
@@ -185,8 +182,7 @@ Action declare_token(Arguments& arguments) {
                    "Machine NAME is out at once, and so is any token for it.");
   arguments.flag("--revoke-unused", options->revoke_unused,
                  "No token that was not used is good any more.");
-  arguments.flag("--json", options->json,
-                 "As JSON: the token and where to connect, or the list.");
+  arguments.json("As JSON: the token and where to connect, or the list.");
   arguments.example("dtune token recipe.yaml | ssh gpu2 'cat > token'",
                     "carry one to the machine that is to join");
   arguments.example("dtune token recipe.yaml --revoke gpu2",

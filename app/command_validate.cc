@@ -21,7 +21,6 @@ constexpr int64_t kTypicalSamples = 60000;
 struct ValidateOptions {
   std::string recipe;
   std::vector<std::string> set;
-  bool json = false;
 };
 
 int validate(const Console& console, const ValidateOptions& options) {
@@ -54,7 +53,7 @@ Action declare_validate(Arguments& arguments) {
                        Complete::recipe, true);
   arguments.option("--set", options->set, "KEY=VALUE",
                    "Check with this key overridden.");
-  arguments.flag("--json", options->json, "As JSON.");
+  arguments.json();
   arguments.example("dtune validate recipe.yaml", "before a commit");
   return
       [options](const Console& console) { return validate(console, *options); };
