@@ -77,6 +77,21 @@ best() { # DATABASE
 trials_run() { # DATABASE
   "$dtune" export "$1" --csv | cut -d, -f1 | sort -un | grep -c '[0-9]'
 }
+
+# No step that was shown is lost, and each trial of TRIALS is there once.
+check_history() { # STUDY LOG TRIALS
+  local complete lost
+  complete=$(sed -n 's/.* trial \([0-9]*\) complete at .*/\1/p
+    s/.* trial \([0-9]*\) step .*: complete$/\1/p' "$2" | sort -n)
+  [ "$complete" = "$(seq "$3")" ] || fail "$1: not each of $3 trials once: $complete"
+  lost=$(awk '$2 == "trial" && $4 == "step" && $5 + 0 > shown[$3] { shown[$3] = $5 + 0 }
+    /: resumed$/ && $7 + 0 < shown[$3]' "$2")
+  [ -z "$lost" ] || fail "$1: steps are lost: $lost"
+  [ "$(trials_run "$1/r.db")" = "$3" ] || fail "$1: $(trials_run "$1/r.db") trials"
+  "$dtune" export "$1/r.db" --curves >curves || fail "$1: no curves"
+  [ "$(grep -c '^[0-9]' curves)" -eq $((3 * $3)) ] || fail "$1: steps are missing"
+}
+
 # What other users may see: what Slurm keeps of each job, and arguments and
 # environments of all processes.
 visible() {

@@ -41,7 +41,7 @@ wait
 says twin/out "node stranger has joined" && fail "an agent came in with another's key"
 for study in twin other; do
   [ "$(best $study/r.db)" = "$want" ] || fail "$study: $(best $study/r.db) instead of $want"
-  [ "$(trials_run $study/r.db)" = 8 ] || fail "$study: $(trials_run $study/r.db) trials"
+  check_history $study $study/out 8
 done
 
 # ---- the key through stdin: no file with the secret, no environment, no argument
@@ -86,13 +86,14 @@ code=$?
 [ $code -eq 0 ] || { fail "elastic, resumed: exit code $code"; cat out; }
 cd ..
 [ "$(best elastic/r.db)" = "$want" ] || fail "elastic: $(best elastic/r.db) instead of $want"
-[ "$(trials_run elastic/r.db)" = 8 ] || fail "elastic: $(trials_run elastic/r.db) trials instead of 8"
+check_history elastic elastic/out 8
 await not_in_queue dtune-elastic
 grep -qFf secrets -r elastic --include='*.log' --include=out && fail "elastic: a secret is in a log"
 
 # ---- the requeued one
 await queue_is_empty
 check requeued/out "continuing the study"
+check_history requeued requeued/out 8
 [ "$(best requeued/r.db)" = "$want" ] || fail "requeued: $(best requeued/r.db) instead of $want"
 
 # ---- the node of an agent dies, and is back when the study is over
@@ -109,7 +110,7 @@ code=$?
 ip link set v1 up
 cd ..
 [ "$(best dead/r.db)" = "$want" ] || fail "dead: $(best dead/r.db) instead of $want"
-[ "$(trials_run dead/r.db)" = 8 ] || fail "dead: $(trials_run dead/r.db) trials instead of 8"
+check_history dead dead/out 8
 
 # ---- elastic on a partition whose jobs are preempted
 recipe preempted 8 0.5 'nodes: ["slurm://low?max=2&time=10m&poll=1s&idle=2s"]'
@@ -125,6 +126,7 @@ code=$?
 [ "$(grep -c 'asked for an agent' out)" -gt 2 ] || { fail "preempted: no other agent was asked for"; cat out; }
 check out "is pending: "
 cd ..
+check_history preempted preempted/out 8
 [ "$(best preempted/r.db)" = "$want" ] || fail "preempted: $(best preempted/r.db) instead of $want"
 await queue_is_empty
 

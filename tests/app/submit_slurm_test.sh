@@ -6,16 +6,6 @@
 . "$(dirname "$0")/engine_fixture.sh"
 in_namespaces "$here/slurm_cluster.sh"
 
-# No report that was shown is lost, and no trial ran twice.
-check_history() { # STUDY LOG TRIALS
-  local complete
-  complete=$(sed -n 's/.*trial \([0-9]*\) .*: complete$/\1/p' "$2" | sort -n)
-  [ "$complete" = "$(seq "$3")" ] || fail "$1: not each of $3 trials once: $complete"
-  [ "$(trials_run "$1/r.db")" = "$3" ] || fail "$1: $(trials_run "$1/r.db") trials"
-  "$dtune" export "$1/r.db" --curves >curves || fail "$1: no curves"
-  [ "$(grep -c '^[0-9]' curves)" -eq $((3 * $3)) ] || fail "$1: steps are missing"
-}
-
 # ---- real limits of a minute, Slurm's least, while the rest is tested: of a
 # job that is requeued, and of agents that others take the place of
 recipe limited 18 1
