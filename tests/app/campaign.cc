@@ -110,7 +110,7 @@ void Campaign::run(int most) {
     RunningProgram program = start();
     bool alive = true;
     while (alive && fault_count() < most) {
-      std::this_thread::sleep_for(milliseconds(50 + rng_.below(500)));
+      wait_a_moment(program);
       if (over()) break;
       keep_far_agents();
       alive = strike(program);
@@ -123,6 +123,23 @@ void Campaign::run(int most) {
     throw std::runtime_error(fmt::format("{}: exit code {}, signal {}: {}",
                                          kind_, outcome.code, outcome.signal,
                                          outcome.err));
+  }
+}
+
+// Every second time until a step is shown, so that not only beginnings are met.
+void Campaign::wait_a_moment(const RunningProgram& program) {
+  constexpr seconds kMost{15};
+  const auto until = std::chrono::steady_clock::now() + kMost;
+  std::error_code none_yet;
+  const auto size = [&] {
+    return fs::file_size(place_ / "events.json", none_yet);
+  };
+  const auto before = size();
+  const bool step = rng_.below(2) == 0;
+  std::this_thread::sleep_for(milliseconds(50 + rng_.below(500)));
+  while (step && size() == before && !program.ended() &&
+         std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(milliseconds(20));
   }
 }
 

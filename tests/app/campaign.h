@@ -47,6 +47,7 @@ class Campaign {
   void keep_far_agents();
   void end_far_agents();
   bool may_go_on(const Outcome& outcome);
+  void wait_a_moment(const RunningProgram& program);
   bool over() const;
   bool has_model() const;
 
