@@ -72,6 +72,9 @@ RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
   }
   const TcpEndpoint endpoint = checked_remote(listen_, true);
   host_ = endpoint.host;
+  // First: an address is named as it was written, whatever the keys are.
+  gateway_ = std::make_shared<Gateway>(
+      GatewayOptions{.endpoint = endpoint.text(), .ports = allowed_ports()});
   EnrolmentOptions access;
   access.keys = door_ != nullptr
                     ? door_->key().server
@@ -80,9 +83,6 @@ RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
   access.study_id = loaded.study.id;
   access.enrolment = loaded.files.enrolment();
   access_ = std::make_unique<EnrolmentServer>(std::move(access));
-  // What cannot be listened on is said now, and not after the data are ready.
-  gateway_ = std::make_shared<Gateway>(
-      GatewayOptions{.endpoint = endpoint.text(), .ports = allowed_ports()});
   if (door_ == nullptr) return;
   access_->security().allowed->add(door_->key().agents.public_key);
 }

@@ -12,6 +12,7 @@
 #include "dtune/cluster/command_lines.h"
 #include "dtune/cluster/retry_policy.h"
 #include "dtune/cluster/sidecar.h"
+#include "dtune/cluster/trial_gangs.h"
 #include "dtune/cluster/warm_sessions.h"
 #include "dtune/study/node_health.h"
 
@@ -250,4 +251,22 @@ TEST_CASE("a line that never ends costs no memory") {
   }
   lines.add("tail\nnext\n");
   CHECK(lines.next() == "next");
+}
+
+// It is what lets a process take a place in the gang.
+TEST_CASE("the name of a gang cannot be told from its trial") {
+  const SocketDirectory sockets;
+  Recipe recipe;
+  recipe.parallel.mode = ParallelMode::data;
+  recipe.parallel.ranks = 2;
+  TrialGangsOptions options;
+  options.listen.local = sockets.endpoint("gangs");
+  TrialGangs gangs(recipe, options);
+  Trial trial;
+  trial.id = trial.attempt = 1;
+  gangs.begin(trial, {"a", "b"});
+  const std::string first = gangs.name(1);
+  gangs.begin(trial, {"a", "b"});
+  CHECK(first != gangs.name(1));
+  CHECK(first.size() == std::string("1.1-").size() + 32);
 }
