@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "app/program.h"
+#include "eventually.h"
 #include "skip.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,9 @@ constexpr const char* kSbatch = R"sh(#!/bin/bash
 here=$(dirname "$0")
 [ "$1" = --parsable ] || exit 9
 script=${@: -1}
+for word; do
+  case $word in --export=ALL,*) export "${word#--export=ALL,}" ;; esac
+done
 log=$(sed -n 's/^#SBATCH --output="\([^"]*\)".*/\1/p' "$script")
 id=$(($(cat "$here/last" 2>/dev/null || echo 100) + 1))
 echo $id >"$here/last"
@@ -55,8 +59,16 @@ struct Slurm : Workplace {
     environment["XDG_STATE_HOME"] = (path() / "state").string();
   }
 
-  std::string submit(const std::string& recipe) const {
-    const Outcome done = run({"submit", recipe, "--to", "slurm://", "--json"});
+  // Slurm's signal to the script of a job, some time before its limit.
+  void warn(int job) const {
+    const int process =
+        std::atoi(read("bin/job." + std::to_string(job)).c_str());
+    REQUIRE(::kill(process, SIGUSR2) == 0);
+  }
+
+  std::string submit(const std::string& recipe,
+                     const std::string& to = "slurm://") const {
+    const Outcome done = run({"submit", recipe, "--to", to, "--json"});
     REQUIRE_MESSAGE(done.code == 0, done.err);
     return nlohmann::json::parse(done.out)["name"];
   }
@@ -129,6 +141,29 @@ TEST_CASE("a study is submitted once, and leaves the engine when cancelled") {
   CHECK(place.run({"cancel", "nothing"}).code == 2);
 }
 
+TEST_CASE("where a job may not be requeued others follow it, so many at most") {
+  const Slurm place;
+  place.write("bin/scontrol", "#!/bin/sh\nexit 1\n");
+  fs::permissions(place / "bin/scontrol", fs::perms::owner_all);
+  place.write("shell.yaml", shell_recipe(1000, 3, "0.05"));
+  const std::string name = place.submit("shell.yaml", "slurm://?restarts=1");
+  const auto says = [&, log = "shell.files/" + name +
+                              ".log"](const std::string& text) {
+    return eventually(
+        [&] { return place.has(log) && contains(place.read(log), text); });
+  };
+  REQUIRE(says("complete"));
+  place.warn(101);
+  CHECK(says("dtune: job 102 goes on with the study"));
+  REQUIRE(says("continuing the study"));
+  const Outcome status = place.run({"status", name});
+  CHECK_MESSAGE(contains(status.err, "job 102: running"), status.err);
+  place.warn(102);
+  CHECK(says("dtune: the job does not start again: restarts=1 is reached"));
+  CHECK(eventually([&] { return place.orphans().empty(); }));
+  CHECK_FALSE(place.has("bin/job.103"));
+}
+
 TEST_CASE("an image has what the program needs, and the same digest twice") {
   const Workplace place;
   place.write("shell.yaml", shell_recipe(1, 1, "0"));
@@ -141,7 +176,7 @@ TEST_CASE("an image has what the program needs, and the same digest twice") {
   REQUIRE_MESSAGE(second.code == 0, second.err);
   const auto made = nlohmann::json::parse(first.out);
   CHECK(made["digest"] == nlohmann::json::parse(second.out)["digest"]);
-  CHECK(contains(place.read("image.Containerfile"), "FROM nvidia/cuda"));
+  CHECK(contains(place.read("image.Containerfile"), "FROM debian:bookworm"));
   CHECK(place.run({"image", "--output", "image"}).code == 2);
   if (!has_namespaces()) return skip("namespaces need root");
   // As a container engine unpacks and starts it.

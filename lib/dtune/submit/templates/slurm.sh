@@ -66,7 +66,7 @@ done
 again() {
   local so_far=$((${SLURM_RESTART_COUNT:-0} + ${DTUNE_FOLLOWED:-0}))
   if [ "$so_far" -ge {{restarts!}} ]; then
-    echo "dtune: started again {{restarts!}} times, not once more (restarts=N)"
+    echo "dtune: the job does not start again: restarts={{restarts!}} is reached"
     return
   fi
   scontrol requeue "$SLURM_JOB_ID" && exit 0
