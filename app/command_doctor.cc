@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/error.h"
 #include "dtune/report/text.h"
 
 namespace dtune {
@@ -41,9 +42,13 @@ std::string findings_json(const std::vector<Finding>& findings, bool healthy) {
 }
 
 int examine(const Console& console, const std::string& connect,
-            const std::string& to) {
+            const std::string& token_file, const std::string& to) {
+  if (!token_file.empty() && connect.empty()) {
+    throw Error(ErrorKind::config,
+                "--token-file: says nothing without --connect ENDPOINT");
+  }
   const std::vector<Finding> findings = [&] {
-    if (!connect.empty()) return examine_connection(connect);
+    if (!connect.empty()) return examine_connection(connect, token_file);
     if (!to.empty()) return examine_engine(to);
     const Patience patience(
         [&console] { console.notice("measuring this machine ..."); });
@@ -73,6 +78,11 @@ Action declare_doctor(Arguments& arguments) {
   arguments.option("--connect", *connect, "ENDPOINT",
                    "Check the way to a coordinator instead: address, port, "
                    "keys, version.");
+  auto token = std::make_shared<std::string>();
+  arguments.option("--token-file", *token, "FILE",
+                   "With --connect: whether this token is good there; it is "
+                   "not used up.",
+                   Complete::file);
   auto to = std::make_shared<std::string>();
   arguments.option("--to", *to, "ENGINE",
                    "Check the way to an engine instead, as 'dtune submit --to' "
@@ -83,8 +93,8 @@ Action declare_doctor(Arguments& arguments) {
                     "why can this machine not join?");
   arguments.example("dtune doctor --to 'slurm://gpu?gres=gpu:1'",
                     "would Slurm take such a job?");
-  return [json, connect, to](const Console& console) {
-    return examine(console, *connect, *to);
+  return [json, connect, token, to](const Console& console) {
+    return examine(console, *connect, *token, *to);
   };
 }
 

@@ -22,7 +22,8 @@ std::vector<Finding> examine_machine();
 
 // Looks at the way to a coordinator, "tcp://10.0.0.1:5555", as an agent of this
 // machine would take it; takes some seconds where there is no answer.
-std::vector<Finding> examine_connection(const std::string& endpoint);
+std::vector<Finding> examine_connection(const std::string& endpoint,
+                                        const std::string& token_file);
 
 // Looks at the way to an engine, as 'dtune submit --to' would take it from this
 // folder; runs the engine's own programs. Throws Error(config) for an address

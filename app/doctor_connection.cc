@@ -12,11 +12,13 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/file.h"
 #include "dtune/cluster/coordinator_link.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
+#include "dtune/comm/monitor.h"
 
 namespace dtune {
 namespace {
@@ -101,9 +103,54 @@ Finding check_answer(const std::string& endpoint,
       "check that what listens there is 'dtune run --listen'");
 }
 
+// What becomes of a handshake with the token's key; nothing is asked for, so
+// that the token can still be used.
+std::optional<ConnectionEvent> greet_with(const JoinToken& token,
+                                          const std::string& address) {
+  const SocketContext context;
+  SocketOptions options;
+  options.client = CurveClient{
+      token.server_key, {public_key_of(token.secret_key), token.secret_key}};
+  Socket socket(context, Socket::Kind::dealer, options);
+  ConnectionMonitor monitor(context, socket);
+  socket.connect(address);
+  const MonoTime end = system_clock().now() + kAnswer;
+  while (system_clock().now() < end) {
+    for (const ConnectionEvent event : monitor.take()) {
+      if (event != ConnectionEvent::unreachable &&
+          event != ConnectionEvent::broken) {
+        return event;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return std::nullopt;
+}
+
+Finding check_token(const std::string& file, const std::string& address) {
+  constexpr uint64_t kMaxBytes = 4096;
+  const auto seen =
+      greet_with(parse_join_token(read_file(file, kMaxBytes)), address);
+  const char* fresh = "'dtune token STUDY' there prints another";
+  if (!seen) return problem("token", "the coordinator does not answer", "");
+  if (*seen == ConnectionEvent::established) {
+    return {"token", Health::good, "the token can be used", ""};
+  }
+  if (*seen == ConnectionEvent::denied) {
+    return problem("token",
+                   "the token was used, has expired, was revoked or is of an "
+                   "earlier run",
+                   fresh);
+  }
+  return problem(
+      "token", "what listens there is not the coordinator that made the token",
+      fresh);
+}
+
 }  // namespace
 
-std::vector<Finding> examine_connection(const std::string& endpoint) {
+std::vector<Finding> examine_connection(const std::string& endpoint,
+                                        const std::string& token_file) {
   std::vector<Finding> findings;
   const auto tcp = parse_tcp(endpoint);
   if (!tcp) {
@@ -116,6 +163,10 @@ std::vector<Finding> examine_connection(const std::string& endpoint) {
                         fmt::format("{} is {}", tcp->host, host), ""});
     findings.push_back(check_port(host, tcp->port));
     if (findings.back().health == Health::problem) return findings;
+    if (!token_file.empty()) {
+      const std::string address = TcpEndpoint{host, tcp->port}.text();
+      findings.push_back(check_token(token_file, address));
+    }
     std::optional<CurveClient> curve;
     try {
       const std::atomic<int> never{0};
@@ -127,6 +178,7 @@ std::vector<Finding> examine_connection(const std::string& endpoint) {
                           "this machine has joined that coordinator before",
                           ""});
     } catch (const Error&) {
+      if (!token_file.empty()) return findings;
       if (!is_loopback(host)) {
         findings.push_back(
             problem("key", "this machine has not joined that coordinator",

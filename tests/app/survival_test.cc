@@ -322,6 +322,22 @@ TEST_CASE("doctor says what is in the way to a coordinator") {
   CHECK(closed.code == 1);
   CHECK(contains(closed.out, "nothing listens at 127.0.0.1 port 1"));
   CHECK(doctor("127.0.0.1:1").code == 1);
+  const auto token =
+      json_of(place.run({"token", "shell.yaml", "--json"}))["token"];
+  place.write("far.token", std::string(token) + "\n");
+  const auto with_token = [&] {
+    return place.run(
+        {"doctor", "--connect", endpoint, "--token-file", "far.token"});
+  };
+  for (int i = 0; i < 2; ++i) {  // it is not used up
+    const Outcome good = with_token();
+    CHECK(good.code == 0);
+    CHECK_MESSAGE(contains(good.out, "the token can be used"), good.out);
+  }
+  CHECK(place.run({"token", "shell.yaml", "--revoke-unused"}).code == 0);
+  const Outcome revoked = with_token();
+  CHECK(revoked.code == 1);
+  CHECK_MESSAGE(contains(revoked.out, "was revoked"), revoked.out);
   program.send(SIGINT);
   program.wait();
 }
