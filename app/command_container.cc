@@ -64,7 +64,8 @@ const fs::path kMl = "/opt/ml";
 const fs::path kChannels = kMl / "input" / "data";
 const fs::path kDatabase = kMl / "checkpoints" / "study.db";
 
-// {"train.epochs": "4"}: each is a --set; the engine's own begin with sagemaker.
+// {"train.epochs": "4"}: each is a --set; the engine's own begin with
+// sagemaker.
 void add_hyperparameters(RunWords& words) {
   constexpr uint64_t kMostBytes = 1 << 20;
   const fs::path file = kMl / "input" / "config" / "hyperparameters.json";

@@ -14,9 +14,9 @@ struct CaptionedImage {
   std::vector<std::string> lines;  // of the caption; ASCII, '?' for the rest
 };
 
-// All in rows, on white, enlarged by a whole factor where they are small; longer
-// lines are cut. REQUIRES: at least one, all of one size with 1 or 3 channels,
-// and equally many lines.
+// All in rows, on white, enlarged by a whole factor where they are small;
+// longer lines are cut. REQUIRES: at least one, all of one size with 1 or 3
+// channels, and equally many lines.
 Image contact_sheet(std::span<const CaptionedImage> images);
 
 }  // namespace dtune

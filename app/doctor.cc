@@ -59,8 +59,8 @@ Finding check_cache() {
           "make it writable, or set XDG_CACHE_HOME to a folder that is"};
 }
 
-// What is installed decides on the remedy: a busy machine or an old processor is
-// slow with the best library, too.
+// What is installed decides on the remedy: a busy machine or an old processor
+// is slow with the best library, too.
 Finding check_blas(const EngineInfo& info) {
   Finding finding{
       "BLAS", Health::good,
@@ -97,7 +97,8 @@ Finding check_sharing() {
           ""};
 }
 
-// Each GPU with the slot that it is by default, and what keeps LibTorch from it.
+// Each GPU with the slot that it is by default, and what keeps LibTorch from
+// it.
 void check_gpus(const EngineInfo& info, std::vector<Finding>& findings) {
   const Gpus gpus = find_gpus();
   std::string why = why_unused(gpus, torch_build());

@@ -28,8 +28,8 @@ struct JobMeeting {
 
 // Serves the run until it is over. A file is read again where the coordinator
 // is gone or not there yet: another may have taken its place elsewhere. Returns
-// as run_agent; Error(config) where there is no key or no address, at the end of
-// `wait` where a file may still come.
+// as run_agent; Error(config) where there is no key or no address, at the end
+// of `wait` where a file may still come.
 int serve_job(AgentOptions agent, const JobMeeting& meeting,
               const std::atomic<int>& stop);
 

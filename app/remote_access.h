@@ -21,17 +21,17 @@ class RemoteAccess {
   // machine at the address of its first interface, at any port. `door`: agents
   // of an engine's jobs come in by its key, and no other keys are needed; null:
   // none do. It must outlive this. Takes the port; clients wait there until
-  // announce(). Throws Error(config) where there are no keys (dtune keygen), and
-  // as Gateway.
+  // announce(). Throws Error(config) where there are no keys (dtune keygen),
+  // and as Gateway.
   RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
                JobDoor* door);
 
   bool open() const { return access_ != nullptr; }
   // Lets the coordinator, its gangs and its files be reached.
   void describe(CoordinatorOptions& options) const;
-  // Opens the port, lets 'dtune token' make tokens and, where the user has said where to
-  // listen, says how another machine joins; `endpoint` is the coordinator's. A
-  // token is printed on terminals alone.
+  // Opens the port, lets 'dtune token' make tokens and, where the user has said
+  // where to listen, says how another machine joins; `endpoint` is the
+  // coordinator's. A token is printed on terminals alone.
   void announce(const Console& console, const std::string& endpoint) const;
   std::string make_token() const { return access_->make_token(); }
 

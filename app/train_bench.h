@@ -13,8 +13,8 @@
 
 namespace dtune {
 
-// "allreduce", "allreduce-later" (no overlap), "ps" (synchronous), "ps-ssp", "ps-async",
-// "pipeline" (1F1B), "gpipe".
+// "allreduce", "allreduce-later" (no overlap), "ps" (synchronous), "ps-ssp",
+// "ps-async", "pipeline" (1F1B), "gpipe".
 const std::vector<std::string>& bench_strategies();
 
 struct TrainBenchOptions {
@@ -23,9 +23,9 @@ struct TrainBenchOptions {
   int batch = 32;    // of each rank; pipelines: of all
   int batches = 10;  // of a step; one more step warms up
   int steps = 1;     // that count
-  // Low, so that losses of runs can be compared: at 0.01 and batches of 512 equal
-  // runs of an asynchronous parameter server are a fifth apart in the time to a
-  // loss.
+  // Low, so that losses of runs can be compared: at 0.01 and batches of 512
+  // equal runs of an asynchronous parameter server are a fifth apart in the
+  // time to a loss.
   double lr = 0.003;
   std::vector<int> gangs;  // ranks of each that is measured, ascending
   std::vector<std::string> strategies;

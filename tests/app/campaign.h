@@ -1,5 +1,6 @@
 // Real studies whose processes are killed, stopped, cut off and started, whose
-// disk and memory are full for a while and whose clock jumps, at random moments.
+// disk and memory are full for a while and whose clock jumps, at random
+// moments.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Real studies under fire (campaign.h). After each of them the history has to be
-// whole (history.h), no process and no temporary file may be left, and the model
-// has to be there.
+// Real studies under fire (campaign.h). After each of them the history has to
+// be whole (history.h), no process and no temporary file may be left, and the
+// model has to be there.
 //
 //   DTUNE_FAULTS=200 build/tests/app_test --test-case='a study under faults*'
 //

@@ -76,8 +76,8 @@ class Workplace {
   // of patience: "PID NAME" of each.
   std::vector<std::string> orphans(int patience_ms = 10'000) const;
 
-  // The user that the program runs as: 0 keeps this user (else the tests' user must be
-  // root, and the place is given to that user).
+  // The user that the program runs as: 0 keeps this user (else the tests' user
+  // must be root, and the place is given to that user).
   void become(int user);
 
   std::map<std::string, std::string> environment;

@@ -1,9 +1,9 @@
 // A coordinator under load: its decisions, its SQLite file and its TCP sockets
 // are real; 1,000 agents with 8 slots each are simulated by another process.
 // First as fast as it can go, 100,000 reports; then at half of that rate, for
-// latencies. Afterwards the file has to hold every report that was acknowledged.
-// Optuna does the same (load_optuna.py) where Python has it. Prints rows for
-// bench_runner.
+// latencies. Afterwards the file has to hold every report that was
+// acknowledged. Optuna does the same (load_optuna.py) where Python has it.
+// Prints rows for bench_runner.
 //
 // Not counted: CURVE, which remote agents have besides.
 #include <atomic>

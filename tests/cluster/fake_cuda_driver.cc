@@ -1,8 +1,8 @@
 // A driver of NVIDIA for machines that have none: the part of its API that
 // dtune calls. FAKE_CUDA_INIT: what cuInit returns; FAKE_CUDA_VERSION;
-// FAKE_CUDA_NAMES: "H100,A100". CUDA_VISIBLE_DEVICES counts as for the real one:
-// numbers and GPU-<number>, up to the first that is not there; of MIG- the first
-// alone.
+// FAKE_CUDA_NAMES: "H100,A100". CUDA_VISIBLE_DEVICES counts as for the real
+// one: numbers and GPU-<number>, up to the first that is not there; of MIG- the
+// first alone.
 #include <cstdlib>
 #include <cstring>
 #include <sstream>

@@ -1,6 +1,7 @@
 // Whole studies in which something goes wrong: real processes, real sockets, a
 // real database. Nothing here depends on how fast the machine is, save that a
-// step that computes nothing must end within a second ("a step that never ends").
+// step that computes nothing must end within a second ("a step that never
+// ends").
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -92,7 +93,8 @@ TEST_CASE("a step that never ends is ended, tried again and given up") {
   CHECK(toy::leftovers(toy::unique("hang")).empty());
 }
 
-TEST_CASE("each way to fail is distinguished, and tried again where it may help") {
+TEST_CASE(
+    "each way to fail is distinguished, and tried again where it may help") {
   TemporaryDirectory folder;
   toy::LocalStudy local(folder.path(), toy::unique("modes"), 2, search_only(8),
                         {toy::point(0.1, "nan"), toy::point(0.1, "throw"),

@@ -13,8 +13,8 @@ inline Recipe parallel_recipe(int ranks, Recipe recipe = small_recipe()) {
   return recipe;
 }
 
-// "data"; "ps", "ssp": a server besides, which leaves out late workers; "model":
-// stages.
+// "data"; "ps", "ssp": a server besides, which leaves out late workers;
+// "model": stages.
 inline ParallelSpec parallel_of(const std::string& mode, ParallelSpec spec) {
   if (mode == "model") spec.mode = ParallelMode::model;
   if (mode == "ps" || mode == "ssp") {

@@ -60,9 +60,9 @@ TEST_CASE("one to four ranks train what one process does") {
   }
 }
 
-// One update of one batch in two equal parts: what comes to the first batch norm
-// is what comes to it in one process, so the mean of the parts' running means is
-// the running mean of the whole.
+// One update of one batch in two equal parts: what comes to the first batch
+// norm is what comes to it in one process, so the mean of the parts' running
+// means is the running mean of the whole.
 TEST_CASE("running means of ranks become their mean") {
   Workshop shop;
   Recipe recipe = parallel_recipe(2);

@@ -15,8 +15,8 @@ Recipe server_recipe(Consistency consistency, int workers, int servers) {
   return recipe;
 }
 
-// Without ReLU and max pooling: at their kinks rounding may choose another side,
-// and then more than rounding differs.
+// Without ReLU and max pooling: at their kinks rounding may choose another
+// side, and then more than rounding differs.
 std::vector<LayerSpec> smooth_layers() {
   return {{.kind = LayerKind::conv, .channels = 4, .kernel = 3},
           {.kind = LayerKind::tanh},

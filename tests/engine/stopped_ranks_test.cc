@@ -1,5 +1,5 @@
-// Real ranks that are stopped (SIGSTOP) at random points of the round: the others
-// go on. The lease is so long that it cannot be what helps.
+// Real ranks that are stopped (SIGSTOP) at random points of the round: the
+// others go on. The lease is so long that it cannot be what helps.
 #include <csignal>
 #include <cstdlib>
 #include <thread>

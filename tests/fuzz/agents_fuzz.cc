@@ -1,6 +1,7 @@
-// The coordinator's registry of agents behind its real socket, fed with messages
-// that are well-formed, mostly fit what the agents were told, and sometimes do
-// not. Each lease ends at most once, and says something only while it lives.
+// The coordinator's registry of agents behind its real socket, fed with
+// messages that are well-formed, mostly fit what the agents were told, and
+// sometimes do not. Each lease ends at most once, and says something only while
+// it lives.
 #include <cstdint>
 #include <cstdlib>
 #include <map>

@@ -184,8 +184,8 @@ TEST_CASE("a worker is never further ahead than a server keeps") {
   thread.join();
 }
 
-// The server compensates by the weights that it sent; what a worker uses besides
-// would not be in them.
+// The server compensates by the weights that it sent; what a worker uses
+// besides would not be in them.
 TEST_CASE(
     "under delay compensation a worker uses the weights that it was sent") {
   for (const auto compensation : {Compensation::none, Compensation::constant}) {

@@ -172,7 +172,8 @@ TEST_CASE("a loss that is no number reaches every worker as diverged") {
 
 namespace {
 
-// Sends what is no message, and messages of unknown workers, as long as it lives.
+// Sends what is no message, and messages of unknown workers, as long as it
+// lives.
 class Vandal {
  public:
   explicit Vandal(const std::string& endpoint)

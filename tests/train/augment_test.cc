@@ -140,7 +140,8 @@ TEST_CASE("weights of mixup follow a symmetric Beta distribution") {
       squares += mix.share * mix.share;
     }
     const double mean = sum / kDraws;
-    // The variance is 1 / (4 (2 alpha + 1)); both to some three of their errors.
+    // The variance is 1 / (4 (2 alpha + 1)); both to some three of their
+    // errors.
     CHECK(mean == doctest::Approx(0.5).epsilon(0.05));
     CHECK(squares / kDraws - mean * mean ==
           doctest::Approx(1 / (4 * (2 * alpha + 1))).epsilon(0.06));

@@ -11,8 +11,8 @@ namespace dtune {
 bool cpu_has_avx2();
 bool cpu_has_avx512();
 
-// Of tables of kernels, one for each instruction set: all that this CPU can run,
-// the best first; the last one runs anywhere.
+// Of tables of kernels, one for each instruction set: all that this CPU can
+// run, the best first; the last one runs anywhere.
 template <class Table>
 std::vector<const Table*> runnable_tables(const Table* avx512,
                                           const Table* avx2,

@@ -10,8 +10,8 @@ namespace dtune {
 // wall_ms() is that of the clock below. Not thread-safe.
 class TurnClock final : public Clock {
  public:
-  // A turn of the loop, from one call of turn() to the next, counts as `longest`
-  // at most. `clock` outlives this.
+  // A turn of the loop, from one call of turn() to the next, counts as
+  // `longest` at most. `clock` outlives this.
   explicit TurnClock(Duration longest, const Clock& clock = system_clock())
       : clock_(clock), longest_(longest), turn_(clock.now()) {}
 

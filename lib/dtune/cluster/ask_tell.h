@@ -1,7 +1,7 @@
 // A study whose trials others run: who has a free machine asks for a point, and
 // tells what became of it (`dtune ask`, `dtune tell`). Decisions are taken,
-// recorded and replayed as the coordinator's are; there are no processes, leases
-// or checkpoints.
+// recorded and replayed as the coordinator's are; there are no processes,
+// leases or checkpoints.
 #pragma once
 
 #include <map>
@@ -56,12 +56,12 @@ class AskTell {
           Scheduler& scheduler, ProgressSink& sink, const Clock& clock);
 
   // What was lost goes first, then what the scheduler says. A trial that is
-  // given out is `running` until it is reported; limits.trial_time after that it
-  // is timed out.
+  // given out is `running` until it is reported; limits.trial_time after that
+  // it is timed out.
   AskAnswer ask();
 
-  // A step that was reported already does not count. Throws Error(config): no such
-  // trial, a report without the objective's metric, a step is missing.
+  // A step that was reported already does not count. Throws Error(config): no
+  // such trial, a report without the objective's metric, a step is missing.
   TellAnswer tell(const Told& told);
 
  private:

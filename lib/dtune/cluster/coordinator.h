@@ -74,8 +74,8 @@ struct CoordinatorOptions {
   std::filesystem::path trace;  // of the ranks, Trace Event Format; "": none
   // The study fails when it has been without any agent for this long.
   Duration agent_timeout{60'000'000'000};
-  // Where it is interrupted, an engine starts this coordinator again: agents are
-  // to look for it rather than to end for good.
+  // Where it is interrupted, an engine starts this coordinator again: agents
+  // are to look for it rather than to end for good.
   bool returns = false;
   // Steps of the final training; 0: study.horizon, scaled where
   // final_training.epochs differs from train.epochs.

@@ -16,8 +16,8 @@ double Coordinator::Impl::gain_of_copy(const Trial& trial) const {
   return copies_.gain(trial, registry_.slots()[held[0].slot]);
 }
 
-// The slowest trials first, as far as there are idle slots. What each would gain
-// is worked out once: there may be thousands of both.
+// The slowest trials first, as far as there are idle slots. What each would
+// gain is worked out once: there may be thousands of both.
 void Coordinator::Impl::copy_stragglers() {
   if (deterministic_ || study_.recipe.command || stop_level_ > 0) return;
   const auto& slots = registry_.slots();

@@ -5,8 +5,8 @@
 // (the model that is shipped), DiskWatch, SearchSession, SlotShortage,
 // ReportBarrier, Forecaster. One class, in several files: coordinator_loop.cc
 // (loop), coordinator_leases.cc, coordinator_ends.cc, coordinator_gangs.cc,
-// coordinator_demand.cc, coordinator_copies.cc, coordinator_reports.cc, coordinator_final.cc,
-// coordinator_status.cc.
+// coordinator_demand.cc, coordinator_copies.cc, coordinator_reports.cc,
+// coordinator_final.cc, coordinator_status.cc.
 #pragma once
 
 #include <deque>
@@ -28,7 +28,6 @@
 #include "dtune/cluster/incumbent.h"
 #include "dtune/cluster/lease_book.h"
 #include "dtune/cluster/lease_files.h"
-#include "dtune/study/node_health.h"
 #include "dtune/cluster/rank_log.h"
 #include "dtune/cluster/records.h"
 #include "dtune/cluster/repeats.h"
@@ -36,6 +35,7 @@
 #include "dtune/cluster/search_session.h"
 #include "dtune/cluster/slot_shortage.h"
 #include "dtune/cluster/trial_gangs.h"
+#include "dtune/study/node_health.h"
 
 namespace dtune {
 

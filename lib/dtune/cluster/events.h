@@ -37,8 +37,8 @@ struct ClusterStatus {
   double done_fraction = 0;  // of all that is to be done, 0..1; only grows
 };
 
-// Called on the coordinator's thread; must return quickly and not throw. Reports
-// and changes of state come once they are committed, in their order.
+// Called on the coordinator's thread; must return quickly and not throw.
+// Reports and changes of state come once they are committed, in their order.
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;

@@ -5,8 +5,8 @@
 //   dtune2-<the server's public key, hex>-<the token's secret key, hex>
 //
 // The token is a key pair, of which the coordinator keeps the public half. It
-// is admitted at the coordinator's port until the token was used, has expired or
-// is revoked, and may say `enrol` alone:
+// is admitted at the coordinator's port until the token was used, has expired
+// or is revoked, and may say `enrol` alone:
 //
 //   agent                                     coordinator (EnrolmentServer)
 //     | CURVE handshake with the token's key       |
@@ -17,9 +17,9 @@
 //
 // The handshake proves to the agent that it speaks with the coordinator that
 // made the token, and to the coordinator that the agent has the token; no
-// secret travels. What was recorded is of no use later: CURVE's session keys are
-// fresh, and a token counts once. A key that is named without its secret half
-// opens nothing. An agent whose token was used up tries its own key.
+// secret travels. What was recorded is of no use later: CURVE's session keys
+// are fresh, and a token counts once. A key that is named without its secret
+// half opens nothing. An agent whose token was used up tries its own key.
 #pragma once
 
 #include <atomic>

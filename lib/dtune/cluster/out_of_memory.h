@@ -9,8 +9,8 @@ namespace dtune {
 
 // Counts the kernel's kills in the control group of this process, which its
 // children share (version 1 or 2), or on the whole machine where the group does
-// not say. A kill of long ago explains none of today, so that the count is taken
-// anew from time to time. Not thread-safe.
+// not say. A kill of long ago explains none of today, so that the count is
+// taken anew from time to time. Not thread-safe.
 class OutOfMemoryKills {
  public:
   // Counts from now on.

@@ -53,10 +53,10 @@ int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
 // It reports by lines on its stdout (see command_lines.h): "step=3
 // val_accuracy=0.91". A step is complete with the objective's metric; other
 // metrics may come before, on lines of their own. Without step= each report is
-// the next step; steps that it repeats after a restart are skipped. One that goes
-// on from a checkpoint ahead of DTUNE_STEP, and so leaves steps out or ends
-// without a report, is started again without the checkpoint, once. It may end
-// before the horizon: its last report was the last step. Exit code 42, or a
+// the next step; steps that it repeats after a restart are skipped. One that
+// goes on from a checkpoint ahead of DTUNE_STEP, and so leaves steps out or
+// ends without a report, is started again without the checkpoint, once. It may
+// end before the horizon: its last report was the last step. Exit code 42, or a
 // line "dtune: invalid <why>", says that its point makes no sense; any other
 // code but 0 fails the trial, with the last lines it wrote as the detail.
 //

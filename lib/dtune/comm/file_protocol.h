@@ -18,8 +18,8 @@
 // file beside its target that is named by the content's hash.
 //
 // wire/fields.h says how a message is written; the data of Chunk and Write is a
-// frame of its own. `request` comes back in the answer; a client takes a new one
-// when it starts over, and drops answers to older ones.
+// frame of its own. `request` comes back in the answer; a client takes a new
+// one when it starts over, and drops answers to older ones.
 //
 // Cost of a file of n bytes: 2 messages and, for each chunk of 256 KiB, two
 // more of some 50 bytes beside the data.

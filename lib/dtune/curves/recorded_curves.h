@@ -23,8 +23,8 @@ struct RecordedCurves {
 
   int steps() const { return epochs.back(); }  // of a full training
 
-  // The trainings of which `values` is the mean, each with a seed of its own and
-  // laid out as `values`: how much a single training differs from the mean.
+  // The trainings of which `values` is the mean, each with a seed of its own
+  // and laid out as `values`: how much a single training differs from the mean.
   // Empty: one training a point, or a table without noise.
   std::vector<std::vector<float>> repeats;
 

@@ -12,7 +12,8 @@
 
 namespace dtune {
 
-// The numbers of an array of images, in C order, as often as they are asked for.
+// The numbers of an array of images, in C order, as often as they are asked
+// for.
 struct NpzNumbers {
   NpyHeader header;
   std::filesystem::path where;
@@ -44,9 +45,9 @@ class PixelMap {
   // Throws Error(data) for values that are no numbers, or not finite.
   PixelMap(const NpzNumbers& train, int channels);
 
-  // Throws Error(data) where values are not on the scale of the training images:
-  // a split on another scale would be judged on images that the network has
-  // never seen the like of.
+  // Throws Error(data) where values are not on the scale of the training
+  // images: a split on another scale would be judged on images that the network
+  // has never seen the like of.
   void check(const NpzNumbers& numbers) const;
 
   // Raw values in C order, from the beginning of an image on, to pixels. Throws

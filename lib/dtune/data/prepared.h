@@ -28,7 +28,8 @@ struct ImageSet {
   // those of these numbers, which rise. Throws Error(data).
   std::function<void(std::span<const int64_t> numbers, std::span<uint8_t> out)>
       read = nullptr;
-  // To be called when all was read: throws Error(data) for what was found wrong.
+  // To be called when all was read: throws Error(data) for what was found
+  // wrong.
   std::function<void()> check = nullptr;
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
@@ -45,9 +46,9 @@ struct SourceData {
 };
 
 // Finds out what the source that `spec` names has; images of folders and NPZ
-// archives stay there until they are read. Throws Error(data): missing (says which
-// package or where to get it), truncated, wrong magic, not gzip, claims more
-// than it holds, does not decode: each with the file's path.
+// archives stay there until they are read. Throws Error(data): missing (says
+// which package or where to get it), truncated, wrong magic, not gzip, claims
+// more than it holds, does not decode: each with the file's path.
 SourceData open_source(const DataSpec& spec);
 // Reads the images of all splits. Throws Error(data), also where they need more
 // than the machine's memory.

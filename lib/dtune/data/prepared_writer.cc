@@ -149,8 +149,8 @@ size_t pixels_of(const ImageSet& set) {
   return size_t(set.height) * size_t(set.width) * size_t(set.channels);
 }
 
-// Of the pixels of each channel, scaled to [0, 1]; sums are exact, so the result
-// is the same on every machine.
+// Of the pixels of each channel, scaled to [0, 1]; sums are exact, so the
+// result is the same on every machine.
 class PixelHistogram {
  public:
   explicit PixelHistogram(int channels)

@@ -38,8 +38,9 @@ DataSummary summarize(const PreparedData& data);
 std::string summary_text(const DataSummary& summary);
 
 // What a user should know before spending hours: no or few validation samples
-// (with the standard error that follows) or of one class, unbalanced classes (what a constant
-// answer scores, and the remedy), no test split. Whole sentences; often none.
+// (with the standard error that follows) or of one class, unbalanced classes
+// (what a constant answer scores, and the remedy), no test split. Whole
+// sentences; often none.
 std::vector<std::string> data_warnings(const DataSummary& summary);
 
 }  // namespace dtune

@@ -3,9 +3,10 @@
 // one process with the whole batch, to float rounding.
 //
 // Gradients are weighted by the class weights of their samples, so parts may be
-// of any size, also empty. They are summed bucket by bucket (buckets.h) when the
-// backward pass is done, or, where that hides much (overlap_choice.h), while it
-// goes on; nothing is applied before all of them are. L2 is added and the norm clipped after the sum, once.
+// of any size, also empty. They are summed bucket by bucket (buckets.h) when
+// the backward pass is done, or, where that hides much (overlap_choice.h),
+// while it goes on; nothing is applied before all of them are. L2 is added and
+// the norm clipped after the sum, once.
 //
 // Batch norm: each rank normalises by the statistics of its own part, so its
 // gradient is not that of one process (Ioffe and Szegedy 2015 say nothing of

@@ -58,8 +58,8 @@ class GangLink {
   int rank_of(int member) const;
   // Just these, of the incarnation's; made at the first use, kept while it is
   // asked for again within kIdleRounds, at most until the next incarnation. All
-  // of them must ask for it, in the same rounds. `device` >= 0: spans are memory
-  // of this CUDA device.
+  // of them must ask for it, in the same rounds. `device` >= 0: spans are
+  // memory of this CUDA device.
   Collective& group(const std::vector<int>& participants, int64_t round,
                     Duration patience, int device = -1);
   static constexpr int64_t kIdleRounds = 32;

@@ -1,10 +1,11 @@
 // What the members of a gang and its server say to each other.
 //
 // A gang trains by rounds. The server hands out the work of a round, hears from
-// every member that it is about to finish (ready), and answers with those that take part
-// (go): all, or, past a deadline, those who are ready; the work of the others
-// goes back into the queue. So no member ever waits for another that is slow,
-// suspended or dead, no sample is lost, and members agree on every update.
+// every member that it is about to finish (ready), and answers with those that
+// take part (go): all, or, past a deadline, those who are ready; the work of
+// the others goes back into the queue. So no member ever waits for another that
+// is slow, suspended or dead, no sample is lost, and members agree on every
+// update.
 //
 //   member                                server
 //     join(member, pid)          ->
@@ -34,9 +35,9 @@
 // has a new incarnation, whose groups are made anew, but for a step that begins
 // with just those who did all of the step before together: they keep theirs.
 //
-// A member that stops after it was ready breaks the reduction: the others give it
-// up after `patience`, report it failed, and the round is trained again without
-// the silent member.
+// A member that stops after it was ready breaks the reduction: the others give
+// it up after `patience`, report it failed, and the round is trained again
+// without the silent member.
 //
 // Who lags behind (late, new, restarted) gets weights, optimizer state and
 // buffers from a `source` member over the data plane, after the round that the
@@ -72,7 +73,8 @@ struct Work {
   std::vector<Span> spans;
 };
 
-// Seconds of one round as a member measured it; sent with the next round's ready.
+// Seconds of one round as a member measured it; sent with the next round's
+// ready.
 struct RoundTimes {
   int64_t samples = 0;
   double data = 0;      // waiting for and preparing input
@@ -164,7 +166,8 @@ struct Ready {
   LossTotals totals;
   RoundTimes times;  // of the round before
   // Applied: one for every go of a round of training in which a sample was
-  // trained. A member with another number than the gang's is behind and gets state.
+  // trained. A member with another number than the gang's is behind and gets
+  // state.
   int64_t updates = 0;
   std::map<std::string, double> metrics;  // commit, of the leader
   // Nothing of the round is left to compute: where the others have gone on, it

@@ -24,12 +24,12 @@ class Pace {
   // Of the recent durations; 0 where there are none.
   Duration quantile(double q) const;
 
-  // From handing out: kFactor times the upper quartile, or times what the slowest
-  // member is expected to need, if that is longer; a deadline for spikes, not
-  // for what is known (Chen et al. 2016, arXiv 1604.00981, drop backup workers
-  // by count; a deadline drops only where something is slow). Not a higher
-  // percentile: where one of four ranks is late in every fifth round, the 95th
-  // is that of late ones. Empty before kLeastRounds.
+  // From handing out: kFactor times the upper quartile, or times what the
+  // slowest member is expected to need, if that is longer; a deadline for
+  // spikes, not for what is known (Chen et al. 2016, arXiv 1604.00981, drop
+  // backup workers by count; a deadline drops only where something is slow).
+  // Not a higher percentile: where one of four ranks is late in every fifth
+  // round, the 95th is that of late ones. Empty before kLeastRounds.
   std::optional<Duration> deadline(Duration expected) const;
 
   static constexpr size_t kWindow = 256;

@@ -15,9 +15,9 @@ struct MaskKey {
   double drop = 0;  // probability that an element is dropped, [0, 1]
 };
 
-// A float32 tensor shaped as x (a channels-last or 2-D batch) that holds 1 / (1 - drop)
-// where an element is kept and 0 where not (all 0 if drop is 1). Elements of a
-// sample count in memory order. The same on every device.
+// A float32 tensor shaped as x (a channels-last or 2-D batch) that holds
+// 1 / (1 - drop) where an element is kept and 0 where not (all 0 if drop is 1).
+// Elements of a sample count in memory order. The same on every device.
 at::Tensor dropout_mask(const at::Tensor& x, const MaskKey& key);
 
 // The way that devices other than the CPU compute it. rows: [N, elements].

@@ -80,11 +80,12 @@ struct NetworkOptions {
   uint64_t init_seed = 0;
   // kFloat or kBFloat16: of activations, and of convolutions and products, with
   // float32 weights, gradients and normalisation (Micikevicius et al. 2017,
-  // arXiv 1710.03740; bfloat16 needs no scaled loss: Kalamkar et al. 2019, arXiv
-  // 1905.12322). What goes in and comes out is float32.
+  // arXiv 1710.03740; bfloat16 needs no scaled loss: Kalamkar et al. 2019,
+  // arXiv 1905.12322). What goes in and comes out is float32.
   at::ScalarType compute = at::kFloat;
   // Lets one fast layer stand for several on the CPU (fuse.h); the results
-  // differ by rounding; float32 only. Names, slices and seeds are the same either way.
+  // differ by rounding; float32 only. Names, slices and seeds are the same
+  // either way.
   bool fuse = true;
 };
 

@@ -21,10 +21,10 @@
 // it reads, but under delay compensation, which has to know the weights that
 // were used. Schedules go by accepted samples.
 //
-// A gradient that is dropped (too stale), or whose worker is gone or late, leaves
-// its samples to the next worker: each sample of an epoch is accepted exactly
-// once. A dead worker counts in no clock, and neither does one that is late: it
-// is left out from then until its gradient comes, which is dropped.
+// A gradient that is dropped (too stale), or whose worker is gone or late,
+// leaves its samples to the next worker: each sample of an epoch is accepted
+// exactly once. A dead worker counts in no clock, and neither does one that is
+// late: it is left out from then until its gradient comes, which is dropped.
 #pragma once
 
 #include <cstdint>

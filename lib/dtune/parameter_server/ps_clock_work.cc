@@ -43,8 +43,8 @@ void PsClock::accept(int id, Member& member, const Ticket& ticket,
   const double factor =
       staleness_factor(plan_.parallel.ps.staleness_lr, tau,
                        static_cast<int>(active_members().size()));
-  // A gradient is the mean by the samples' weights, and their mean over the data
-  // is 1 (balanced_weights): what the part is of a usual batch.
+  // A gradient is the mean by the samples' weights, and their mean over the
+  // data is 1 (balanced_weights): what the part is of a usual batch.
   const double share = push.totals.weight / static_cast<double>(batch_size_);
   actions_.order(ps::Combine{.terms = {{id, ticket.id, 1}}});
   apply(rate(ticket.part.size) * share * factor,

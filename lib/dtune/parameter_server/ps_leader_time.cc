@@ -37,9 +37,9 @@ void PsLeader::notice() {
   }
 }
 
-// A rank that the others wait for is left out once it took much longer than they
-// did, so that neither a stopped worker nor a spike holds a batch, a bound or
-// the end of a step. It is in again as soon as it sends what it owed.
+// A rank that the others wait for is left out once it took much longer than
+// they did, so that neither a stopped worker nor a spike holds a batch, a bound
+// or the end of a step. It is in again as soon as it sends what it owed.
 void PsLeader::watch_workers() {
   if (plan_.parallel.stragglers == StragglerPolicy::off) return;
   const MonoTime now = system_clock().now();

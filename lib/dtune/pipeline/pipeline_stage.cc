@@ -211,7 +211,8 @@ PassContext PipelineStage::pass_of(const Running& run, int micro) const {
   return pass;
 }
 
-// Micro-batches in flight follow each other, so the remainder distinguishes them.
+// Micro-batches in flight follow each other, so the remainder distinguishes
+// them.
 Tape& PipelineStage::tape_of(int micro) {
   return tapes_[static_cast<size_t>(micro) % tapes_.size()];
 }

@@ -12,10 +12,10 @@ namespace dtune {
 // the file. Throws as Database does.
 //
 // What is complete is COMPLETE, with its best value; paused and cut trials are
-// PRUNED, with their last; what runs or waits is RUNNING, the rest is FAIL. User
-// attributes of a trial: dtune:state, dtune:why, dtune:kind, dtune:seconds; of
-// the study: dtune:best_trial, the number of the trial that is shipped, which
-// Optuna takes for PRUNED where it was paused. Times are UTC.
+// PRUNED, with their last; what runs or waits is RUNNING, the rest is FAIL.
+// User attributes of a trial: dtune:state, dtune:why, dtune:kind,
+// dtune:seconds; of the study: dtune:best_trial, the number of the trial that
+// is shipped, which Optuna takes for PRUNED where it was paused. Times are UTC.
 void write_optuna_database(const Study& study, const StudyFacts& facts,
                            const std::filesystem::path& path);
 

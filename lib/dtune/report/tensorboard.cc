@@ -136,7 +136,8 @@ double started_at(const Study& study, const Trial& trial) {
   return double(start) / 1000;
 }
 
-// SessionStartInfo: hparams 1 {key 1, value 2}, group_name 4, start_time_secs 5.
+// SessionStartInfo: hparams 1 {key 1, value 2}, group_name 4, start_time_secs
+// 5.
 ProtoMessage session_start(const Study& study, const Trial& trial) {
   ProtoMessage message;
   for (const auto& [name, value] : trial.point) {

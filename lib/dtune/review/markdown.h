@@ -1,4 +1,5 @@
-// The result of a study as a few lines of Markdown, for the summary of a CI job.
+// The result of a study as a few lines of Markdown, for the summary of a CI
+// job.
 #pragma once
 
 #include <string>

@@ -30,9 +30,9 @@ std::vector<OpenTrial> open_trials(const Study& study, const ReplayTuner& tuner,
 
 // The open trials are trained to the horizon one after the other, in the order
 // of what each is expected to add to the best for a step of training. Forecasts
-// are taken as independent and normal, up to the upper end of their bands: where
-// they err together, this hopes for too much. New points are not counted. Empty where nothing is open or there is no
-// best.
+// are taken as independent and normal, up to the upper end of their bands:
+// where they err together, this overestimates. New points are not counted.
+// Empty where nothing is open or there is no best.
 std::vector<OutlookPoint> outlook(const Study& study,
                                   const std::vector<OpenTrial>& open);
 

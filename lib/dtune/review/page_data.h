@@ -1,5 +1,5 @@
-// What the page of `dtune report` draws: everything is computed here, the page's
-// script only filters and draws.
+// What the page of `dtune report` draws: everything is computed here, the
+// page's script only filters and draws.
 #pragma once
 
 #include <string>

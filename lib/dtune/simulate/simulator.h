@@ -76,10 +76,10 @@ std::vector<int64_t> budgets_of(const SimulationOptions& options, int steps);
 Recipe simulated_recipe(const TrialWorld& world, const std::string& sampler,
                         const std::string& scheduler, uint64_t seed);
 
-// What a simulation observes of a trial at a step: one recorded training's value
-// (where the world has several a point, the seed and the trial's number select
-// it) and the noise that belongs to the seed, the trial's number and the step.
-// Larger is better; not finite where the trial diverges.
+// What a simulation observes of a trial at a step: one recorded training's
+// value (where the world has several a point, the seed and the trial's number
+// select it) and the noise that belongs to the seed, the trial's number and the
+// step. Larger is better; not finite where the trial diverges.
 double observation(const TrialWorld& world, const SimulationOptions& options,
                    const Trial& trial, int step);
 

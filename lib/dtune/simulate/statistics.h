@@ -22,7 +22,8 @@ struct BudgetStatistics {
   // best; equal regrets share the mean of their places.
   double rank = 0;
   // Regret less that of the first contender in the same study (world and seed):
-  // the mean, and the middle 90% of it in a bootstrap as above. Below 0: better.
+  // the mean, and the middle 90% of it in a bootstrap as above. Below 0:
+  // better.
   double difference = 0;
   double difference_low = 0;
   double difference_high = 0;

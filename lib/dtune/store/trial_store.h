@@ -32,8 +32,8 @@ struct TrialEvent {
   int slot = -1;
 };
 
-// What a rank of a trial did up to a round of its gang. Rounds are sampled, ever
-// fewer the more there are.
+// What a rank of a trial did up to a round of its gang. Rounds are sampled,
+// ever fewer the more there are.
 struct RankRound {
   TrialId trial = 0;
   Attempt attempt = 0;

@@ -10,8 +10,8 @@
 namespace dtune {
 
 // What a pod gets: image, cpu, memory, gpu; data (a volume's claim), pull (a
-// Secret for the registry), queue (Kueue's), context (kubectl's); of agents that
-// come and go: max, idle, poll.
+// Secret for the registry), queue (Kueue's), context (kubectl's); of agents
+// that come and go: max, idle, poll.
 std::span<const std::string> kubernetes_keys();
 // Throws Error(config) for what an address in `nodes:` cannot have.
 void check_kubernetes_address(const EngineAddress& address);

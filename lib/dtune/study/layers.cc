@@ -26,7 +26,8 @@ constexpr Field kGroupNorm[] = {Field::groups};
 constexpr Field kDropout[] = {Field::p};
 constexpr Field kResidual[] = {Field::body, Field::shortcut};
 
-// By LayerKind, whose values are in checkpoints' fingerprints: new kinds go last.
+// By LayerKind, whose values are in checkpoints' fingerprints: new kinds go
+// last.
 constexpr auto kKinds = std::to_array<LayerTraits>({
     {"conv", kConv, Field::channels, 3},
     {"linear", kLinear, Field::channels},

@@ -31,8 +31,8 @@ struct ScoredLabel {
 };
 
 // The threshold of Predictions::best_threshold. Every cut between neighbours of
-// the sorted odds is tried; its gain, in whole units, is over the answer that is
-// always the second class.
+// the sorted odds is tried; its gain, in whole units, is over the answer that
+// is always the second class.
 double best_cut(std::vector<ScoredLabel> samples, bool balanced) {
   std::ranges::sort(samples, {}, &ScoredLabel::odds);
   const int64_t positives =

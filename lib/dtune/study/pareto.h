@@ -15,9 +15,10 @@ struct TradedOff {
   std::vector<double> values;
 };
 
-// The trials that no other trial is at least as good as in everything and better
-// in something, best objective first. Those without results, and those that
-// lack one of the metrics, are left out. O(trials^2). Points into the study.
+// The trials that no other trial is at least as good as in everything and
+// better in something, best objective first. Those without results, and those
+// that lack one of the metrics, are left out. O(trials^2). Points into the
+// study.
 std::vector<TradedOff> pareto_front(const Study& study);
 
 }  // namespace dtune

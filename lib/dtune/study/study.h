@@ -98,9 +98,9 @@ struct Leader {
 };
 
 // Whether a trial's reports are results: those of one that runs, waits, is
-// complete, or was paused, cut or timed out by a decision. Not those of one that
-// failed (crashed, diverged, ...), unless limits.failed_results is `use`, or
-// that called its point invalid.
+// complete, or was paused, cut or timed out by a decision. Not those of one
+// that failed (crashed, diverged, ...), unless limits.failed_results is `use`,
+// or that called its point invalid.
 bool has_results(const Study& study, const Trial& trial);
 
 // The search trial with the best value over its steps, among those that have

@@ -1,4 +1,5 @@
-// Agents that Kubernetes starts: `nodes: ["k8s://lab?image=reg/dtune:1&max=4"]`.
+// Agents that Kubernetes starts, by
+// `nodes: ["k8s://lab?image=reg/dtune:1&max=4"]`.
 #pragma once
 
 #include <filesystem>

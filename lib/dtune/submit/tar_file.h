@@ -21,8 +21,8 @@ struct TarEntry {
   int mode = 0644;
   int owner = 0;  // user and group
 };
-// By path, without the first '/'; folders end with '/'. Folders above a file are
-// added by write_tar.
+// By path, without the first '/'; folders end with '/'. Folders above a file
+// are added by write_tar.
 using TarEntries = std::map<std::string, TarEntry>;
 
 // SHA-256 of bytes that come in parts. Not thread-safe.

@@ -1,5 +1,5 @@
-// Texts with places for values: the scripts, manifests and requests that engines
-// are handed. Pure functions.
+// Texts with places for values: the scripts, manifests and requests that
+// engines are handed. Pure functions.
 #pragma once
 
 #include <map>
@@ -8,9 +8,9 @@
 
 namespace dtune {
 
-// How a value is written so that it stays one value: a word of a POSIX shell, or
-// a string of JSON (which YAML reads, too). In a comment line (one that begins
-// with '#') it stands as it is.
+// How a value is written so that it stays one value: a word of a POSIX shell,
+// or a string of JSON (which YAML reads, too). In a comment line (one that
+// begins with '#') it stands as it is.
 enum class TemplateLanguage { shell, json };
 
 struct Template {

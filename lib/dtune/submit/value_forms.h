@@ -7,8 +7,9 @@
 
 namespace dtune {
 
-// The values of every template: name, program, recipe_path, log, folder, command
-// (the study's, on a disk that all nodes share), and the user's raw lines.
+// The values of every template: name, program, recipe_path, log, folder,
+// command (the study's, on a disk that all nodes share), and the user's raw
+// lines.
 TemplateValues common_values(const SubmitJob& job);
 
 // `value`, where it has only signs that stay one word in a line of directives.

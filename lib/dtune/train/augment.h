@@ -50,11 +50,11 @@ class Augmenter {
   // `mean`: of each channel, of pixels scaled to [0, 1].
   Augmenter(const Shape& image, std::span<const float> mean);
 
-  // What a sample is on its own, from pixels to pixels, in this order: mirrored;
-  // cropped from a mirrored border; shifted over black; its brightness, contrast
-  // and (three channels) saturation changed, each by a factor of 1 +- jitter
-  // (as torchvision's ColorJitter, in this order; contrast around the mean of
-  // all channels); a square of `cutout` pixels,
+  // What a sample is on its own, from pixels to pixels, in this order:
+  // mirrored; cropped from a mirrored border; shifted over black; its
+  // brightness, contrast and (three channels) saturation changed, each by a
+  // factor of 1 +- jitter (as torchvision's ColorJitter, in this order;
+  // contrast around the mean of all channels); a square of `cutout` pixels,
   // with its centre anywhere, filled with the mean colour (DeVries and Taylor
   // 2017, arXiv 1708.04552). image, out: [height, width, channels].
   void apply(const uint8_t* image, uint32_t sample, const AugmentKey& key,

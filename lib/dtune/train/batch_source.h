@@ -39,8 +39,8 @@ class PixelScale {
   std::vector<float> offset_;  // x = pixel * scale + offset
 };
 
-// What mixed samples have of other labels: samples that follow each other; empty
-// where nothing is mixed.
+// What mixed samples have of other labels: samples that follow each other;
+// empty where nothing is mixed.
 struct LabelMix {
   std::vector<int32_t> others;
   std::vector<float> shares;  // of the own labels

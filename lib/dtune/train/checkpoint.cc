@@ -79,8 +79,8 @@ void check_owner(const SafetensorsFile& file, const CheckpointOwner& owner,
     fail(path, fmt::format("it is of format '{}', not '{}'",
                            file.text("dtune_format"), kFormat));
   }
-  // The seed distinguishes trials; the final training of a trial has its seed and
-  // goes on from its checkpoint.
+  // The seed distinguishes trials; the final training of a trial has its seed
+  // and goes on from its checkpoint.
   if (file.text("study") != owner.study_id ||
       number<uint64_t>(file, "seed", path) != owner.seed) {
     fail(path, fmt::format("it belongs to trial {} of study '{}'",

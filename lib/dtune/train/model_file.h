@@ -34,8 +34,9 @@ void write_model(const std::filesystem::path& path, const ModelCard& card,
 // damaged, Error(config) where it has another architecture than the network.
 void load_weights(const SafetensorsFile& file, Network& network);
 
-// The same of a file; returns what it says of itself. Throws Error(data) where the file is no model of ours, Error(config)
-// where it was trained on other images or classes than `data` has.
+// The same of a file; returns what it says of itself. Throws Error(data) where
+// the file is no model of ours, Error(config) where it was trained on other
+// images or classes than `data` has.
 ModelMetadata load_model(const std::filesystem::path& path,
                          const PreparedData& data, Network& network);
 

@@ -13,9 +13,9 @@ namespace dtune {
 // cost_metrics().
 bool asks_for_costs(const ObjectiveSpec& objective);
 
-// "parameters": the numbers that are trained. "latency_ms": milliseconds from an
-// image on the device to its logits on the CPU, the median of 21 after 3 to warm
-// up; follows the machine's load, so equal trials differ a little.
+// "parameters": the numbers that are trained. "latency_ms": milliseconds from
+// an image on the device to its logits on the CPU, the median of 21 after 3 to
+// warm up; follows the machine's load, so equal trials differ a little.
 std::map<std::string, double> measure_costs(Network& network,
                                             const Shape& image,
                                             at::Device device);

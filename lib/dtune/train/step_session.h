@@ -72,8 +72,8 @@ class StepSession : public TrialSession {
   // Throws TrialFailure(diverged) where an answer is no finite number.
   Predictions predict(Network& network, Split split,
                       const std::atomic<bool>& stop) const;
-  // Chooses the threshold that the recipe asks for, tests the network and writes
-  // the model; returns the test's metrics.
+  // Chooses the threshold that the recipe asks for, tests the network and
+  // writes the model; returns the test's metrics.
   std::map<std::string, double> write_final(Network& network) const;
 
  private:

@@ -119,8 +119,8 @@ class Trainer {
   int64_t position_ = 0;
 };
 
-// Equal for equal architectures of equal precision: what a checkpoint must agree
-// on.
+// Equal for equal architectures of equal precision: what a checkpoint must
+// agree on.
 uint64_t architecture_of(const Recipe& recipe, const PreparedData& data);
 
 // The layers that a recipe's model has on these data, checked. Throws

@@ -1,5 +1,5 @@
-// Where a point is likely to meet the recipe's requirements (`require:`), and the
-// bounds that a decision adds (`objective.trade_off`).
+// Where a point is likely to meet the recipe's requirements (`require:`), and
+// the bounds that a decision adds (`objective.trade_off`).
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ class Feasibility {
 
   // Nothing is required: everything is feasible.
   bool empty() const { return active_.empty(); }
-  // From now on these are required beside the recipe's, in place of those of the
-  // last call.
+  // From now on these are required beside the recipe's, in place of those of
+  // the last call.
   void bound(const std::vector<Expectation>& bounds);
   // Fits anew where trials have reported since. Of more than 200 trials, some
   // evenly spread.

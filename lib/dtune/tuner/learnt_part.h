@@ -9,8 +9,8 @@ class LearntPrior;
 struct Recipe;
 
 // Why the tuner that the recipe names does without the learnt prior, as a
-// clause: "the space has neither learning rate nor L2 nor dropout". "" where the
-// prior takes part, and where the tuner has no use for one.
+// clause: "the space has neither learning rate nor L2 nor dropout". "" where
+// the prior takes part, and where the tuner has no use for one.
 std::string why_unlearnt(const Recipe& recipe);
 
 // Of the shipped priors the one that was learnt from trainings like the

@@ -28,11 +28,11 @@ std::unique_ptr<Sampler> make_grid_sampler(const Recipe& recipe);
 // (5) trials, then those that promise the largest logarithm of the expected
 // improvement under a Gaussian process of the trials' best values
 // (surrogate/gaussian_process.h). Pending trials count as observed where the
-// process expects them. Trials that stopped early are observations of a
-// process that has the length of the training as one more dimension. Broken
-// ones count as the worst value seen. Priors shift the choice (piBO). Unlike
-// plain-gp (surrogate_tuner.h) it models results, not curves: it cannot say how a
-// trial would go on, so schedulers get no prediction from it.
+// process expects them. Trials that stopped early are observations of a process
+// that has the length of the training as one more dimension. Broken ones count
+// as the worst value seen. Priors shift the choice (piBO). Unlike plain-gp
+// (surrogate_tuner.h) it models results, not curves: it cannot say how a trial
+// would go on, so schedulers get no prediction from it.
 std::unique_ptr<Sampler> make_gp_sampler(const Recipe& recipe);
 
 // Tree-structured Parzen estimators (Bergstra et al. 2011, NeurIPS), all

@@ -80,8 +80,8 @@ class SurrogateModel {
   SurrogateModel(const Recipe& recipe, int horizon, SurrogateParts parts);
   ~SurrogateModel();
 
-  // From the next update() on, the leader also meets these, in place of those of
-  // the last call.
+  // From the next update() on, the leader also meets these, in place of those
+  // of the last call.
   void bound(std::vector<Expectation> bounds) { bounds_ = std::move(bounds); }
 
   // Takes in what is new. Where a trial was begun anew, starts over.

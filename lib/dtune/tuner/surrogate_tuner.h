@@ -21,11 +21,11 @@ std::unique_ptr<Sampler> make_surrogate_sampler(
 // cost, of beating the leader within the decision's horizon is trained to the
 // next step of the ladder and paused again. Deviations: the chance is that of
 // MFPI-random (acquisition.h); trials whose steps take longer than others' must
-// promise more in proportion; with 20 steps or fewer a trial is not paused while
-// its chance of beating the leader by the horizon is 3% (and `epsilon`) or more;
-// a trial is cut once its chance of beating the leader by the horizon is below
-// `epsilon` (option; default 0.005): "stalled" where it is as unlikely to get
-// better at all, else "hopeless".
+// promise more in proportion; with 20 steps or fewer a trial is not paused
+// while its chance of beating the leader by the horizon is 3% (and `epsilon`)
+// or more; a trial is cut once its chance of beating the leader by the horizon
+// is below `epsilon` (option; default 0.005): "stalled" where it is as unlikely
+// to get better at all, else "hopeless".
 std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
     const Recipe& recipe, std::shared_ptr<SurrogateModel> model);
 
