@@ -1,4 +1,4 @@
-// Trials that take several slots: who sits where, who may leave.
+// Trials that take several slots: which slot has which rank, which may leave.
 #include <algorithm>
 #include <map>
 #include <utility>

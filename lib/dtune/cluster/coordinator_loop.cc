@@ -123,8 +123,8 @@ void Coordinator::Impl::begin() {
   sink_.on_started(study_);
 }
 
-// A loaded study: who was running when its coordinator ended goes on from the
-// last stored step, and so does who was on its way to a target.
+// A loaded study: a trial that was running when its coordinator ended goes on
+// from the last stored step, and so does one that was on its way to a target.
 void Coordinator::Impl::recover() {
   best_.recover();
   std::vector<TrialId> undecided;

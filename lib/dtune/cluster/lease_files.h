@@ -1,6 +1,6 @@
 // The coordinator's files as its leases need them, for nodes that do not share
-// its disk: which names mean what, who may write what. See comm/file_server.h
-// and, for the other end, node_files.h.
+// its disk: which names mean what, which lease may write what. See
+// comm/file_server.h and, for the other end, node_files.h.
 #pragma once
 
 #include <filesystem>

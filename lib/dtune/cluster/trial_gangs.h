@@ -1,5 +1,5 @@
 // The gangs of trials that take several slots: their names at the gang server,
-// who belongs to them, who has left. Leases are the caller's.
+// which slots belong to them, which have left. Leases are the caller's.
 #pragma once
 
 #include <filesystem>

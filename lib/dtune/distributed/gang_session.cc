@@ -156,7 +156,7 @@ void GangSession::accept_regroup(const gang::Regroup& order,
   client().set_phase("regrouping", order.incarnation);
   round_ = order.work.round;
   link_.regroup(order, stop);
-  set_steps(order.step - 1);  // who comes back may have missed steps
+  set_steps(order.step - 1);  // one that comes back may have missed steps
   if (order.source == member()) serve(order.targets, order.patience);
   if (contains(order.targets, member())) receive(order.source, order.patience);
   leader_ = leader_of(order);

@@ -67,8 +67,8 @@ class GangSession : public StepSession {
   virtual gang::Order train(const gang::Work& work,
                             const std::atomic<bool>& stop) = 0;
   // The step's training is over; `who` are in here together, after the last
-  // update and before anybody judges or receives the result. For what members
-  // hold each for themselves (running statistics).
+  // update and before any member judges or receives the result. For what
+  // members hold each for themselves (running statistics).
   virtual void settle(const std::vector<int>& who, Duration patience);
   // The whole network as it is now, to answer evaluation batches and the test
   // split; null where this member holds a part of it or nothing.

@@ -1,6 +1,7 @@
-// Decides for one gang: who is present, who does what, when a round goes on
-// without a member, and what happens after a failure. A pure machine: messages
-// and the time go in, orders and events come out; no threads, no sockets.
+// Decides for one gang: which members are present, what each does, when a round
+// goes on without a member, and what happens after a failure. A pure machine:
+// messages and the time go in, orders and events come out; no threads, no
+// sockets.
 //
 // The parts own their state: members (membership.h), the round that is handed
 // out (round.h), the step's work (step.h), how long rounds take (timing.h).

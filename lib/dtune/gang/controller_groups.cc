@@ -1,4 +1,4 @@
-// Groups: who begins, who is taken in, what survives a failure.
+// Groups: which members begin, which are taken in, what survives a failure.
 #include <algorithm>
 #include <utility>
 
@@ -49,7 +49,7 @@ bool GangController::gathered(MonoTime now) const {
 }
 
 // Whether all in the round have failed, shown that they have not, or are not
-// to be expected soon: only then is it known who has applied what.
+// to be expected soon: only then is it known which have applied what.
 bool GangController::accounted(MonoTime now) {
   // Its operation fails when theirs does, or the round's work is long.
   const Duration longest = 2 * timing_.patience(Timing::kGroupPatience);
@@ -98,7 +98,7 @@ std::vector<int> GangController::responsive() const {
 // Another round of this step would need groups that there are not.
 bool GangController::wants_regroup() const {
   const bool whole = members_.group_present();
-  if (open_round() && !whole) return true;  // it must be known who is here
+  if (open_round() && !whole) return true;  // it must be known which are here
   for (int i = 0; i < members(); ++i) {
     const bool apart = !whole || !contains(members_.group(), i);
     if (members_.is(i, State::behind) && apart) return true;

@@ -1,4 +1,5 @@
-// Rounds: who is ready, who is late, what of it counts, what is next.
+// Rounds: which members are ready, which are late, what of it counts, what is
+// next.
 #include <algorithm>
 #include <utility>
 
@@ -74,7 +75,7 @@ bool GangController::overdue(MonoTime now) const {
   if (!automatic() || members_.needs_all()) return false;
   if (only_stopped_are_awaited(now)) return true;
   if (open_round() || !half_are_ready()) return false;
-  // Those who give or get state compute only then.
+  // Those that give or get state compute only then.
   const int source = round_.source();
   MonoTime base = round_.handed();
   if (source >= 0 && members_.at(source).present()) {
@@ -220,7 +221,7 @@ int GangController::judge(const std::vector<int>& participants, MonoTime now) {
   return member;
 }
 
-// In an open round who was ready stays so.
+// In an open round a member that was ready stays so.
 void GangController::hand_out(const std::vector<int>& to, int leader, bool idle,
                               MonoTime now) {
   RoundPlan plan;

@@ -1,5 +1,5 @@
-// Who is in a gang, in which state, and who shares its data plane. Records what
-// the controller has heard and decided; sends nothing.
+// The members of a gang, the state of each, and which share its data plane.
+// Records what the controller has heard and decided; sends nothing.
 #pragma once
 
 #include <map>

@@ -2,7 +2,7 @@
 //
 // A gang trains by rounds. The server hands out the work of a round, hears from
 // every member that it is about to finish (ready), and answers with those that
-// take part (go): all, or, past a deadline, those who are ready; the work of
+// take part (go): all, or, past a deadline, those that are ready; the work of
 // the others goes back into the queue. So no member ever waits for another that
 // is slow, suspended or dead, no sample is lost, and members agree on every
 // update.
@@ -33,7 +33,7 @@
 // Rounds without work (no spans, batch_samples 0) only make sure that what was
 // before is applied: a member is ready at once; a regroup follows. A regroup
 // has a new incarnation, whose groups are made anew, but for a step that begins
-// with just those who did all of the step before together: they keep theirs.
+// with just those that did all of the step before together: they keep theirs.
 //
 // A member that stops after it was ready breaks the reduction: the others give
 // it up after `patience`, report it failed, and the round is trained again

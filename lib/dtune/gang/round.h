@@ -1,5 +1,5 @@
-// The round that is handed out: who has which part of its work, and what has
-// come back of it.
+// The round that is handed out: which member has which part of its work, and
+// what has come back of it.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ class Round {
   bool new_group() const {
     return new_group_;
   }  // reduced by others than before
-  // When half of those who compute were ready; MonoTime{}: not yet.
+  // When half of those that compute were ready; MonoTime{}: not yet.
   MonoTime half_ready() const { return half_ready_; }
   bool hanging_reported() const { return hanging_reported_; }
   // Of the members' parts.

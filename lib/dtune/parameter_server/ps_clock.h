@@ -226,7 +226,7 @@ class PsClock {
   int64_t batch_size_;
   Stage stage_ = Stage::gathering;
   std::map<int, Member> members_;
-  PsSpeeds speeds_;  // also of those of the step before who are yet to come
+  PsSpeeds speeds_;  // also of those of the step before that are yet to come
   Round round_;
   int64_t tickets_ = 0;
   int64_t version_ = 0;

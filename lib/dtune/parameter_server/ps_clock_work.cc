@@ -169,7 +169,7 @@ bool PsClock::may_start(const Member& member) const {
   return next - min_clock() <= plan_.parallel.ps.bound;
 }
 
-// Of those who are active. stragglers: auto gives each as much as it does in
+// Of those that are active. stragglers: auto gives each as much as it does in
 // the time of the others, so that no clock runs ahead and none lags behind.
 std::map<int, int64_t> PsClock::shares(int64_t samples) const {
   const std::vector<int> members = active_members();

@@ -21,7 +21,7 @@ struct PsRequest {
   ps::Message message;
 };
 
-// A server's router and who is who behind it. Not thread-safe.
+// A server's router and which peer is which member. Not thread-safe.
 class PsEndpoint {
  public:
   PsEndpoint(const SocketContext& context, ListenOptions listen);

@@ -1,4 +1,4 @@
-// What server 0 does as time goes by: sends signs of life, finds out who does
+// What server 0 does as time goes by: sends signs of life, finds out which do
 // not, and names the one that it has waited for too long.
 #include <fmt/format.h>
 

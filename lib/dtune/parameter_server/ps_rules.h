@@ -40,7 +40,7 @@ void compensate(const ParameterServerSpec& spec,
 
 // Where ssp and async apply single workers' gradients, momentum makes staleness
 // far worse: every gradient goes on moving the weights for 1 / (1 - momentum)
-// updates that those who compute meanwhile have not seen. So each worker has a
+// updates that workers that compute meanwhile have not seen. So each worker has a
 // velocity of its own gradients (DANA-Slim: Hakimi et al. 2019, arXiv
 // 1907.11612): v_i = m v_i + g;  w -= lr (g + m v_i), whatever `nesterov` says.
 // The weights that workers are sent are then those that all velocities lead to.

@@ -56,8 +56,8 @@ class PsServer {
   // finds out by itself where the connection has ended.
   virtual void remove(int member) = 0;
 
-  // All samples of the step are accepted; from then on poll() answers those who
-  // want the state.
+  // All samples of the step are accepted; from then on poll() answers those
+  // that want the state.
   virtual bool trained() const = 0;
   // Valid then.
   virtual const ps::Final& result() const = 0;

@@ -135,7 +135,7 @@ double PsShard::combine(const ps::Combine& order) {
     sum_ = take(order.terms.front());
   } else {
     sum_.assign(weights_.size(), 0);
-    // In the order of the members: the sum does not depend on who came first.
+    // In the order of the members: the sum does not depend on which came first.
     std::vector<ps::Term> terms = order.terms;
     std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) {
       return Key{a.member, a.ticket} < Key{b.member, b.ticket};

@@ -115,7 +115,7 @@ class PipelineSession final : public GangSession {
   std::map<std::string, double> judged_;  // leader
 };
 
-// All find it out alike, before anybody waits for the leader's plan.
+// All find it out alike, before any waits for the leader's plan.
 void PipelineSession::check_depth() const {
   const std::vector<int> candidates = stage_candidates(
       layers_, data()->image_shape(), network_options(), place_.stage.stages);

@@ -52,7 +52,7 @@ bool has_several_nodes(const Study& study) {
 std::string why_of(const Trial& trial, bool with_node) {
   switch (trial.state) {
     case TrialState::running:
-      if (trial.slot < 0) return "";  // run by who asked for it
+      if (trial.slot < 0) return "";  // run by the program that asked
       return with_node && !trial.node.empty()
                  ? fmt::format("{} slot {}", printable(trial.node), trial.slot)
                  : fmt::format("slot {}", trial.slot);

@@ -19,7 +19,7 @@
 //           after_report, after_decision: reports taken in and decisions taken
 //           before it (-1: not known), which order the three tables. node,
 //           slot: where the trial was ("", -1: nowhere, or not known).
-// decision  every choice of the scheduler, in order, never changed. maker: who
+// decision  every choice of the scheduler, in order, never changed. maker: what
 //           took it; target_step: of the trial, once it was taken. weights:
 //           JSON object, how much each predictor counted; forecast_*: what was
 //           expected of the trial (NULL: the tuner predicts nothing).

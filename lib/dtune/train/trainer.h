@@ -63,7 +63,7 @@ class Trainer {
   LossTotals train_to(int64_t end, const std::atomic<bool>& stop,
                       const AfterBatch& after_batch = nullptr);
 
-  // What train_to does with each batch, for those who share it out.
+  // What train_to does with each batch, for those that share it out.
   //
   // Input of the next forward; returns its samples. Throws Error(comm) where
   // the epoch has no such samples.
