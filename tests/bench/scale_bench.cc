@@ -7,8 +7,9 @@
 //   bench_scale [NODES [KEY=VALUE...]]
 //
 // Keys: sampler, scheduler, trials, steps (the budgets), pending, wait, boot,
-// wall, preempted, step (seconds), queue, stragglers, charged (0 or 1), seed,
-// traces (a folder of files of `dtune speeds`).
+// wall, preempted, step, heartbeat (seconds; a lease is 15 heartbeats), queue,
+// stragglers, charged (0 or 1), seed, traces (a folder of files for `dtune
+// speeds`).
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -89,6 +90,9 @@ VirtualStudyOptions study_on(int nodes, const Settings& settings,
       number(settings, "trials", double(kTrialsOfNode) * nodes));
   options.recipe.budget.steps =
       static_cast<int64_t>(number(settings, "steps", 0));
+  const double heartbeat = number(settings, "heartbeat", 1);
+  options.recipe.limits.heartbeat = from_seconds(heartbeat);
+  options.recipe.limits.lease = from_seconds(15 * heartbeat);
   options.horizon = world.steps();
   options.leave_out = world.task();
   const bool negated =

@@ -1,7 +1,8 @@
-// Time to target: five nodes that tune, one node that tunes, and one node that
-// trains once with a framework's default values. Virtual time; the curves were
-// recorded from CNNs (tests/worlds/cubes), the coordinator and the tuner are
-// real. Prints a row for each world, and their geometric means.
+// Time to target: five nodes that tune, one node that tunes, one node that
+// searches at random without stopping a training early, and one node that trains
+// once with a framework's default values. Virtual time; the curves were recorded
+// from CNNs (tests/worlds/cubes), the coordinator and the tuner are real. Prints
+// a row for each world, and their geometric means.
 //
 //   bench_target [SEEDS]
 //
@@ -62,7 +63,8 @@ Untuned train_untuned(const TrialWorld& world, uint64_t seed) {
 // Seconds until a trial's report reaches each target; what is not reached in
 // kMostTrainings counts as that long.
 std::vector<double> seconds_to(const std::vector<double>& targets, int nodes,
-                               const TrialWorld& world, uint64_t seed) {
+                               const TrialWorld& world, uint64_t seed,
+                               bool at_random = false) {
   VirtualStudyOptions options;
   options.cluster.nodes = nodes;
   options.cluster.queue = false;
@@ -72,6 +74,10 @@ std::vector<double> seconds_to(const std::vector<double>& targets, int nodes,
   options.cluster.stragglers = false;
   options.recipe = world.recipe();
   options.recipe.seed = seed;
+  if (at_random) {
+    options.recipe.sampler.kind = "random";
+    options.recipe.scheduler.kind = "fifo";
+  }
   options.recipe.budget.steps = int64_t{kMostTrainings} * world.steps();
   options.horizon = world.steps();
   options.leave_out = world.task();
@@ -108,6 +114,7 @@ struct Ratios {
   std::vector<double> untuned;  // one untuned node, its own best
   std::vector<double> tuned;    // one node that tunes, the same target
   std::vector<double> beyond;   // one node that tunes, the second target
+  std::vector<double> random;   // one that searches at random, likewise
 };
 
 void print(const std::string& name, double ratio, double baseline,
@@ -137,24 +144,28 @@ Ratios judge(const RecordedCurves& curves, int seeds) {
                                          (untuned.target + world->best()) / 2};
     const auto one = seconds_to(targets, 1, *world, seed);
     const auto five = seconds_to(targets, 5, *world, seed);
+    const auto random = seconds_to(targets, 1, *world, seed, true);
     ratios.untuned.push_back(untuned.seconds / five[0]);
     ratios.tuned.push_back(one[0] / five[0]);
     ratios.beyond.push_back(one[1] / five[1]);
+    ratios.random.push_back(random[1] / five[1]);
   }
   print(fmt::format("five nodes against one untuned, {}", world->task()),
         geometric_mean(ratios.untuned), geometric_mean(ratios.tuned),
         fmt::format("untuned {}; one node that tunes, same target: {}; second "
-                    "target: {}; {} epochs, {} seeds; baseline is one node "
+                    "target, one node that tunes: {}, one that searches at "
+                    "random: {}; {} epochs, {} seeds; baseline is one node "
                     "that tunes",
                     spread(ratios.untuned), spread(ratios.tuned),
-                    spread(ratios.beyond), world->steps(), seeds));
+                    spread(ratios.beyond), spread(ratios.random),
+                    world->steps(), seeds));
   return ratios;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const int seeds = argc > 1 ? std::stoi(argv[1]) : 10;
+  const int seeds = argc > 1 ? std::stoi(argv[1]) : 5;
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(
            std::string(DTUNE_SOURCE_DIR) + "/tests/worlds/cubes")) {
@@ -173,13 +184,16 @@ int main(int argc, char** argv) try {
       add(all.untuned, one.untuned);
       add(all.tuned, one.tuned);
       add(all.beyond, one.beyond);
+      add(all.random, one.random);
     }
   }
   print("five nodes against one untuned, all worlds",
         geometric_mean(all.untuned), geometric_mean(all.tuned),
         fmt::format("geometric means; second target, against one node that "
-                    "tunes: {:.2f}; untuned {}",
-                    geometric_mean(all.beyond), spread(all.untuned)));
+                    "tunes: {:.2f}, against one that searches at random: "
+                    "{:.2f}; untuned {}",
+                    geometric_mean(all.beyond), geometric_mean(all.random),
+                    spread(all.untuned)));
   return 0;
 } catch (const dtune::Error& e) {
   std::fprintf(stderr, "%s\n", e.what());

@@ -75,6 +75,36 @@ TEST_CASE("a spike is not waited for and its samples are trained by others") {
   CHECK(without);
 }
 
+// Spikes of a second with five between them, for four minutes, and the goal of
+// bench_gang, without the machine's own disturbances. Rounds are shorter than a
+// spike; none is reduced while gradients are computed.
+TEST_CASE(
+    "a gang that minds stragglers is faster under spikes than one that waits") {
+  const auto share = [](StragglerPolicy policy, bool spikes) {
+    simulated::Setting setting = long_step(4);
+    setting.batch = 2000;
+    setting.samples = setting.step_samples = 8'000 * 240;
+    setting.stragglers = policy;
+    setting.overlap = 0;
+    simulated::Gang gang(setting);
+    for (int at = 5; spikes && at < 600; at += 6) {
+      gang.at(seconds(at), [&] { gang.suspend(3, seconds(1)); });
+    }
+    gang.run(seconds(1200));
+    CHECK(gang.problem == "");
+    CHECK(gang.committed == 1);
+    return 240 / to_seconds(gang.elapsed());  // of the summed speeds
+  };
+  const double undisturbed = share(StragglerPolicy::automatic, false);
+  const double minded = share(StragglerPolicy::automatic, true);
+  const double waiting = share(StragglerPolicy::off, true);
+  MESSAGE("undisturbed ", undisturbed, ", stragglers: auto ", minded,
+          ", stragglers: off ", waiting);
+  CHECK(undisturbed > 0.94);
+  CHECK(waiting < 0.84);
+  CHECK(minded > 0.85);
+}
+
 // Wherever it stops: computing, in a reduction, receiving state, evaluating,
 // writing the checkpoint, between steps, in the first rounds.
 TEST_CASE("no rank is held up by one that has stopped") {

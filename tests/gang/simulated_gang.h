@@ -36,6 +36,8 @@ struct Setting {
   std::vector<double> speeds;  // samples a second; missing: 10,000
   StragglerPolicy stragglers = StragglerPolicy::automatic;
   Duration lease = std::chrono::seconds(15);
+  double overlap = 0.5;  // of the ranks, those that are ready at their first
+                         // gradient
   Faults faults;
 };
 

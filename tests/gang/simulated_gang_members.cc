@@ -126,8 +126,8 @@ void Gang::work(int member, const Work& work) {
     return fmt::format("{} ready {} in {:.3f}", member, work.round, seconds);
   });
   if (work.phase == Phase::train) draw_faults(member);
-  // Half of them are ready at their first gradient, and go on computing.
-  const bool early = work.phase == Phase::train && chance() < 0.5;
+  // Some are ready at their first gradient, and go on computing.
+  const bool early = work.phase == Phase::train && chance() < setting_.overlap;
   if (early) {
     as(member, from_seconds(0.6 * seconds), [this, member, ready] {
       Ready first = ready;
