@@ -63,6 +63,15 @@ TEST_CASE("without a GPU nothing is said, but 'device: cuda' is refused") {
   CHECK(contains(place.run({"doctor"}).out, "none: trains on the CPU"));
 }
 
+TEST_CASE("a worker that cannot use its GPU says why in the agent's log") {
+  GpuPlace place("");
+  place.environment["DTUNE_SLOT_DEVICE"] = "0";  // as an agent gives it
+  const Outcome run = place.run({"run", "r.yaml", "--quiet"});
+  CHECK_MESSAGE(run.code == 0, run.err);
+  CHECK(
+      contains(place.read("r.files/agent.log"), "slot 0: trains on the CPU: "));
+}
+
 // As ctest runs it; where the driver's GPU cannot be used it must not pass.
 TEST_CASE("the script for GPUs says what is missing, and that it did not run") {
   const GpuPlace place("H100");
