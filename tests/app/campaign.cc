@@ -147,8 +147,7 @@ void Campaign::wait_a_moment(const RunningProgram& program) {
 // does one whose final training has failed, here for want of memory.
 bool Campaign::may_go_on(const Outcome& outcome) {
   if (outcome.code == 75) return contains(outcome.err, "no space left");
-  if (outcome.code != 3 || faults_["out of memory"] == 0) return false;
-  return !std::exchange(failed_once_, true);
+  return outcome.code == 3 && ++failures_ <= faults_["out of memory"];
 }
 
 std::vector<std::string> Campaign::coordinator_words() const {

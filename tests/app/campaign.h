@@ -74,7 +74,7 @@ class Campaign {
   std::unique_ptr<toy::Network> network_;  // of "machines"
   std::map<std::string, std::unique_ptr<RunningProgram>> far_agents_;
   std::map<std::string, int> faults_;
-  bool failed_once_ = false;
+  int failures_ = 0;  // runs that ended so
 };
 
 }  // namespace dtune

@@ -75,7 +75,7 @@ TEST_CASE("a study under faults loses nothing and ends as it should") {
     try {
       campaign.run(std::min(10, wanted - done));
     } catch (const std::exception& error) {  // the other studies are run, too
-      FAIL_CHECK(error.what());
+      FAIL_CHECK(std::string(error.what()));
     }
     for (const std::string& problem : campaign.problems()) FAIL_CHECK(problem);
     done += campaign.fault_count();
