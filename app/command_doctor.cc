@@ -70,7 +70,6 @@ int examine(const Console& console, const std::string& connect,
 }  // namespace
 
 Action declare_doctor(Arguments& arguments) {
-  auto json = std::make_shared<bool>(false);
   auto connect = std::make_shared<std::string>();
   arguments.describe(
       "Checks what training needs: cores, memory, disk, LibTorch and the "
@@ -87,13 +86,13 @@ Action declare_doctor(Arguments& arguments) {
   arguments.option("--to", *to, "ENGINE",
                    "Check the way to an engine instead, as 'dtune submit --to' "
                    "takes it from this folder: slurm://PARTITION, ...");
-  arguments.flag("--json", *json, "As JSON.");
+  arguments.json();
   arguments.example("dtune doctor", "why is it slow?");
   arguments.example("dtune doctor --connect tcp://10.0.0.1:5555",
                     "why can this machine not join?");
   arguments.example("dtune doctor --to 'slurm://gpu?gres=gpu:1'",
                     "would Slurm take such a job?");
-  return [json, connect, token, to](const Console& console) {
+  return [connect, token, to](const Console& console) {
     return examine(console, *connect, *token, *to);
   };
 }
