@@ -16,24 +16,32 @@ constexpr double kLeastSeconds = 1;
 // Less of a step says nothing about its rest.
 constexpr double kLeastFraction = 0.02;
 
-double usual_step(const Trial& trial) {
+}  // namespace
+
+double BackupCopies::usual_step(const Trial& trial) const {
+  if (trial.curve.empty()) return 0;
+  UsualStep& usual = usual_[trial.id];
+  if (usual.steps == trial.steps()) return usual.seconds;
   std::vector<double> step_times;
   for (const StepReport& report : trial.curve) {
     if (report.seconds > 0) step_times.push_back(report.seconds);
   }
-  return step_times.empty() ? 0 : upper_median(std::move(step_times));
+  usual.steps = trial.steps();
+  usual.seconds = step_times.empty() ? 0 : upper_median(std::move(step_times));
+  return usual.seconds;
 }
-
-}  // namespace
 
 double BackupCopies::expected_step(const Trial& trial) const {
   const double own = usual_step(trial);
   if (own > 0) return own;
-  double slowest = 0;
-  for (const Trial& other : study_.trials) {
-    slowest = std::max(slowest, usual_step(other));
+  if (slowest_at_ != study_.reports) {
+    slowest_at_ = study_.reports;
+    slowest_ = 0;
+    for (const Trial& other : study_.trials) {
+      slowest_ = std::max(slowest_, usual_step(other));
+    }
   }
-  return slowest;
+  return slowest_;
 }
 
 double BackupCopies::gain(const Trial& trial,

@@ -38,9 +38,21 @@ class BackupCopies {
   std::optional<BackupCopy> take(TrialId id);
 
  private:
+  // The median of a trial's step times, in seconds, and of how many steps.
+  struct UsualStep {
+    int steps = 0;
+    double seconds = 0;
+  };
+  double usual_step(const Trial& trial) const;
+
   const Study& study_;
   const Clock& clock_;
   std::map<TrialId, BackupCopy> copies_;
+  // Computed again only where there are new reports: thousands of slots ask at
+  // every turn of the loop.
+  mutable std::map<TrialId, UsualStep> usual_;
+  mutable int64_t slowest_at_ = -1;  // reports of the study
+  mutable double slowest_ = 0;
 };
 
 }  // namespace dtune
