@@ -70,6 +70,16 @@ Study rising_study(const Recipe& recipe, int trials, int steps) {
   return study;
 }
 
+// The reports up to `seen` of a study, in the order of their arrival.
+Study first_reports(const Study& whole, int64_t seen) {
+  Study part = whole;
+  for (Trial& trial : part.trials) {
+    std::erase_if(trial.curve,
+                  [&](const StepReport& r) { return r.sequence > seen; });
+  }
+  return part;
+}
+
 std::vector<ModelQuery> queries() {
   return {{{0.6, 0.5, 0.5}, 20}, {{0.1, 0.2, 0.9}, 7}, {{1, 1, 0}, 1}};
 }
@@ -89,15 +99,8 @@ TEST_CASE("what a model predicts does not depend on when it was asked") {
   SurrogateModel at_once = plain_model(recipe);
   at_once.update(whole);
   SurrogateModel bit_by_bit = plain_model(recipe);
-  Study part = whole;
   for (int64_t seen = 0; seen <= whole.reports; ++seen) {
-    for (Trial& trial : part.trials) {
-      trial.curve.clear();
-      for (const StepReport& r : whole.trial(trial.id).curve) {
-        if (r.sequence <= seen) trial.curve.push_back(r);
-      }
-    }
-    bit_by_bit.update(part);
+    bit_by_bit.update(first_reports(whole, seen));
     if (seen > 0) bit_by_bit.log_chance(queries(), 0.01);
   }
   CHECK(at_once.log_chance(queries(), 0.01) ==
@@ -210,30 +213,13 @@ TEST_CASE("a long study is learnt from its end: at once as bit by bit") {
     SurrogateModel at_once = plain_model(recipe);
     at_once.update(whole);
     SurrogateModel bit_by_bit = plain_model(recipe);
-    Study part = whole;
     for (int64_t seen = 0; seen <= whole.reports; seen += 13) {
-      for (Trial& trial : part.trials) {
-        trial.curve.clear();
-        for (const StepReport& r : whole.trial(trial.id).curve) {
-          if (r.sequence <= seen) trial.curve.push_back(r);
-        }
-      }
-      bit_by_bit.update(part);
+      bit_by_bit.update(first_reports(whole, seen));
     }
     CHECK(at_once.log_chance(queries(), 0.01) ==
           bit_by_bit.log_chance(queries(), 0.01));
     CHECK(at_once.leader().trial == bit_by_bit.leader().trial);
   }
-}
-
-// The reports up to `seen` of a study, in the order of their arrival.
-Study first_reports(const Study& whole, int64_t seen) {
-  Study part = whole;
-  for (Trial& trial : part.trials) {
-    std::erase_if(trial.curve,
-                  [&](const StepReport& r) { return r.sequence > seen; });
-  }
-  return part;
 }
 
 TEST_CASE("a study that is resumed while its model is fitted goes on alike") {
@@ -281,15 +267,8 @@ TEST_CASE("a long study without noise is learnt to its end") {
   const auto prior =
       std::make_shared<const CubePrior>(tiny_prior(3).condition({}));
   SurrogateModel model(recipe, kHorizon, {.prior = prior});
-  Study part = whole;
   for (const int64_t seen : {700, 1500, 2400, 3200}) {
-    for (Trial& trial : part.trials) {
-      trial.curve.clear();
-      for (const StepReport& r : whole.trial(trial.id).curve) {
-        if (r.sequence <= seen) trial.curve.push_back(r);
-      }
-    }
-    model.update(part);
+    model.update(first_reports(whole, seen));
     for (const double chance : model.log_chance(queries(), 0.01)) {
       CHECK(std::isfinite(chance));
     }
