@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -16,10 +14,10 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/turn_clock.h"
+#include "dtune/cluster/agent_workers.h"
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/coordinator_link.h"
 #include "dtune/cluster/join.h"
-#include "dtune/cluster/slot_process.h"
 #include "dtune/comm/socket.h"
 
 namespace dtune {
@@ -38,6 +36,18 @@ std::unique_ptr<Child> start_guard(std::vector<std::string> argv) {
                                               .feed = true});
 }
 
+SlotOptions slot_options(const AgentOptions& options,
+                         const std::string& endpoint) {
+  return {.argv = options.worker_argv,
+          .endpoint = endpoint,
+          .study_id = options.study_id,
+          .threads = options.threads_per_slot,
+          .slots = options.slots,
+          .devices = options.devices,
+          .grace = options.grace,
+          .log_line = options.log_line};
+}
+
 class Agent {
  public:
   explicit Agent(const AgentOptions& options);
@@ -46,40 +56,30 @@ class Agent {
  private:
   void wait(MonoTime until);
   void from_coordinator(const std::string& frame);
-  void from_worker(const std::string& identity, const std::string& frame);
   void on_welcome(const control::Welcome& welcome, const std::string& frame);
   void on_stop(const control::Stop& stop);
-  void on_assign(const control::Assign& assign, const std::string& frame);
-  void forward(int number, const std::string& frame);
   void say_hello();
   void lose_coordinator();
   void keep_alive(MonoTime now);
   void send(const control::Message& message) { send_raw(encode(message)); }
   void send_raw(std::string frame);
   void flush();
-  MonoTime tick_slots(MonoTime now);
   void check_idle(MonoTime now);
   void begin_end(bool now, int code);
   void shut_down();
-  SlotProcess* slot(int number);
 
   const AgentOptions options_;
-  SlotOptions slot_options_;
   std::unique_ptr<Child> guard_;
   SocketDirectory directory_;
   SocketContext context_;
   const std::string name_;  // unique among all agents
   CoordinatorLink coordinator_;
-  Socket workers_;
+  AgentWorkers workers_;
   Frames outbox_;  // to the coordinator
-  std::map<int, Frames> to_workers_;
-  std::map<int, std::string> identities_;  // slot -> worker's identity
-  std::map<int, std::string> keys_;        // slot -> worker's public key
-  std::deque<SlotProcess> slots_;
-  control::Welcome welcome_;
-  std::string welcome_frame_;
+  bool joined_ = false;
   std::string session_;  // of the coordinator; "": not welcome yet
   Duration heartbeat_;
+  Duration grace_;
   Duration lease_{std::chrono::seconds(15)};
   TurnClock turns_{lease_ / 2};  // a pause of our own is not others' silence
   MonoTime heard_;               // from the coordinator
@@ -89,8 +89,6 @@ class Agent {
   Duration patience_;  // for finding one
   MonoTime next_hello_{};
   MonoTime next_heartbeat_{};
-  MonoTime next_tick_{};        // of the slots
-  bool slots_stirred_ = false;  // one of them wrote, ended or has to
   bool ending_ = false;
   bool end_now_ = false;
   int code_ = kExitOk;
@@ -101,18 +99,11 @@ Agent::Agent(const AgentOptions& options)
     : options_(options),
       name_(agent_name(options.curve.has_value())),
       coordinator_(options.endpoint, options.curve),
-      workers_(context_, Socket::Kind::router),
+      workers_(context_, slot_options(options, directory_.endpoint("agent")),
+               [this](std::string frame) { send_raw(std::move(frame)); }),
       heartbeat_(options.heartbeat),
+      grace_(options.grace),
       patience_(options.join_timeout) {
-  slot_options_.argv = options.worker_argv;
-  slot_options_.endpoint = directory_.endpoint("agent");
-  slot_options_.study_id = options.study_id;
-  slot_options_.threads = options.threads_per_slot;
-  slot_options_.slots = options.slots;
-  slot_options_.devices = options.devices;
-  slot_options_.grace = options.grace;
-  slot_options_.log_line = options.log_line;
-  workers_.bind(slot_options_.endpoint);
   if (!options.guard_argv.empty()) guard_ = start_guard(options.guard_argv);
   began_ = heard_ = last_busy_ = turns_.now();
   if (options.lifetime.count() > 0) ends_ = began_ + options.lifetime;
@@ -123,9 +114,8 @@ int Agent::run(const std::atomic<int>& stop) {
     turns_.turn();
     const MonoTime now = turns_.now();
     keep_alive(now);
-    // Looking at processes costs system calls: only when there is a reason.
-    if (slots_stirred_ || now >= next_tick_) next_tick_ = tick_slots(now);
-    const MonoTime next = session_.empty() ? next_hello_ : next_tick_;
+    if (workers_.due(now)) workers_.tick(now);
+    const MonoTime next = session_.empty() ? next_hello_ : workers_.next_tick();
     flush();
     wait(std::min(next, next_heartbeat_));
     check_idle(turns_.now());
@@ -137,10 +127,7 @@ int Agent::run(const std::atomic<int>& stop) {
 
 // An engine gets back what trials have no use for.
 void Agent::check_idle(MonoTime now) {
-  const bool busy =
-      std::any_of(slots_.begin(), slots_.end(),
-                  [](const SlotProcess& s) { return s.holds_trial(); });
-  if (busy || session_.empty()) last_busy_ = now;
+  if (workers_.hold_trial() || session_.empty()) last_busy_ = now;
   if (options_.idle.count() <= 0 || now - last_busy_ < options_.idle) return;
   parting_ = "it had no trial for " + format_duration(options_.idle);
   begin_end(false, kExitOk);
@@ -179,12 +166,7 @@ void Agent::lose_coordinator() {
   patience_ = options_.rejoin;
   next_hello_ = began_;
   coordinator_.reconnect();
-  // Workers leave what belonged to another session.
-  control::Welcome none = welcome_;
-  none.session = "none";
-  for (const SlotProcess& s : slots_) {
-    if (s.up()) forward(s.slot(), encode(none));
-  }
+  workers_.leave_session();
 }
 
 // Without a coordinator nothing can be reported; the next one starts anew.
@@ -212,16 +194,9 @@ void Agent::say_hello() {
 void Agent::wait(MonoTime until) {
   PollSet polls;
   polls.add(coordinator_.socket());
-  polls.add(workers_);
-  size_t last = 1;
-  for (const SlotProcess& s : slots_) {
-    if (s.output() >= 0) last = polls.add(s.output());
-    if (s.exit_descriptor() >= 0) last = polls.add(s.exit_descriptor());
-  }
+  workers_.add_to(polls);
   polls.wait(std::min(until - turns_.now(), lease_ / 4));
-  for (size_t i = 2; i <= last; ++i) {
-    slots_stirred_ = slots_stirred_ || polls.ready(i);
-  }
+  workers_.look(polls);
   try {
     coordinator_.check();
   } catch (const Error& e) {
@@ -232,11 +207,7 @@ void Agent::wait(MonoTime until) {
     heard_ = turns_.now();
     for (const std::string& frame : *frames) from_coordinator(frame);
   }
-  while (auto frames = workers_.receive()) {
-    for (size_t i = 1; i < frames->size(); ++i) {
-      from_worker(frames->front(), (*frames)[i]);
-    }
-  }
+  workers_.receive();
   flush();
 }
 
@@ -251,14 +222,9 @@ void Agent::from_coordinator(const std::string& frame) {
   if (const auto* welcome = std::get_if<control::Welcome>(&message)) {
     on_welcome(*welcome, frame);
   } else if (const auto* assign = std::get_if<control::Assign>(&message)) {
-    on_assign(*assign, frame);
+    workers_.on_assign(*assign, frame);
   } else if (const auto* kill = std::get_if<control::Kill>(&message)) {
-    // Not the next lease, if this one has ended meanwhile.
-    SlotProcess* s = slot(kill->slot);
-    if (s != nullptr && s->holds(kill->trial, kill->attempt)) {
-      s->kill(kill->reason, kill->why, turns_.now());
-      slots_stirred_ = true;
-    }
+    workers_.on_kill(*kill, turns_.now());
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
     on_stop(*stop);
   } else if (const auto* bye = std::get_if<control::Bye>(&message)) {
@@ -269,7 +235,7 @@ void Agent::from_coordinator(const std::string& frame) {
       begin_end(true, kExitConfig);
     }
   } else if (slot_of(message) >= 0) {
-    forward(slot_of(message), frame);
+    workers_.forward(slot_of(message), frame);
   }
 }
 
@@ -280,40 +246,18 @@ void Agent::on_welcome(const control::Welcome& welcome,
     begin_end(true, kExitConfig);
     return;
   }
-  if (slot_options_.study_id != welcome.study_id) {
-    slot_options_.study_id = welcome.study_id;
-    for (SlotProcess& s : slots_) {  // those of another study's
-      s.kill(Reason::user, "its study is over", turns_.now());
-    }
-  }
-  welcome_ = welcome;
-  welcome_frame_ = frame;
   heartbeat_ = Duration(welcome.heartbeat_ns);
   next_heartbeat_ = turns_.now();  // not when it was due before
   lease_ = Duration(welcome.lease_ns);
   turns_.set_longest(lease_ / 2);
-  slot_options_.grace = Duration(welcome.grace_ns);
-  slot_options_.memory_bytes =
-      static_cast<uint64_t>(std::max<int64_t>(welcome.memory_mb, 0)) << 20;
-  if (slots_.empty()) {
-    kill_orphans(slot_options_.study_id);
-    for (int i = 0; i < options_.slots; ++i) {
-      slots_.emplace_back(i, slot_options_,
-                          [this](const control::Message& m) { send(m); });
-    }
-    if (options_.curve) {
-      spdlog::info("joined the study with {} slot{}", options_.slots,
-                   options_.slots == 1 ? "" : "s");
-    }
+  grace_ = Duration(welcome.grace_ns);
+  if (!joined_ && options_.curve) {
+    spdlog::info("joined the study with {} slot{}", options_.slots,
+                 options_.slots == 1 ? "" : "s");
   }
+  joined_ = true;
   session_ = welcome.session;
-  slots_stirred_ = true;
-  for (const SlotProcess& s : slots_) {
-    if (s.gone()) send(control::SlotDown{s.slot(), true, "given up before"});
-    if (!s.up()) continue;
-    forward(s.slot(), frame);
-    send(control::SlotUp{s.slot(), s.pid(), keys_[s.slot()]});
-  }
+  workers_.on_welcome(welcome, frame, turns_.now());
 }
 
 void Agent::on_stop(const control::Stop& stop) {
@@ -324,69 +268,9 @@ void Agent::on_stop(const control::Stop& stop) {
   begin_end(stop.now, stop.returns ? kExitTemporary : kExitOk);
 }
 
-void Agent::on_assign(const control::Assign& assign, const std::string& frame) {
-  SlotProcess* s = slot(assign.slot);
-  if (s != nullptr && s->up() && !s->dying()) {
-    s->on_assign(assign);
-    forward(assign.slot, frame);
-    return;
-  }
-  send(SlotProcess::not_taken(assign));
-}
-
-void Agent::from_worker(const std::string& identity, const std::string& frame) {
-  control::Message message;
-  try {
-    message = decode(frame);
-  } catch (const Error& e) {
-    spdlog::warn("from a worker: {}", e.what());
-    return;
-  }
-  SlotProcess* s = slot(slot_of(message));
-  if (s == nullptr || !s->alive()) return;
-  if (const auto* up = std::get_if<control::SlotUp>(&message)) {
-    if (up->pid != s->pid()) return;  // a late word of a worker that is dead
-    identities_[s->slot()] = identity;
-    keys_[s->slot()] = up->public_key;
-    s->on_slot_up();
-    forward(s->slot(), welcome_frame_);
-  } else if (identities_[s->slot()] != identity) {
-    return;
-  }
-  if (const auto* ended = std::get_if<control::Ended>(&message)) {
-    s->on_ended(*ended);
-  }
-  send_raw(frame);
-}
-
-void Agent::forward(int number, const std::string& frame) {
-  to_workers_[number].push_back(frame);
-}
-
 void Agent::flush() {
   if (!outbox_.empty() && coordinator_.send(outbox_)) outbox_.clear();
-  for (auto& [number, frames] : to_workers_) {
-    const auto identity = identities_.find(number);
-    if (frames.empty() || identity == identities_.end()) continue;
-    frames.insert(frames.begin(), identity->second);
-    // A worker that is gone needs no messages: its slot's end is reported
-    // apart.
-    workers_.send(frames);
-    frames.clear();
-  }
-}
-
-MonoTime Agent::tick_slots(MonoTime now) {
-  MonoTime next = now + std::chrono::seconds(1);
-  slots_stirred_ = false;
-  for (SlotProcess& s : slots_) {
-    const bool was_up = s.up();
-    next = std::min(next, s.tick(now));
-    if (!was_up || s.up()) continue;
-    identities_.erase(s.slot());
-    to_workers_.erase(s.slot());
-  }
-  return next;
+  workers_.flush();
 }
 
 void Agent::begin_end(bool now, int code) {
@@ -397,41 +281,27 @@ void Agent::begin_end(bool now, int code) {
 
 // Asks, terminates, kills: each step gets `grace`; then says bye.
 void Agent::shut_down() {
-  for (SlotProcess& s : slots_) {
-    s.close();
-    if (s.up()) forward(s.slot(), encode(control::Stop{.now = end_now_}));
-  }
+  workers_.close(end_now_);
   flush();
   const MonoTime began = turns_.now();
   bool terminated = false;
-  const auto any_alive = [this] {
-    return std::any_of(slots_.begin(), slots_.end(),
-                       [](const SlotProcess& s) { return s.alive(); });
-  };
-  while (any_alive()) {
+  while (workers_.alive()) {
     turns_.turn();
     const MonoTime now = turns_.now();
-    if (!terminated && (end_now_ || now - began > slot_options_.grace)) {
-      for (SlotProcess& s : slots_) s.shut_down(end_now_, now);
+    if (!terminated && (end_now_ || now - began > grace_)) {
+      workers_.shut_down(end_now_, now);
       terminated = true;
     }
-    if (now - began > 2 * slot_options_.grace + std::chrono::seconds(3)) {
+    if (now - began > 2 * grace_ + std::chrono::seconds(3)) {
       spdlog::error("a worker cannot be killed; leaving it behind");
       break;
     }
-    const MonoTime next = tick_slots(now);
+    workers_.tick(now);
     flush();
-    wait(std::min(next, now + milliseconds(20)));
+    wait(std::min(workers_.next_tick(), now + milliseconds(20)));
   }
   send(control::Bye{false, parting_});
   flush();
-}
-
-SlotProcess* Agent::slot(int number) {
-  if (number < 0 || static_cast<size_t>(number) >= slots_.size()) {
-    return nullptr;
-  }
-  return &slots_[static_cast<size_t>(number)];
 }
 
 }  // namespace
