@@ -1,11 +1,6 @@
 #include "dtune/store/rows.h"
 
-#include <bit>
-#include <limits>
-
-#include <fmt/format.h>
-
-#include "dtune/base/error.h"
+#include "dtune/store/checked_row.h"
 #include "dtune/store/codec.h"
 #include "dtune/store/consistency.h"
 #include "dtune/study/study.h"
@@ -28,27 +23,6 @@ const char* const kPutStudy =
     "budget_steps = excluded.budget_steps, final_json = excluded.final_json, "
     "metric = excluded.metric, goal = excluded.goal, "
     "sessions = excluded.sessions";
-
-const char* const kPutTrial =
-    "INSERT INTO trial (id, kind, point, unit, seed, state, reason, detail, "
-    "attempt, failures, target_step, node, slot, created_ms, started_ms, "
-    "ended_ms, checkpoint, checkpoint_step, repeats) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, "
-    "point = excluded.point, unit = excluded.unit, seed = excluded.seed, "
-    "state = excluded.state, reason = excluded.reason, "
-    "detail = excluded.detail, attempt = excluded.attempt, "
-    "failures = excluded.failures, target_step = excluded.target_step, "
-    "node = excluded.node, slot = excluded.slot, "
-    "created_ms = excluded.created_ms, started_ms = excluded.started_ms, "
-    "ended_ms = excluded.ended_ms, checkpoint = excluded.checkpoint, "
-    "checkpoint_step = excluded.checkpoint_step, "
-    "repeats = excluded.repeats";
-
-const char* const kPutReport =
-    "INSERT INTO report (trial, step, attempt, metrics, seconds, "
-    "checkpoint_seconds, last, sequence) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT DO NOTHING";
 
 const char* const kPutEvent =
     "INSERT INTO event (trial, attempt, state, reason, detail, wall_ms, "
@@ -74,139 +48,8 @@ const char* const kPutRankRound =
 
 namespace {
 
-// A repeat is a final training that says so (schema.cc, version 4).
-const char* to_word(TrialKind kind) {
-  return to_string(kind == TrialKind::repeat ? TrialKind::final : kind);
-}
-
 const char* to_word(Goal goal) {
   return goal == Goal::minimize ? "minimize" : "maximize";
-}
-
-struct Range {
-  int64_t least = 0;
-  int64_t most = 0;
-};
-
-constexpr Range kNatural{0, std::numeric_limits<int>::max()};
-constexpr Range kSteps{0, kOpenHorizon};
-constexpr Range kStep{1, kOpenHorizon};
-// Far beyond any study, far below overflow when a few are added.
-constexpr Range kCount{0, int64_t{1} << 56};
-constexpr Range kPlace{-1, kCount.most};
-constexpr Range kWallTime{0, int64_t{1} << 53};
-constexpr Range kSlot{-1, 1 << 20};
-constexpr double kMostSeconds = 1e12;
-
-// A row of a table that any program may have written.
-class CheckedRow {
- public:
-  CheckedRow(const Statement& row, const char* table)
-      : row_(row), table_(table) {}
-
-  int64_t whole(int column, Range range) const {
-    const int64_t value = row_.integer(column);
-    if (value >= range.least && value <= range.most) return value;
-    refuse(column, fmt::format("{} ({} to {} are possible)", value, range.least,
-                               range.most));
-  }
-  int natural(int column, Range range = kNatural) const {
-    return static_cast<int>(whole(column, range));
-  }
-  double seconds(int column) const {
-    const double value = row_.real(column);
-    if (value >= 0 && value <= kMostSeconds) return value;
-    refuse(column,
-           fmt::format("{} (0 to {} s are possible)", value, kMostSeconds));
-  }
-
- private:
-  [[noreturn]] void refuse(int column, const std::string& what) const {
-    throw Error(ErrorKind::data,
-                fmt::format("{}.{} is {}: the row was not written by dtune",
-                            table_, row_.name(column), what));
-  }
-
-  const Statement& row_;
-  const char* table_;
-};
-
-constexpr const char* kSelectTrials =
-    "SELECT id, kind, point, unit, seed, state, reason, detail, attempt, "
-    "failures, target_step, node, slot, created_ms, started_ms, ended_ms, "
-    "checkpoint, checkpoint_step, repeats FROM trial ORDER BY id";
-
-Trial trial_at(const Statement& row) {
-  const CheckedRow checked(row, "trial");
-  Trial trial;
-  trial.id = checked.whole(0, kCount);
-  trial.kind =
-      row.integer(18) == 1 ? TrialKind::repeat : parse_trial_kind(row.text(1));
-  trial.point = decode_point(row.text(2));
-  trial.unit = decode_unit(row.text(3));
-  trial.seed = std::bit_cast<uint64_t>(row.integer(4));
-  trial.state = parse_trial_state(row.text(5));
-  trial.reason = parse_reason(row.text(6));
-  trial.detail = row.text(7);
-  trial.attempt = checked.natural(8);
-  trial.failures = checked.natural(9);
-  trial.target_step = checked.natural(10, kSteps);
-  trial.node = row.text(11);
-  trial.slot = checked.natural(12, kSlot);
-  trial.created_ms = checked.whole(13, kWallTime);
-  trial.started_ms = checked.whole(14, kWallTime);
-  trial.ended_ms = checked.whole(15, kWallTime);
-  trial.checkpoint = row.text(16);
-  trial.checkpoint_step = checked.natural(17, kSteps);
-  return trial;
-}
-
-// The key's order makes later attempts of a step follow earlier ones.
-constexpr const char* kSelectCurves =
-    "SELECT trial, step, metrics, seconds, checkpoint_seconds, last, sequence "
-    "FROM report ORDER BY trial, step, attempt";
-
-// CROSS keeps SQLite from scanning all reports.
-constexpr const char* kSelectEnds =
-    "SELECT trial, step, metrics, seconds, checkpoint_seconds, last, sequence "
-    "FROM trial CROSS JOIN report ON report.trial = trial.id "
-    "AND report.step IN (trial.best_step, trial.last_step) "
-    "ORDER BY report.trial, report.step, report.attempt";
-
-constexpr const char* kSelectReports =
-    "SELECT trial, step, metrics, seconds, checkpoint_seconds, last, sequence, "
-    "attempt FROM report ORDER BY sequence, trial, step, attempt";
-
-StepReport report_at(const Statement& row) {
-  const CheckedRow checked(row, "report");
-  StepReport report;
-  report.step = checked.natural(1, kStep);
-  report.metrics = decode_metrics(row.text(2));
-  report.seconds = checked.seconds(3);
-  report.checkpoint_seconds = checked.seconds(4);
-  report.last = row.integer(5) != 0;
-  report.sequence = checked.whole(6, kCount);
-  return report;
-}
-
-void read_curves(Database& database, CurvePart part,
-                 std::vector<Trial>& trials) {
-  // Without an objective there is no best step to go by.
-  const bool ends = part == CurvePart::ends &&
-                    !database.query_text("SELECT metric FROM study").empty();
-  Statement rows(database, ends ? kSelectEnds : kSelectCurves);
-  auto trial = trials.begin();  // both are in order of the trial's id
-  while (rows.step()) {
-    const TrialId id = rows.integer(0);
-    StepReport report = report_at(rows);
-    while (trial != trials.end() && trial->id < id) ++trial;
-    if (trial == trials.end() || trial->id != id) continue;
-    if (trial->steps() == report.step) {
-      trial->curve.back() = std::move(report);
-    } else {
-      trial->curve.push_back(std::move(report));
-    }
-  }
 }
 
 }  // namespace
@@ -228,39 +71,6 @@ Row study_row(const StudyRow& study) {
           study.metric,
           std::string(to_word(study.goal)),
           study.sessions};
-}
-
-Row trial_row(const Trial& trial) {
-  return {trial.id,
-          std::string(to_word(trial.kind)),
-          encode_point(trial.point),
-          encode_unit(trial.unit),
-          std::bit_cast<int64_t>(trial.seed),
-          std::string(to_string(trial.state)),
-          std::string(to_string(trial.reason)),
-          trial.detail,
-          int64_t{trial.attempt},
-          int64_t{trial.failures},
-          int64_t{trial.target_step},
-          trial.node,
-          int64_t{trial.slot},
-          trial.created_ms,
-          trial.started_ms,
-          trial.ended_ms,
-          trial.checkpoint,
-          int64_t{trial.checkpoint_step},
-          int64_t{trial.kind == TrialKind::repeat}};
-}
-
-Row report_row(TrialId trial, Attempt attempt, const StepReport& report) {
-  return {trial,
-          int64_t{report.step},
-          int64_t{attempt},
-          encode_metrics(report.metrics),
-          report.seconds,
-          report.checkpoint_seconds,
-          int64_t{report.last},
-          report.sequence};
 }
 
 Row event_row(const TrialEvent& event) {
@@ -339,15 +149,6 @@ std::optional<StudyRow> read_study(Database& database) {
   study.goal = row.text(14) == "minimize" ? Goal::minimize : Goal::maximize;
   study.sessions = checked.whole(15, kCount);
   return study;
-}
-
-std::vector<Trial> read_trials(Database& database, CurvePart part) {
-  std::vector<Trial> trials;
-  Statement rows(database, kSelectTrials);
-  while (rows.step()) trials.push_back(trial_at(rows));
-  read_curves(database, part, trials);
-  check_trials(read_study(database), trials, part);
-  return trials;
 }
 
 std::vector<TrialEvent> read_events(Database& database, TrialId trial) {
@@ -442,8 +243,7 @@ std::vector<RankRound> read_rank_rounds(Database& database) {
 StudyRecords read_records(Database& database) {
   StudyRecords records;
   records.row = read_study(database);
-  Statement trials(database, kSelectTrials);
-  while (trials.step()) records.trials.push_back(trial_at(trials));
+  records.trials = read_trial_rows(database);
   Statement sessions(database,
                      "SELECT number, recipe_yaml, budget_trials, "
                      "budget_seconds, budget_steps, started_ms "
@@ -455,12 +255,7 @@ StudyRecords read_records(Database& database) {
                                 session.whole(4, kCount),
                                 session.whole(5, kWallTime)});
   }
-  Statement reports(database, kSelectReports);
-  while (reports.step()) {
-    const CheckedRow report(reports, "report");
-    records.reports.push_back(
-        {report.whole(0, kCount), report.natural(7), report_at(reports)});
-  }
+  records.reports = read_report_rows(database);
   records.events = read_events(database, 0);
   records.decisions = read_decisions(database);
   records.ranks = read_rank_rounds(database);

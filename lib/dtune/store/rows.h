@@ -32,6 +32,8 @@ Row rank_round_row(const RankRound& rank);
 // Error(data) on numbers out of range and on rows that contradict each other
 // (consistency.h).
 std::optional<StudyRow> read_study(Database& database);
+std::vector<Trial> read_trial_rows(Database& database);  // without curves
+std::vector<RecordedReport> read_report_rows(Database& database);
 std::vector<Trial> read_trials(Database& database, CurvePart part);
 std::vector<TrialEvent> read_events(Database& database, TrialId trial);
 std::vector<Decision> read_decisions(Database& database);
