@@ -152,7 +152,8 @@ int best(const Console& console, const BestOptions& options) {
                                : pareto_text(loaded.study, style_of(console)));
     return kExitOk;
   }
-  if (incumbent(loaded.study) == nullptr) {
+  const Trial* chosen = chosen_trial(loaded.study, loaded.facts);
+  if (chosen == nullptr) {
     throw Error(ErrorKind::study,
                 fmt::format("{}: no trial has a result yet (see 'dtune status "
                             "{}')",
@@ -160,8 +161,7 @@ int best(const Console& console, const BestOptions& options) {
                             shell_quoted(loaded.facts.database)));
   }
   if (options.recipe) {
-    const Point& point = incumbent(loaded.study)->point;
-    console.print(loaded.recipe.with_point(point).yaml);
+    console.print(loaded.recipe.with_point(chosen->point).yaml);
     return kExitOk;
   }
   console.print(console.json ? best_json(loaded.study, loaded.facts)

@@ -57,7 +57,7 @@ class VerboseProgress : public ProgressSink {
   void on_notice(const std::string& text) override {
     put(notice_line(text, seconds()));
   }
-  void on_finished(const Study& study) override {
+  void on_finished(const Study& study, TrialId /*best*/) override {
     put(finished_line(study, seconds()));
   }
 
@@ -146,8 +146,8 @@ class EventLog final : public ProgressSink {
   void on_notice(const std::string& text) override {
     put(notice_json(text, watch_.seconds()));
   }
-  void on_finished(const Study& study) override {
-    put(finished_json(study, watch_.seconds()));
+  void on_finished(const Study& study, TrialId best) override {
+    put(finished_json(study, best, watch_.seconds()));
   }
 
  private:
@@ -180,7 +180,9 @@ class LiveProgress final : public ProgressSink {
     screen_.progress(status.done_fraction);
   }
   // What follows is the summary; it says more than the last frame.
-  void on_finished(const Study& /*study*/) override { screen_.clear(); }
+  void on_finished(const Study& /*study*/, TrialId /*best*/) override {
+    screen_.clear();
+  }
 
  private:
   bool color_;
@@ -215,8 +217,8 @@ class FanOut final : public ProgressSink {
   void on_tick(const Study& study, const ClusterStatus& status) override {
     for (auto& sink : sinks_) sink->on_tick(study, status);
   }
-  void on_finished(const Study& study) override {
-    for (auto& sink : sinks_) sink->on_finished(study);
+  void on_finished(const Study& study, TrialId best) override {
+    for (auto& sink : sinks_) sink->on_finished(study, best);
   }
 
  private:

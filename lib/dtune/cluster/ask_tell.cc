@@ -8,6 +8,7 @@
 #include "dtune/base/error.h"
 #include "dtune/cluster/new_trial.h"
 #include "dtune/cluster/stop_rules.h"
+#include "dtune/cluster/winner.h"
 #include "dtune/study/belief.h"
 
 namespace dtune {
@@ -144,9 +145,17 @@ AskAnswer AskTell::resume(const Directive& directive) {
 // Trials that are still being trained may be told of.
 AskAnswer AskTell::finish(const std::string& why) {
   if (any_running()) return {AskAnswer::Kind::wait, 0, why};
+  if (study_.state != StudyState::finished) name_winner(why);
   study_.state = StudyState::finished;
   records_.save_study();
   return {AskAnswer::Kind::finished, 0, why};
+}
+
+void AskTell::name_winner(const std::string& why_over) {
+  const Winner winner = winner_of(study_, scheduler_);
+  if (winner.trial == 0) return;
+  records_.set_final_json(
+      encode_final_result(result_without_model(study_, winner, why_over)));
 }
 
 TellAnswer AskTell::tell(const Told& told) {

@@ -73,6 +73,7 @@ class AskTell {
   AskAnswer start(const Directive& directive);
   AskAnswer resume(const Directive& directive);
   AskAnswer finish(const std::string& why);
+  void name_winner(const std::string& why_over);
   std::string why_over() const;
   TellAnswer take_report(Trial& trial, const Told& told);
   TellAnswer decide_upon(Trial& trial, const StepReport& report);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "dtune/cluster/coordinator_impl.h"
+#include "dtune/cluster/winner.h"
 #include "dtune/store/final_result.h"
 
 namespace dtune {
@@ -13,7 +14,12 @@ void Coordinator::Impl::end_search() {
   best_.find();
   if (best_.id() == 0) {
     end(StudyState::failed, causes_of_failure());
-  } else if (repeats_.wanted()) {
+    return;
+  }
+  const Winner winner = winner_of(study_, scheduler_);
+  best_.appoint(winner.trial);
+  final_.set_winner(winner.why);
+  if (repeats_.wanted()) {
     begin_repeats();
   } else {
     ship_best();
@@ -24,7 +30,7 @@ void Coordinator::Impl::begin_repeats() {
   phase_ = Phase::repeats;
   leases_.settle_all();
   barrier_.clear();
-  const std::vector<TrialId> left = repeats_.begin();
+  const std::vector<TrialId> left = repeats_.begin(best_.id());
   leases_.add_up_to(study_.trials.size());
   for (const TrialId id : left) leases_.owe(id);
   changed_ = true;
@@ -142,13 +148,8 @@ void Coordinator::Impl::advance_final() {
 }
 
 void Coordinator::Impl::finish_with_best() {
-  const StepReport& peak = *best_report(objective_, study_.trial(best_.id()));
-  FinalResult result;
-  result.best = best_.id();
-  result.step = peak.step;
-  result.metrics = peak.metrics;
-  result.why = why_over_;
-  result.chosen = final_.winner();
+  const FinalResult result =
+      result_without_model(study_, {best_.id(), final_.winner()}, why_over_);
   records_.set_final_json(encode_final_result(result));
   finish_with(result);
 }

@@ -102,7 +102,7 @@ StudyOutcome Coordinator::Impl::run(const std::atomic<int>& stop) {
   stop_agents();
   records_.save_study();
   records_.flush();
-  sink_.on_finished(study_);
+  sink_.on_finished(study_, outcome_.best);
   return outcome_;
 }
 

@@ -19,6 +19,7 @@ struct SlotStatus {
   double progress = 0;  // of the step in flight, 0..1
   double samples_per_second = 0;
   uint64_t resident_bytes = 0;
+  int together = 1;  // trials that are trained as one program with it
   // Of a trial that takes several slots:
   int member = -1;        // -1: it has this one alone
   bool present = true;    // its gang counts on it
@@ -56,7 +57,8 @@ class ProgressSink {
   // About ten times a second while the study runs.
   virtual void on_tick(const Study& /*study*/,
                        const ClusterStatus& /*status*/) {}
-  virtual void on_finished(const Study& /*study*/) {}
+  // `best`: the trial whose point is shipped; 0: none.
+  virtual void on_finished(const Study& /*study*/, TrialId /*best*/) {}
 };
 
 }  // namespace dtune

@@ -29,7 +29,7 @@ bool Repeats::wanted() const {
   return study_.recipe.final_training.candidates > 1;
 }
 
-// By their best values, ties in the order of the trials.
+// The leader; then by their best values, ties in the order of the trials.
 std::vector<const Trial*> Repeats::candidates() const {
   const ObjectiveSpec& objective = study_.recipe.objective;
   std::vector<const Trial*> trials;
@@ -41,6 +41,8 @@ std::vector<const Trial*> Repeats::candidates() const {
   }
   std::stable_sort(
       trials.begin(), trials.end(), [&](const Trial* a, const Trial* b) {
+        const bool leads = a->id == leader_;
+        if (leads != (b->id == leader_)) return leads;
         return *best_value(objective, *a) > *best_value(objective, *b);
       });
   const auto most =
@@ -60,7 +62,8 @@ std::vector<const Trial*> Repeats::repeats_of(const Trial& candidate) const {
   return found;
 }
 
-std::vector<TrialId> Repeats::begin() {
+std::vector<TrialId> Repeats::begin(TrialId leader) {
+  leader_ = leader;
   std::vector<TrialId> wanted;
   for (const Trial* one : candidates()) wanted.push_back(one->id);
   std::vector<TrialId> left;

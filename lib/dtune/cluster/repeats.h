@@ -19,9 +19,10 @@ class Repeats {
   Repeats(Study& study, Records& records, const Clock& clock);
 
   bool wanted() const;
-  // Adds the trials, or takes up those of an earlier session. Returns those
-  // that have steps to do.
-  std::vector<TrialId> begin();
+  // Adds the trials, or takes up those of an earlier session. Candidates are
+  // `leader`, and those with the best values. Returns the trials that have
+  // steps to do.
+  std::vector<TrialId> begin(TrialId leader);
 
   // The candidate with the best mean over its trainings, that of the search
   // included; those that failed do not count, and a candidate whose repeats
@@ -38,6 +39,7 @@ class Repeats {
   Study& study_;
   Records& records_;
   const Clock& clock_;
+  TrialId leader_ = 0;
 };
 
 }  // namespace dtune

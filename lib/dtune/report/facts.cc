@@ -178,7 +178,7 @@ std::string program_line(const Recipe& recipe, const Point& point) {
 }  // namespace
 
 std::string again_command(const Study& study, const StudyFacts& facts) {
-  const Trial* best = incumbent(study);
+  const Trial* best = chosen_trial(study, facts);
   if (best == nullptr) return "";
   if (study.recipe.command) return program_line(study.recipe, best->point);
   const auto name = std::filesystem::path(facts.database).stem().string();

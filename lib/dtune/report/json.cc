@@ -379,12 +379,12 @@ std::string notice_json(const std::string& text, double elapsed_seconds) {
   return one_line(json);
 }
 
-std::string finished_json(const Study& study, double elapsed_seconds) {
-  const Trial* best = incumbent(study);
+std::string finished_json(const Study& study, TrialId best,
+                          double elapsed_seconds) {
   Json json = event_object("finished", elapsed_seconds);
   json["study"] = study.recipe.study;
   json["state"] = to_string(study.state);
-  json["best"] = best ? Json(best->id) : Json();
+  json["best"] = best != 0 ? Json(best) : Json();
   return one_line(json);
 }
 

@@ -33,6 +33,7 @@ std::string report_json(const Study& study, const Trial& trial,
 std::string state_json(const Study& study, const Trial& trial,
                        double elapsed_seconds);
 std::string notice_json(const std::string& text, double elapsed_seconds);
-std::string finished_json(const Study& study, double elapsed_seconds);
+std::string finished_json(const Study& study, TrialId best,
+                          double elapsed_seconds);
 
 }  // namespace dtune

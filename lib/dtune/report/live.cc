@@ -122,6 +122,7 @@ std::string slot_text(const SlotStatus& slot, bool with_node) {
   text += fmt::format("trial {}", slot.trial);
   if (slot.phase != "training") return text + " " + printable(slot.phase);
   if (slot.progress > 0) text += fmt::format(" {:.0f}%", 100 * slot.progress);
+  if (slot.together > 1) text += fmt::format(" fused {}", slot.together);
   const std::string rate = rate_text(slot.samples_per_second);
   return rate.empty() ? text : text + " " + rate;
 }
@@ -227,7 +228,7 @@ Lines trial_lines(const Study& study, int room, const TextStyle& style) {
   size_t shown = std::min(all, static_cast<size_t>(room - 1));
   if (shown < all && room >= 3) --shown;  // for the line that says so
   trials.resize(shown);
-  Lines lines = trial_table(study, trials, style);
+  Lines lines = trial_table(study, trials, incumbent(study), style);
   if (shown < all && room >= 3) {
     lines.push_back(paint(style, Color::dim,
                           fit(fmt::format("  and {} more", all - shown),

@@ -255,7 +255,7 @@ std::string status_text(const Study& study, const StudyFacts& facts,
   const size_t all = trials.size();
   if (all == 0) return text;
   if (most > 0) trials.resize(std::min(all, static_cast<size_t>(most)));
-  text += joined(trial_table(study, trials, style));
+  text += joined(trial_table(study, trials, chosen_trial(study, facts), style));
   if (trials.size() < all) {
     text += fmt::format("  and {} more\n", all - trials.size());
   }
@@ -310,7 +310,7 @@ StudyListing listing_of(const Study& study, const StudyRow& row,
     listing.trials += trial.kind == TrialKind::search ? 1 : 0;
   }
   const ObjectiveSpec& objective = study.recipe.objective;
-  if (const Trial* best = incumbent(study)) {
+  if (const Trial* best = chosen_trial(study, facts_of(row, database))) {
     listing.best = metric_of(objective, best_value(objective, *best).value());
   }
   return listing;

@@ -182,8 +182,8 @@ Scale curve_scale(const ObjectiveSpec& objective,
 
 std::vector<std::string> trial_table(const Study& study,
                                      const std::vector<const Trial*>& trials,
+                                     const Trial* best,
                                      const TextStyle& style) {
-  const Trial* best = incumbent(study);
   const Scale scale = curve_scale(study.recipe.objective, trials);
   const bool with_node = has_several_nodes(study);
   std::vector<TableRow> rows;

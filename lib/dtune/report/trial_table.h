@@ -19,9 +19,10 @@ std::vector<const Trial*> order_for_display(const Study& study);
 Scale curve_scale(const ObjectiveSpec& objective,
                   const std::vector<const Trial*>& trials);
 
-// Lines of the table, its header first. `incumbent` is marked.
+// Lines of the table, its header first. `best` is marked; null: none is.
 std::vector<std::string> trial_table(const Study& study,
                                      const std::vector<const Trial*>& trials,
+                                     const Trial* best,
                                      const TextStyle& style);
 
 Color color_of(TrialState state);

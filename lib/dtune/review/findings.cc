@@ -158,7 +158,7 @@ void find_slow_rank(const std::vector<RankRound>& ranks,
 // Reports of the search, and the first among them that made the best.
 void find_late_best(const Study& study, const StudyFacts& facts,
                     std::vector<StudyProblem>& findings) {
-  const Trial* best = incumbent(study);
+  const Trial* best = chosen_trial(study, facts);
   if (best == nullptr || study.state != StudyState::finished) return;
   const int64_t found = best_report(study.recipe.objective, *best)->sequence;
   int64_t last = 0;

@@ -173,7 +173,7 @@ void write_forecasts(const ReportedStudy& reported, PageJson& json) {
     write_prediction(point.steps, point.mean, point.low, point.high, json);
   }
   json.end_array();
-  const Trial* leader = incumbent(study);
+  const Trial* leader = chosen_trial(study, reported.facts);
   if (leader != nullptr && reported.tuner != nullptr) {
     open.insert(open.begin(),
                 {leader->id, predict_curve(study, *leader, *reported.tuner)});

@@ -1,0 +1,119 @@
+#include "dtune/cluster/winner.h"
+
+#include "cluster/local_study.h"
+#include <doctest/doctest.h>
+
+#include "dtune/base/file.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+// Decides as `inner` does, and holds a trial for the best.
+class Holding final : public Scheduler {
+ public:
+  Holding(std::unique_ptr<Scheduler> inner, Leader leader)
+      : inner_(std::move(inner)), leader_(leader) {}
+  Directive next(const Study& study, Sampler& sampler, int64_t decision,
+                 bool may_start) override {
+    return inner_->next(study, sampler, decision, may_start);
+  }
+  Verdict judge(const Study& study, const Trial& trial, bool reached) override {
+    return inner_->judge(study, trial, reached);
+  }
+  std::vector<std::string> describe_plan(const Recipe& recipe,
+                                         int horizon) const override {
+    return inner_->describe_plan(recipe, horizon);
+  }
+  std::optional<Leader> leader(const Study& /*study*/) const override {
+    return leader_;
+  }
+  std::optional<Prediction> predict(const Study& /*study*/,
+                                    const Trial& /*trial*/,
+                                    int step) const override {
+    return Prediction{step, 0.25, 0.2, 0.3};
+  }
+
+ private:
+  std::unique_ptr<Scheduler> inner_;
+  Leader leader_;
+};
+
+// Trial 1 has reported .3 and .2, trial 2 .5; trial 3 failed with .9.
+Study reported() {
+  Study study = toy::study(toy::recipe(3), "reported");
+  for (int i = 0; i < 3; ++i) {
+    Trial trial;
+    trial.id = i + 1;
+    trial.point = toy::point(0.1);
+    trial.state = i == 2 ? TrialState::failed : TrialState::complete;
+    trial.reason = i == 2 ? Reason::crashed : Reason::horizon;
+    study.trials.push_back(trial);
+  }
+  const auto add = [&](TrialId trial, double value) {
+    StepReport report;
+    report.step = study.trial(trial).steps() + 1;
+    report.metrics["val_accuracy"] = value;
+    study.trial(trial).curve.push_back(report);
+  };
+  add(1, 0.3);
+  add(1, 0.2);
+  add(2, 0.5);
+  add(3, 0.9);
+  return study;
+}
+
+Winner winner(const Study& study, TrialId held) {
+  return winner_of(study,
+                   Holding(make_scheduler(study.recipe, 1), Leader{held, 1}));
+}
+
+}  // namespace
+
+TEST_CASE("the winner of a search is what its scheduler expects most of") {
+  const Study study = reported();
+  const Winner held = winner(study, 1);
+  CHECK(held.trial == 1);
+  CHECK(held.why ==
+        "trial 1 has the best expected val_accuracy, 0.25 at step 1 (0.3 was "
+        "its best report); trial 2 reported 0.5, which the other reports do "
+        "not support");
+  CHECK(winner(study, 2).trial == 2);
+  CHECK(winner(study, 2).why == "");
+}
+
+TEST_CASE("without an expectation the winner has the best report") {
+  Study study = reported();
+  CHECK(winner_of(study, *make_scheduler(study.recipe, 1)).trial == 2);
+  CHECK(winner(study, 3).trial == 2);  // it failed
+  study.recipe.stop.target = 0.45;     // which trial 2 has reached
+  CHECK(winner(study, 1).trial == 2);
+  study.recipe.stop.target = 0.55;
+  CHECK(winner(study, 1).trial == 1);
+  study.trials.clear();
+  CHECK(winner(study, 1).trial == 0);
+}
+
+TEST_CASE("a study ships the trial that its scheduler expects most of") {
+  for (const bool trains : {false, true}) {
+    const TemporaryDirectory folder;
+    Recipe recipe = toy::recipe(4);
+    recipe.final_training.enabled = trains;
+    toy::LocalStudy local(
+        folder.path(), toy::unique("winner"), 2, recipe,
+        {toy::point(0.2), toy::point(0.4), toy::point(0.3), toy::point(0.1)});
+    local.scheduler =
+        std::make_unique<Holding>(std::move(local.scheduler), Leader{3, 5});
+    const StudyOutcome outcome = local.run();
+    CHECK(outcome.state == StudyState::finished);
+    CHECK(outcome.best == 3);
+    const auto result =
+        decode_final_result(local.store->load_study()->final_json);
+    REQUIRE(result);
+    CHECK(result->best == 3);
+    CHECK_MESSAGE(result->chosen.find("trial 3 has the best expected") == 0,
+                  result->chosen);
+    if (!trains) continue;
+    CHECK(local.study.trial(outcome.final_trial).point == toy::point(0.3));
+  }
+}
