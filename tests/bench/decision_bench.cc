@@ -2,7 +2,8 @@
 // parameters (three of the recorded cube), 30% of the trials failed, all but a
 // few of the others paused. Prints rows for bench_runner.
 //
-// Times are processor time of the one thread that decides. The baseline of each
+// Times are processor time of the one thread that decides, of each call of
+// Scheduler::next and Scheduler::judge. The baseline of each
 // row is the goal in ms (resume: in ms, too), so that the
 // ratio says how far below it the measured time is.
 #include <algorithm>
@@ -11,7 +12,9 @@
 #include <ctime>
 #include <vector>
 
+#include "optuna_rows.h"
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
@@ -20,6 +23,7 @@
 namespace {
 
 using namespace dtune;  // NOLINT: a program of its own
+using nlohmann::json;
 
 constexpr int kHorizon = 50;
 constexpr int kParameters = 20;
@@ -101,45 +105,59 @@ double processor_ms() {
 }
 
 struct Times {
-  double resume = 0;
-  std::vector<double> decisions;
+  double resume = 0;          // the first call
+  std::vector<double> next;   // a free slot asks
+  std::vector<double> judge;  // a step was reported
 };
 
-// One slot: a decision, its step, and what the scheduler says of that.
+// Of Scheduler::judge after every step, as the coordinator asks it.
+Verdict train(Study& study, Trial& trial, int target, Scheduler& scheduler,
+              Rng& rng, Times& times) {
+  for (;;) {
+    report(study, trial, trial.steps() + 1, rng);
+    const bool reached = trial.steps() >= target;
+    const double began = processor_ms();
+    const Verdict verdict = scheduler.judge(study, trial, reached);
+    times.judge.push_back(processor_ms() - began);
+    if (reached || verdict.kind != Verdict::Kind::go_on) return verdict;
+  }
+}
+
+Trial& trial_of(Study& study, const Directive& directive) {
+  if (directive.kind == Directive::Kind::resume) {
+    return study.trial(directive.trial);
+  }
+  Trial trial;
+  trial.id = std::ssize(study.trials) + 1;
+  trial.point = directive.point;
+  trial.unit = study.recipe.space.encode(directive.point);
+  study.trials.push_back(std::move(trial));
+  return study.trials.back();
+}
+
+// One slot.
 Times measure(Study study, int decisions) {
   Rng rng(11);
   const Tuner tuner = make_tuner(study.recipe, kHorizon);
   Times times;
   for (int i = 0; i <= decisions; ++i) {
     const double began = processor_ms();
-    const Directive d =
+    const Directive directive =
         tuner.scheduler->next(study, *tuner.sampler, ++study.decisions, true);
-    double spent = processor_ms() - began;
-    if (d.kind == Directive::Kind::start) {
-      Trial trial;
-      trial.id = std::ssize(study.trials) + 1;
-      trial.point = d.point;
-      trial.unit = study.recipe.space.encode(d.point);
-      study.trials.push_back(std::move(trial));
-    }
-    Trial& trial = d.kind == Directive::Kind::start ? study.trials.back()
-                                                    : study.trial(d.trial);
+    const double spent = processor_ms() - began;
+    (i == 0 ? times.resume : times.next.emplace_back()) = spent;
+    Trial& trial = trial_of(study, directive);
     trial.state = TrialState::running;
-    report(study, trial, std::min(d.target_step, kHorizon), rng);
-    const double judged = processor_ms();
-    const Verdict verdict = tuner.scheduler->judge(study, trial, true);
-    spent += processor_ms() - judged;
+    const Verdict verdict =
+        train(study, trial, std::min(directive.target_step, kHorizon),
+              *tuner.scheduler, rng, times);
     trial.state = trial.steps() >= kHorizon            ? TrialState::complete
                   : verdict.kind == Verdict::Kind::cut ? TrialState::cut
                                                        : TrialState::paused;
     trial.target_step = trial.steps();
-    if (i == 0) {
-      times.resume = spent;
-    } else {
-      times.decisions.push_back(spent);
-    }
   }
-  std::sort(times.decisions.begin(), times.decisions.end());
+  std::sort(times.next.begin(), times.next.end());
+  std::sort(times.judge.begin(), times.judge.end());
   return times;
 }
 
@@ -152,27 +170,46 @@ void print_row(const std::string& name, double ours, double goal,
              name, ours, goal, goal / ours, ours <= goal, detail);
 }
 
+// Of sorted times.
+double quantile(const std::vector<double>& times, double p) {
+  return times[static_cast<size_t>(p * double(times.size() - 1))];
+}
+
 void print_rows(int64_t reports, int paused) {
   // So many that the model is made anew among them at least once.
   constexpr int kDecisions = 200;
   const Study study = make_study(reports, paused);
   const Times times = measure(study, kDecisions);
-  const double p50 = times.decisions[kDecisions / 2];
-  const double p99 = times.decisions[kDecisions - 1 - kDecisions / 100];
-  const std::string size =
-      fmt::format("{} reports, {} trials, {} parameters", study.reports,
-                  study.trials.size(), kParameters);
-  print_row(fmt::format("tuner: a decision at {} reports (p99)", reports), p99,
-            kDecisionGoal,
-            fmt::format("{}; p50 {:.1f} ms; the baseline is the "
-                        "goal",
-                        size, p50));
-  print_row(
-      fmt::format("tuner: the longest decision at {} reports", reports),
-      times.decisions.back(), kLongestGoal,
-      fmt::format("of {}, {}; the baseline is the goal", kDecisions, size));
+  const std::string size = fmt::format(
+      "{} reports, {} trials, {} parameters; the baseline is the "
+      "goal",
+      study.reports, study.trials.size(), kParameters);
+  for (const auto& [what, all] :
+       {std::pair("a free slot's next step", &times.next),
+        std::pair("a report's verdict", &times.judge)}) {
+    print_row(fmt::format("tuner: {} at {} reports (p99)", what, reports),
+              quantile(*all, 0.99), kDecisionGoal,
+              fmt::format("of {}; p50 {:.1f} ms; {}", all->size(),
+                          quantile(*all, 0.5), size));
+  }
+  print_row(fmt::format("tuner: the longest decision at {} reports", reports),
+            std::max(times.next.back(), times.judge.back()), kLongestGoal,
+            size);
   print_row(fmt::format("tuner: resume at {} reports", reports), times.resume,
-            kResumeGoal, fmt::format("{}; the baseline is the goal", size));
+            kResumeGoal, size);
+}
+
+// Optuna's proposals with as many trials: the baseline is the goal here, too.
+void print_optuna() {
+  for (const json& row : optuna_rows("decision_optuna.py 222 1436")) {
+    print_row(fmt::format("Optuna {} {}: a proposal at {} trials (p99)",
+                          row["optuna"].get<std::string>(),
+                          row["sampler"].get<std::string>(),
+                          row["trials"].get<int>()),
+              row["p99_ms"].get<double>(), kDecisionGoal,
+              fmt::format("of {}; p50 {:.1f} ms", row["asks"].get<int>(),
+                          row["p50_ms"].get<double>()));
+  }
 }
 
 }  // namespace
@@ -180,6 +217,7 @@ void print_rows(int64_t reports, int paused) {
 int main() try {
   print_rows(1000, 150);
   print_rows(10000, 1000);
+  print_optuna();
   return 0;
 } catch (const dtune::Error& e) {
   std::fprintf(stderr, "%s\n", e.what());

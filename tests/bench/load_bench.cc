@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 
+#include "optuna_rows.h"
 #include "simulated_agents.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -159,30 +160,6 @@ Result run_study(const Load& load) {
       .stored = count_reports(*store)};
 }
 
-// One JSON object a line, of each way to run Optuna; none without Optuna.
-std::vector<json> run_optuna() {
-  const char* chosen = std::getenv("DTUNE_INTEROP_VENV");
-  const std::string python =
-      chosen != nullptr ? std::string(chosen) + "/bin/python3" : "python3";
-  const std::string command = fmt::format(
-      "'{}' '{}'/tests/bench/load_optuna.py", python, DTUNE_SOURCE_DIR);
-  std::vector<json> rows;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::string line;
-  for (int c = pipe == nullptr ? EOF : std::fgetc(pipe); c != EOF;
-       c = std::fgetc(pipe)) {
-    if (c != '\n') {
-      line.push_back(static_cast<char>(c));
-      continue;
-    }
-    json row = json::parse(line, nullptr, false);
-    if (row.is_object()) rows.push_back(std::move(row));
-    line.clear();
-  }
-  if (pipe != nullptr) ::pclose(pipe);
-  return rows;
-}
-
 void print_row(const std::string& name, double ours, double baseline,
                double ratio, bool good, const std::string& unit,
                const std::string& detail) {
@@ -222,7 +199,7 @@ int main(int argc, char** argv) try {
   const double rate =
       static_cast<double>(fast.agents.reports) / fast.agents.seconds;
   double optuna = 0;
-  for (const json& row : run_optuna()) {
+  for (const json& row : optuna_rows("load_optuna.py")) {
     optuna = std::max(optuna, row["reports_per_second"].get<double>());
     std::fprintf(stderr, "Optuna: %s\n", row.dump().c_str());
   }
