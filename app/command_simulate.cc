@@ -38,6 +38,7 @@ struct SimulateOptions {
   std::optional<uint64_t> seed;
   std::string noise;
   std::string spread;
+  std::string misleading;
   std::vector<std::string> networks;
   std::string prior;
   std::string epsilon;
@@ -111,6 +112,12 @@ void check_name(const std::string& what, const std::string& name,
   fail_simulate(fmt::format("--{0}: unknown {0} '{1}'{2} (one of {3})", what,
                             name, did_you_mean(name, names),
                             fmt::join(names, ", ")));
+}
+
+Misleading misleading_in(const std::string& name) {
+  if (name.empty()) return Misleading::none;
+  check_name("misleading", name, misleading_names());
+  return misleading_of(name);
 }
 
 // Every sampler with every scheduler, each pair once.
@@ -196,9 +203,10 @@ void refuse_seen(const SimulateOptions& options, const Worlds& worlds,
 int simulate_curves(const Console& console, const SimulateOptions& options) {
   const std::vector<Contender> contenders = contenders_of(options);
   const CubeContext context = parse_context(split_list(options.context));
+  const Misleading how = misleading_in(options.misleading);
   Worlds worlds;
   for (const std::string& name : options.curves) {
-    Worlds more = read_worlds(name, context, console);
+    Worlds more = read_worlds(name, context, how, console);
     std::move(more.begin(), more.end(), std::back_inserter(worlds));
   }
   choose_tasks(split_list(options.tasks), worlds);
@@ -214,6 +222,7 @@ int simulate_curves(const Console& console, const SimulateOptions& options) {
       .slots = benchmark.simulation.slots,
       .noise = benchmark.simulation.noise,
       .spread = benchmark.simulation.spread,
+      .misleading = options.misleading,
       .seed = benchmark.simulation.seed};
   console.print(simulation_table(rows, labels.unit, style_of(console)));
   if (!options.json_file.empty()) {
@@ -251,6 +260,11 @@ Action declare_simulate(Arguments& arguments) {
   arguments.option("--spread", options->spread, "S",
                    "Spread of step times between trials: deviation of the "
                    "logarithm.");
+  arguments.option("--misleading", options->misleading, "HOW",
+                   "Worlds that contradict what was learnt from others: "
+                   "reversed (learning rates), shifted (learning rates and "
+                   "L2), permuted (all three axes).",
+                   Complete::words, misleading_names());
   arguments.option("--budget", options->budgets, "STEPS,..",
                    "Budgets (default: 1, 2, 4, 8, 12, 20 trainings of each "
                    "task).");

@@ -79,14 +79,20 @@ CubeContext parse_context(const std::vector<std::string>& words) {
 }
 
 Worlds read_worlds(const std::string& name, const CubeContext& context,
-                   const Console& console) {
+                   Misleading how, const Console& console) {
   if (std::filesystem::path(name).extension() != ".npz") {
+    if (how != Misleading::none) {
+      throw Error(ErrorKind::config,
+                  fmt::format("dtune simulate: --misleading: '{}' is a study; "
+                              "recorded curves (.npz) can mislead",
+                              name));
+    }
     return read_study(name, console);
   }
   Worlds worlds;
   for (RecordedCurves& curves : read_curves(name)) {
     complete(curves.context, context);
-    worlds.push_back(make_cube_world(std::move(curves)));
+    worlds.push_back(make_cube_world(mislead(std::move(curves), how)));
   }
   return worlds;
 }

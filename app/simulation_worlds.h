@@ -6,6 +6,7 @@
 
 #include "app/console.h"
 
+#include "dtune/curves/misleading.h"
 #include "dtune/simulate/benchmark.h"
 
 namespace dtune {
@@ -16,10 +17,11 @@ CubeContext parse_context(const std::vector<std::string>& words);
 
 // The curves of an NPZ archive (curves/curves_file.h), or the trials of the
 // study of that name (find_database). `context` is that of curves whose file
-// does not say it. Says on stderr what a study lacks. Throws
-// as read_curves, find_database, load_study and make_table_world do.
+// does not say it; curves are misled as said. Says on stderr what a study
+// lacks. Throws as read_curves, find_database, load_study and make_table_world
+// do; Error(config) for a study that is to mislead.
 Worlds read_worlds(const std::string& name, const CubeContext& context,
-                   const Console& console);
+                   Misleading how, const Console& console);
 
 // In the order of the worlds, each once.
 std::vector<std::string> tasks_of(const Worlds& worlds);

@@ -12,7 +12,7 @@ using namespace dtune;  // NOLINT: a test
 namespace {
 
 // Tasks of 3 x 2 x 2 points and four epochs.
-void write_small_curves(const std::filesystem::path& path,
+void write_named_curves(const std::filesystem::path& path,
                         const std::vector<std::string>& tasks) {
   std::vector<RecordedCurves> all;
   for (const std::string& task : tasks) {
@@ -32,7 +32,7 @@ void write_small_curves(const std::filesystem::path& path,
 }
 
 struct SimulatePlace : Workplace {
-  SimulatePlace() { write_small_curves(*this / "c.npz", {"shoes", "lungs"}); }
+  SimulatePlace() { write_named_curves(*this / "c.npz", {"shoes", "lungs"}); }
   Outcome simulate(std::vector<std::string> words) const {
     words.insert(words.begin(), {"simulate", "c.npz"});
     return run(words);
@@ -128,11 +128,30 @@ TEST_CASE("simulate explains what it cannot take") {
   CHECK(contains(error({"--context", "width"}), "'width' is not a size"));
   CHECK(contains(error({"--context", "width=nan"}), "is not a size"));
   CHECK(contains(error({"--plott", "x"}), "did you mean '--plot'?"));
+  CHECK(
+      contains(error({"--misleading", "reverse"}), "did you mean 'reversed'?"));
+}
+
+TEST_CASE("simulated worlds mislead where they are told to") {
+  SimulatePlace place;
+  const auto regret = [&](std::vector<std::string> words) {
+    words.insert(words.end(),
+                 {"--sampler", "grid", "--scheduler", "fifo", "--seeds", "1",
+                  "--budget", "4", "--json", "out.json"});
+    const Outcome outcome = place.simulate(words);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+    return nlohmann::json::parse(place.read("out.json"));
+  };
+  const auto usual = regret({});
+  const auto reversed = regret({"--misleading", "reversed"});
+  CHECK(usual["misleading"] == "");
+  CHECK(reversed["misleading"] == "reversed");
+  CHECK(usual["rows"][0]["regret"] != reversed["rows"][0]["regret"]);
 }
 
 TEST_CASE("a network does not judge what it was trained on unless told to") {
   SimulatePlace place;
-  write_small_curves(place / "seen.npz", {"126026"});  // of LCBench
+  write_named_curves(place / "seen.npz", {"126026"});  // of LCBench
   const auto judged = [&](std::vector<std::string> words) {
     words.insert(words.begin(),
                  {"simulate", "seen.npz", "--seeds", "1", "--budget", "4"});
@@ -148,7 +167,7 @@ TEST_CASE("a network does not judge what it was trained on unless told to") {
 
 TEST_CASE("several files are simulated together, each with its own length") {
   SimulatePlace place;
-  write_small_curves(place / "d.npz", {"hats"});
+  write_named_curves(place / "d.npz", {"hats"});
   const Outcome outcome =
       place.run({"simulate", "c.npz", "d.npz", "--seeds", "2", "--sampler",
                  "random,sobol", "--scheduler", "fifo", "--json", "o.json"});

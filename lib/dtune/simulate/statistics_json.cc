@@ -59,6 +59,7 @@ std::string statistics_json(const std::vector<ContenderStatistics>& rows,
   json["slots"] = facts.slots;
   json["noise"] = facts.noise;
   json["spread"] = facts.spread;
+  json["misleading"] = facts.misleading;
   json["seed"] = facts.seed;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -16,6 +16,7 @@ struct BenchmarkFacts {
   int slots = 1;
   double noise = 0;
   double spread = 0;
+  std::string misleading;  // of curves/misleading.h; "": as recorded
   uint64_t seed = 0;
 };
 
@@ -25,7 +26,8 @@ struct BenchmarkFacts {
 //   "trials" (mean of a study), "cuts", "cuts_wrong", "cuts_wrong_share" (null
 //   without cuts), "predictions", "in_band_share" (of the predictions; null
 //   without any), "seconds" (wall clock of a study)}],
-//  "curves", "tasks": [...], "seeds", "slots", "noise", "spread", "seed"}
+//  "curves", "tasks": [...], "seeds", "slots", "noise", "spread", "misleading",
+//  "seed"}
 std::string statistics_json(const std::vector<ContenderStatistics>& rows,
                             const BenchmarkFacts& facts);
 
