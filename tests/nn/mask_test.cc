@@ -53,7 +53,24 @@ TEST_CASE("other devices compute the CPU's mask") {
   const at::Tensor rows = at::empty({9, 77});
   for (const double drop : {0.0, 0.25, 0.6, 1.0}) {
     const MaskKey key{.seed = 4, .first_sample = 100, .drop = drop};
-    CHECK(dropout_mask(rows, key).equal(dropout_mask_by_aten(rows, key)));
+    CHECK(dropout_mask(rows, key).equal(dropout_masks(rows, {&key, 1})));
+  }
+}
+
+TEST_CASE("masks of networks side by side are each network's own") {
+  const std::vector<MaskKey> keys = {{.seed = 4, .drop = 0.5},
+                                     {.seed = 5, .drop = 0},
+                                     {.seed = 6, .drop = 0.2},
+                                     {.seed = 7, .drop = 1}};
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{5, 12, 4, 7}, std::vector<int64_t>{5, 12}}) {
+    const at::Tensor x = at::empty(shape);
+    const at::Tensor masks = dropout_masks(x, keys);
+    CHECK(masks.sizes() == x.sizes());
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const at::Tensor own = masks.narrow(1, static_cast<int64_t>(3 * k), 3);
+      CHECK(own.equal(dropout_mask(own, keys[k])));
+    }
   }
 }
 

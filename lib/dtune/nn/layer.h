@@ -11,15 +11,19 @@ namespace dtune {
 
 using LayerPtr = std::unique_ptr<Layer>;
 
-// The layer that `spec` says, for inputs of the given shape. `output` becomes
-// the shape of what it returns. REQUIRES: infer_shapes({spec}, input) passed.
+// The layer that `spec` says, for inputs of the given shape; `fuse`: of a
+// residual's branches, as in fuse.h. REQUIRES: infer_shapes({spec}, input)
+// passed.
 LayerPtr make_layer(const LayerSpec& spec, const Shape& input,
-                    ParameterPool& pool, Shape& output);
+                    ParameterPool& pool, bool fuse);
 
 LayerPtr make_conv(const LayerSpec& spec, const Shape& input,
                    ParameterPool& pool);
 LayerPtr make_linear(const LayerSpec& spec, const Shape& input,
                      ParameterPool& pool);
+// Of spec.groups linear layers side by side; recipes have none.
+LayerPtr make_grouped_linear(const LayerSpec& spec, const Shape& input,
+                             ParameterPool& pool);
 LayerPtr make_batch_norm(const LayerSpec& spec, const Shape& input,
                          ParameterPool& pool);
 LayerPtr make_group_norm(const LayerSpec& spec, const Shape& input,
@@ -32,7 +36,12 @@ LayerPtr make_avg_pool(const LayerSpec& spec);
 LayerPtr make_global_avg_pool();
 LayerPtr make_flatten();
 LayerPtr make_dropout(const LayerSpec& spec);
+
+struct ResidualOptions {
+  bool fuse = false;  // its branches, as in fuse.h
+  bool relu = false;  // of the sum
+};
 LayerPtr make_residual(const LayerSpec& spec, const Shape& input,
-                       ParameterPool& pool);
+                       ParameterPool& pool, const ResidualOptions& options);
 
 }  // namespace dtune

@@ -1,14 +1,15 @@
 #include "dtune/nn/layer.h"
 
 namespace dtune {
-namespace {
 
-LayerPtr make(const LayerSpec& spec, const Shape& input, ParameterPool& pool) {
+LayerPtr make_layer(const LayerSpec& spec, const Shape& input,
+                    ParameterPool& pool, bool fuse) {
   switch (spec.kind) {
     case LayerKind::conv:
       return make_conv(spec, input, pool);
     case LayerKind::linear:
-      return make_linear(spec, input, pool);
+      return spec.groups > 1 ? make_grouped_linear(spec, input, pool)
+                             : make_linear(spec, input, pool);
     case LayerKind::batch_norm:
       return make_batch_norm(spec, input, pool);
     case LayerKind::group_norm:
@@ -30,19 +31,9 @@ LayerPtr make(const LayerSpec& spec, const Shape& input, ParameterPool& pool) {
     case LayerKind::dropout:
       return make_dropout(spec);
     case LayerKind::residual:
-      return make_residual(spec, input, pool);
+      return make_residual(spec, input, pool, {.fuse = fuse});
   }
   throw Error(ErrorKind::internal, "nn: layer of unknown kind");
-}
-
-}  // namespace
-
-LayerPtr make_layer(const LayerSpec& spec, const Shape& input,
-                    ParameterPool& pool, Shape& output) {
-  const Shape before = input;  // `output` may be the same object
-  LayerPtr layer = make(spec, before, pool);
-  output = infer_shapes({spec}, before).front().output;
-  return layer;
 }
 
 }  // namespace dtune

@@ -64,41 +64,61 @@ at::Tensor scramble(at::Tensor x) {
   return at::bitwise_xor(x, at::bitwise_right_shift(x, 16));
 }
 
-at::Tensor mask_on_device(const at::Tensor& x,
-                          const std::vector<uint32_t>& keys, double drop) {
-  const auto integers = at::TensorOptions(at::kLong).device(x.device());
-  const int64_t samples = x.size(0);
-  const std::vector<int64_t> wide(keys.begin(), keys.end());
-  const at::Tensor key = at::tensor(wide).to(x.device()).view({samples, 1});
-  const at::Tensor element = at::arange(x.numel() / samples, integers);
-  const at::Tensor hash = scramble(at::bitwise_xor(scramble(element), key));
-  const auto threshold = static_cast<int64_t>(threshold_of(drop));
-  return hash.ge(threshold).to(at::kFloat).mul_(scale_of(drop));
+// [N, 1, networks, 1].
+at::Tensor key_tensor(int64_t samples, std::span<const MaskKey> keys) {
+  const auto networks = static_cast<int64_t>(keys.size());
+  at::Tensor tensor = at::empty({samples, 1, networks, 1}, at::kLong);
+  auto* out = tensor.data_ptr<int64_t>();
+  for (int64_t k = 0; k < networks; ++k) {
+    const std::vector<uint32_t> own = sample_keys(keys[k], samples);
+    for (int64_t n = 0; n < samples; ++n) out[n * networks + k] = own[n];
+  }
+  return tensor;
+}
+
+template <typename Number, typename Of>
+at::Tensor for_each_key(std::span<const MaskKey> keys, const at::Tensor& like,
+                        const Of& of) {
+  std::vector<Number> values;
+  for (const MaskKey& key : keys) values.push_back(of(key.drop));
+  return at::tensor(values).to(like.device()).view({1, 1, -1, 1});
 }
 
 }  // namespace
 
 at::Tensor dropout_mask(const at::Tensor& x, const MaskKey& key) {
+  if (!x.is_cpu()) return dropout_masks(x, {&key, 1});
   const bool image = x.dim() == 4;
   at::Tensor mask = at::zeros_like(
       x, x.options().dtype(at::kFloat),
       image ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
   if (x.numel() == 0) return mask;
   const std::vector<uint32_t> keys = sample_keys(key, x.size(0));
-  // As [N, elements of a sample in memory order].
-  at::Tensor rows = image ? mask.permute({0, 2, 3, 1}) : mask;
-  rows = rows.view({x.size(0), -1});
-  if (x.is_cpu()) {
-    fill_on_cpu(rows.data_ptr<float>(), keys,
-                static_cast<uint32_t>(rows.size(1)), key.drop);
-  } else {
-    rows.copy_(mask_on_device(rows, keys, key.drop));
-  }
+  fill_on_cpu(mask.data_ptr<float>(), keys,
+              static_cast<uint32_t>(x.numel() / x.size(0)), key.drop);
   return mask;
 }
 
-at::Tensor dropout_mask_by_aten(const at::Tensor& rows, const MaskKey& key) {
-  return mask_on_device(rows, sample_keys(key, rows.size(0)), key.drop);
+at::Tensor dropout_masks(const at::Tensor& x, std::span<const MaskKey> keys) {
+  const bool image = x.dim() == 4;
+  const int64_t area = image ? x.size(2) * x.size(3) : 1;
+  const int64_t channels = x.size(1) / static_cast<int64_t>(keys.size());
+  const at::Tensor element =
+      at::arange(area * channels,
+                 at::TensorOptions(at::kLong).device(x.device()))
+          .view({1, area, 1, channels});
+  const at::Tensor key = key_tensor(x.size(0), keys).to(x.device());
+  const at::Tensor hash = scramble(at::bitwise_xor(scramble(element), key));
+  const at::Tensor limit = for_each_key<int64_t>(keys, x, [](double drop) {
+    return static_cast<int64_t>(threshold_of(drop));
+  });
+  // [N, H W, networks, C]: what channels-last images are in memory.
+  const at::Tensor mask = hash.ge(limit)
+                              .to(at::kFloat)
+                              .mul_(for_each_key<float>(keys, x, scale_of));
+  if (!image) return mask.view({x.size(0), x.size(1)});
+  return mask.view({x.size(0), x.size(2), x.size(3), x.size(1)})
+      .permute({0, 3, 1, 2});
 }
 
 }  // namespace dtune

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <ATen/ATen.h>
 
@@ -20,7 +21,9 @@ struct MaskKey {
 // Elements of a sample count in memory order. The same on every device.
 at::Tensor dropout_mask(const at::Tensor& x, const MaskKey& key);
 
-// The way that devices other than the CPU compute it. rows: [N, elements].
-at::Tensor dropout_mask_by_aten(const at::Tensor& rows, const MaskKey& key);
+// Of networks whose channels (or features) lie side by side in x: the part of
+// network k is the mask that keys[k] gives its own tensor. By tensor operations
+// on every device.
+at::Tensor dropout_masks(const at::Tensor& x, std::span<const MaskKey> keys);
 
 }  // namespace dtune

@@ -10,7 +10,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +22,13 @@
 #include "dtune/study/layers.h"
 
 namespace dtune {
+
+// What one of several networks that are computed as one (fused_network.h) has
+// for itself in a pass.
+struct OwnPass {
+  uint64_t seed = 0;                        // as PassContext::seed
+  std::map<std::string, double> dropout{};  // p by the layer's name
+};
 
 // What a pass needs to know besides its input. Dropout masks depend on `seed`,
 // the layer's name and the sample's position in the batch alone, so that a
@@ -32,6 +41,8 @@ struct PassContext {
   // The same pass was made before, without a tape: batch norm's running
   // statistics have seen it.
   bool repeated = false;
+  // Of a fused network, in place of `seed`: for each network in it.
+  std::span<const OwnPass> each{};
 };
 
 // What backward needs from a layer's forward; owned by a Tape.
@@ -78,6 +89,8 @@ struct NetworkOptions {
   // Conv and linear: He et al. 2015 (arXiv 1502.01852), fan-in, uniform in
   // +-sqrt(6 / fan_in), keyed by the seed and the layer's name; zero biases.
   uint64_t init_seed = 0;
+  // Whether the weights are filled so; else they start as zeros.
+  bool initialize = true;
   // kFloat or kBFloat16: of activations, and of convolutions and products, with
   // float32 weights, gradients and normalisation (Micikevicius et al. 2017,
   // arXiv 1710.03740; bfloat16 needs no scaled loss: Kalamkar et al. 2019,

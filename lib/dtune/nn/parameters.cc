@@ -60,7 +60,9 @@ const at::Tensor& ParameterPool::declare_buffer(const std::string& name,
 void ParameterPool::allocate(const NetworkOptions& options) {
   const auto on_device = at::TensorOptions(at::kFloat).device(options.device);
   at::Tensor start = at::zeros({weight_count_}, at::kFloat);
-  fill_weights(start.data_ptr<float>(), options.init_seed);
+  if (options.initialize) {
+    fill_weights(start.data_ptr<float>(), options.init_seed);
+  }
   weights = start.to(options.device);
   gradients = at::zeros({weight_count_}, on_device);
   buffers = at::zeros({buffer_count_}, on_device);
