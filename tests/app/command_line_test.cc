@@ -59,16 +59,16 @@ TEST_CASE("the version is a line of its own") {
 
 TEST_CASE("the version as JSON says what the program was made from") {
   const Workplace place;
-  const auto json =
+  const auto answer =
       nlohmann::json::parse(place.run({"--version", "--json"}).out);
-  CHECK("dtune " + json.at("version").get<std::string>() + "\n" ==
+  CHECK("dtune " + answer.at("version").get<std::string>() + "\n" ==
         place.run({"--version"}).out);
-  CHECK(std::regex_search(json.at("compiler").get<std::string>(),
+  CHECK(std::regex_search(answer.at("compiler").get<std::string>(),
                           std::regex("[A-Za-z]+ [0-9]+")));
-  CHECK(json.at("schema") > 0);
-  const nlohmann::json& commit = json.at("commit");
+  CHECK(answer.at("schema") > 0);
+  const nlohmann::json& commit = answer.at("commit");
   CHECK((commit.is_null() || commit.get<std::string>().size() == 40));
-  CHECK(json.contains("libtorch"));
+  CHECK(answer.contains("libtorch"));
 }
 
 TEST_CASE(
@@ -232,9 +232,9 @@ TEST_CASE("plan says why the learnt prior takes no part, where it takes none") {
   CHECK(contains(outcome.out, said +
                                   ": the space has neither learning rate nor "
                                   "L2 nor dropout"));
-  std::vector<std::string> json = other;
-  json.emplace_back("--json");
-  const auto document = nlohmann::json::parse(place.run(json).out);
+  std::vector<std::string> as_json = other;
+  as_json.emplace_back("--json");
+  const auto document = nlohmann::json::parse(place.run(as_json).out);
   CHECK(contains(document["without_learnt_prior"].get<std::string>(),
                  "learning rate"));
   CHECK_FALSE(

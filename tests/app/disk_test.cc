@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kNeedsRoot = "mounting a small file system needs root";
 
-constexpr const char* kRecipe =
+constexpr const char* kDiskRecipe =
     "study: tiny\n"
     "data: { kind: synthetic, size: [12, 12], classes: 3, samples: 200 }\n"
     "model: { arch: cnn-small, width: 32 }\n"
@@ -23,7 +23,7 @@ constexpr const char* kRecipe =
     "final: false\n"
     "slots: 1\n";
 
-int count(const std::string& text, const std::string& part) {
+int occurrences(const std::string& text, const std::string& part) {
   int found = 0;
   for (size_t at = text.find(part); at != std::string::npos;
        at = text.find(part, at + 1)) {
@@ -32,7 +32,7 @@ int count(const std::string& text, const std::string& part) {
   return found;
 }
 
-nlohmann::json status_of(const Workplace& place) {
+nlohmann::json disk_status(const Workplace& place) {
   return nlohmann::json::parse(
       place.run({"status", "disk/tiny.db", "--json"}).out);
 }
@@ -44,16 +44,16 @@ TEST_CASE("a disk that stays full ends the run with 75, and resume goes on") {
   const SmallDisk disk(place, "disk", "size=8m");
   if (!disk.mounted()) return skip(kNeedsRoot);
   place.write("tiny.yaml",
-              std::string(kRecipe) + "limits: { full_disk: 3s }\n");
+              std::string(kDiskRecipe) + "limits: { full_disk: 3s }\n");
   // What cannot be written is smaller than a checkpoint.
   disk.fill(400'000);
   const Outcome full =
       place.run({"run", "tiny.yaml", "--db", "disk/tiny.db", "--quiet"});
   CHECK_MESSAGE(full.code == 75, full.err);
-  CHECK_MESSAGE(count(full.err, "waiting for up to 3s") == 1, full.err);
+  CHECK_MESSAGE(occurrences(full.err, "waiting for up to 3s") == 1, full.err);
   CHECK(contains(full.err, "`dtune resume` goes on from here"));
   CHECK(contains(full.out, "dtune resume disk/tiny.db"));
-  const auto before = status_of(place);
+  const auto before = disk_status(place);
   CHECK(before["state"] == "interrupted");
   // The step was neither trained again nor taken for a failure.
   CHECK(before["list"][0]["attempt"] == 1);
@@ -61,7 +61,7 @@ TEST_CASE("a disk that stays full ends the run with 75, and resume goes on") {
   disk.make_room();
   const Outcome resumed = place.run({"resume", "disk/tiny.db", "--quiet"});
   CHECK_MESSAGE(resumed.code == 0, resumed.err);
-  const auto after = status_of(place);
+  const auto after = disk_status(place);
   CHECK(after["state"] == "finished");
   CHECK(after["list"][0]["step"] == 30);
   CHECK(place.orphans().empty());
@@ -71,7 +71,7 @@ TEST_CASE("room that is made while a study waits lets it go on") {
   Workplace place;
   const SmallDisk disk(place, "disk", "size=8m");
   if (!disk.mounted()) return skip(kNeedsRoot);
-  place.write("tiny.yaml", kRecipe);
+  place.write("tiny.yaml", kDiskRecipe);
   disk.fill(400'000);
   RunningProgram program =
       place.start({"run", "tiny.yaml", "--db", "disk/tiny.db", "--plain",
@@ -80,10 +80,10 @@ TEST_CASE("room that is made while a study waits lets it go on") {
   disk.make_room();
   const Outcome outcome = program.wait();
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
-  CHECK(count(outcome.out, "waiting for up to") == 1);
-  CHECK(count(outcome.out, "going on") == 1);
-  const auto status = status_of(place);
+  CHECK(occurrences(outcome.out, "waiting for up to") == 1);
+  CHECK(occurrences(outcome.out, "going on") == 1);
+  const auto status = disk_status(place);
   CHECK(status["list"][0]["attempt"] == 1);
-  CHECK(count(place.read("log.jsonl"), "\"event\":\"report\"") == 30);
+  CHECK(occurrences(place.read("log.jsonl"), "\"event\":\"report\"") == 30);
   CHECK(place.orphans().empty());
 }

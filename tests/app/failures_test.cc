@@ -2,6 +2,7 @@
 // study.
 #include "app/memory_group.h"
 #include "app/program.h"
+#include "app/program_json.h"
 #include "skip.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -20,11 +21,6 @@ std::string grid_of(const std::string& script, const std::string& more = "") {
          "scheduler: fifo\n"
          "slots: 2\n" +
          more + "# " + script + "\n";
-}
-
-nlohmann::json json_of(const Outcome& outcome) {
-  REQUIRE_MESSAGE(nlohmann::json::accept(outcome.out), outcome.err);
-  return nlohmann::json::parse(outcome.out);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ std::vector<std::string> story_of(const Workplace& place,
   return story;
 }
 
-nlohmann::json json_of(const Outcome& outcome) {
+nlohmann::json result_of(const Outcome& outcome) {
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
   return nlohmann::json::parse(outcome.out);
 }
@@ -75,19 +75,19 @@ TEST_CASE("a tuned model is kept, and eval gives its test metrics exactly") {
   Workplace place;
   place.write("tiny.yaml", kRecipe);
   const auto result =
-      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+      result_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
   CHECK(place.has("tiny.files/model.safetensors"));
   CHECK(place.has("tiny.files/model.yaml"));
   CHECK(result["passed"] == true);
   for (const char* model : {"tiny.files/model.safetensors", "tiny.yaml"}) {
-    const auto judged = json_of(place.run({"eval", model, "--json"}));
+    const auto judged = result_of(place.run({"eval", model, "--json"}));
     CHECK(judged["test_accuracy"] == result["test_accuracy"]);
     CHECK(judged["test_loss"] == result["test_loss"]);
   }
   CHECK(place.run({"eval", "tiny.yaml", "--split", "tset"}).code == 2);
 
   SUBCASE("and the same seed gives the same study") {
-    const auto again = json_of(place.run(
+    const auto again = result_of(place.run(
         {"run", "tiny.yaml", "--json", "--quiet", "--db", "other.db"}));
     CHECK(again["params"] == result["params"]);
     CHECK(again["metrics"] == result["metrics"]);
@@ -153,7 +153,7 @@ void check_one_model(const Workplace& place, const nlohmann::json& best) {
   const auto written =
       nlohmann::json::parse(card["metrics"].get<std::string>());
   CHECK(written["val_accuracy"] == best["value"]);
-  const auto judged = json_of(
+  const auto judged = result_of(
       place.run({"eval", "tiny.yaml", "--split", "validation", "--json"}));
   bool found = false;
   for (const auto& [name, value] : judged.items()) {
@@ -166,8 +166,8 @@ TEST_CASE("the best step is shipped, and everything says so alike") {
   Workplace place;
   place.write("tiny.yaml", kWorsens);
   const auto result =
-      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
-  const auto best = json_of(place.run({"best", "tiny.db", "--json"}));
+      result_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+  const auto best = result_of(place.run({"best", "tiny.db", "--json"}));
   CHECK(best["metrics"] == result["metrics"]);
   CHECK(best["step"] < 3);
   CHECK(best["value"] == best["search"]["metrics"]["val_accuracy"]);
@@ -181,7 +181,7 @@ TEST_CASE("the best step is shipped, and everything says so alike") {
         place.run({"resume", "tiny.db", "--trials", "+1", "--quiet"});
     CHECK_MESSAGE(more.code == 0, more.err);
     CHECK(contains(more.out, "the budget of 3 trials is spent"));
-    check_one_model(place, json_of(place.run({"best", "tiny.db", "--json"})));
+    check_one_model(place, result_of(place.run({"best", "tiny.db", "--json"})));
   }
 }
 
@@ -189,10 +189,10 @@ TEST_CASE("the last step is shipped where the recipe says so") {
   Workplace place;
   place.write("tiny.yaml", std::string(kWorsens) + "final: { keep: last }\n");
   const auto result =
-      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+      result_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
   CHECK(result["step"] == 3);
   CHECK(result["value"] >= result["search"]["metrics"]["val_accuracy"]);
-  check_one_model(place, json_of(place.run({"best", "tiny.db", "--json"})));
+  check_one_model(place, result_of(place.run({"best", "tiny.db", "--json"})));
 }
 
 TEST_CASE("the search's own model is shipped where the final one is worse") {
@@ -202,8 +202,8 @@ TEST_CASE("the search's own model is shipped where the final one is worse") {
   recipe.replace(recipe.find(minimize), minimize.size(), "goal: maximize");
   place.write("tiny.yaml", recipe + "final: { epochs: 1 }\n");
   const auto result =
-      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
-  const auto best = json_of(place.run({"best", "tiny.db", "--json"}));
+      result_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+  const auto best = result_of(place.run({"best", "tiny.db", "--json"}));
   CHECK(best["value"] == best["search"]["metrics"]["val_accuracy"]);
   CHECK(best["step"] == best["search"]["step"]);
   CHECK(best["step"] > 1);
@@ -220,7 +220,7 @@ TEST_CASE("a final training that was killed goes on to the same model") {
   place.write("tiny.yaml", recipe);
   place.write("whole.yaml", recipe);
   const auto whole =
-      json_of(place.run({"run", "whole.yaml", "--json", "--quiet"}));
+      result_of(place.run({"run", "whole.yaml", "--json", "--quiet"}));
   {
     RunningProgram program = place.start({"run", "tiny.yaml", "--verbose"});
     REQUIRE(program.wait_for("trial 3 step 5/"));
@@ -228,11 +228,11 @@ TEST_CASE("a final training that was killed goes on to the same model") {
     CHECK(program.wait().signal == SIGKILL);
   }
   const auto resumed =
-      json_of(place.run({"resume", "tiny.db", "--json", "--quiet"}));
+      result_of(place.run({"resume", "tiny.db", "--json", "--quiet"}));
   CHECK(resumed["params"] == whole["params"]);
   CHECK(resumed["metrics"] == whole["metrics"]);
   CHECK(resumed["step"] == whole["step"]);
-  check_one_model(place, json_of(place.run({"best", "tiny.db", "--json"})));
+  check_one_model(place, result_of(place.run({"best", "tiny.db", "--json"})));
   CHECK(place.orphans().empty());
 }
 
@@ -250,9 +250,9 @@ TEST_CASE("doctor measures the engine and tells what is wrong") {
 TEST_CASE("as many ranks as said are measured, and powers of two below") {
   const Workplace place;
   const auto measured =
-      json_of(place.run({"bench", "train", "--model", "cnn-small", "--image",
-                         "12", "--batch", "8", "--batches", "2", "--strategy",
-                         "allreduce", "--ranks", "3", "--json"}));
+      result_of(place.run({"bench", "train", "--model", "cnn-small", "--image",
+                           "12", "--batch", "8", "--batches", "2", "--strategy",
+                           "allreduce", "--ranks", "3", "--json"}));
   std::vector<int> ranks;
   for (const auto& row : measured["rows"]) ranks.push_back(row["ranks"]);
   CHECK(ranks == std::vector<int>{1, 2, 3});
@@ -260,7 +260,7 @@ TEST_CASE("as many ranks as said are measured, and powers of two below") {
 
 TEST_CASE("ranks that are slowed and killed leave a measurement behind") {
   const Workplace place;
-  const auto measured = json_of(place.run(
+  const auto measured = result_of(place.run(
       {"bench",      "train",     "--model",     "cnn-small", "--image",
        "12",         "--batch",   "8",           "--batches", "40",
        "--strategy", "allreduce", "--exact",     "--json",    "--slow",
@@ -274,11 +274,11 @@ TEST_CASE("eval needs nothing beside the model") {
   Workplace place;
   place.write("tiny.yaml", kRecipe);
   const auto result =
-      json_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
+      result_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
   std::filesystem::rename(place / "tiny.files/model.safetensors",
                           place / "alone.safetensors");
   const auto judged =
-      json_of(place.run({"eval", "alone.safetensors", "--json"}));
+      result_of(place.run({"eval", "alone.safetensors", "--json"}));
   CHECK(judged["test_accuracy"] == result["test_accuracy"]);
   CHECK(judged["test_loss"] == result["test_loss"]);
 
@@ -296,8 +296,8 @@ TEST_CASE("eval needs nothing beside the model") {
   const std::string paste = "bash '" + (place / "paste.sh").string() + "' > '" +
                             (place / "out.txt").string() + "' 2>&1";
   CHECK_MESSAGE(std::system(paste.c_str()) == 0, place.read("out.txt"));
-  const auto again = json_of(place.run({"best", "tiny-best.db", "--json"}));
-  CHECK(json_of(place.run(
+  const auto again = result_of(place.run({"best", "tiny-best.db", "--json"}));
+  CHECK(result_of(place.run(
             {"status", "tiny-best.db", "--json"}))["trials"]["total"] == 1);
   CHECK(again["value"].get<double>() > 0.5);
 }
@@ -332,8 +332,8 @@ TEST_CASE("float images in [0, 1] train as the same images in uint8 do") {
               "sampler: sobol\nscheduler: fifo\n"
               "budget: { trials: 2 }\nslots: 1\n");
   const auto metrics = [&](const std::string& set, const std::string& db) {
-    return json_of(place.run({"run", "set.yaml", "--json", "--quiet", "--set",
-                              "data.path=" + set, "--db", db}))["metrics"];
+    return result_of(place.run({"run", "set.yaml", "--json", "--quiet", "--set",
+                                "data.path=" + set, "--db", db}))["metrics"];
   };
   CHECK(metrics("levels.npz", "a.db") == metrics("floats.npz", "b.db"));
 }
@@ -342,7 +342,7 @@ TEST_CASE("plan measures how long a study takes") {
   Workplace place;
   place.write("tiny.yaml", kRecipe);
   const auto plan =
-      json_of(place.run({"plan", "tiny.yaml", "--measure", "--json"}));
+      result_of(place.run({"plan", "tiny.yaml", "--measure", "--json"}));
   CHECK(contains(plan["time"]["source"], "measured: "));
   CHECK(plan["time"]["training_seconds"] > 0);
   CHECK(plan["time"]["final_seconds"] > 0);

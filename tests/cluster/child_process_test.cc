@@ -19,7 +19,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(20);
+constexpr Duration kChildPatience = std::chrono::seconds(20);
 
 SpawnOptions shell(const std::string& script) {
   SpawnOptions options;
@@ -29,7 +29,7 @@ SpawnOptions shell(const std::string& script) {
 
 std::string output_of(Child& child) {
   std::string text;
-  child.wait(kPatience);
+  child.wait(kChildPatience);
   child.read_out(text);
   return text;
 }
@@ -48,7 +48,7 @@ TEST_CASE("a child's output, exit code and signal are known") {
   CHECK(err == "err\n");
   CHECK(child.status()->exit_code == 3);
   Child killed(shell("kill -SEGV $$"));
-  REQUIRE(killed.wait(kPatience));
+  REQUIRE(killed.wait(kChildPatience));
   CHECK(killed.status()->signal == SIGSEGV);
   CHECK(describe(*killed.status()) == "signal 11 (Segmentation fault)");
 }
@@ -88,7 +88,7 @@ TEST_CASE("a child dies with the thread that made it, however that ends") {
   inner.environment["DTUNE_TEST"] = toy::unique("death");
   std::unique_ptr<Child> child;
   std::thread([&] { child = std::make_unique<Child>(inner); }).join();
-  REQUIRE(child->wait(kPatience));  // ended by the kernel
+  REQUIRE(child->wait(kChildPatience));  // ended by the kernel
   CHECK(child->status()->signal == SIGKILL);
   CHECK(gone_within_patience("DTUNE_TEST=" + toy::unique("death")));
 }
@@ -145,7 +145,7 @@ TEST_CASE("orphans are those whose agent is no more") {
   options.environment["DTUNE_AGENT"] = process_name(getpid()) + "0";
   Child orphan(options);
   CHECK(kill_orphans(toy::unique("orphan-test")) >= 1);
-  CHECK(orphan.wait(kPatience)->signal == SIGKILL);
+  CHECK(orphan.wait(kChildPatience)->signal == SIGKILL);
   CHECK(!kept.status());
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("a process that cannot be looked at is not taken for ended") {
   setrlimit(RLIMIT_NOFILE, &before);
   CHECK_FALSE(seems_ended);
   child.signal_group(SIGKILL);
-  child.wait(kPatience);
+  child.wait(kChildPatience);
   CHECK(has_ended(name));
 }
 

@@ -14,7 +14,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(20);
+constexpr Duration kComputePatience = std::chrono::seconds(20);
 
 // A compute thread with toy trials, spoken to as the coordinator would.
 struct Bench {
@@ -53,7 +53,7 @@ struct Bench {
   // The next message, which has to be of this type.
   template <class T>
   T next() {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kComputePatience;
     while (inbox.empty() && std::chrono::steady_clock::now() < end) {
       inbox = compute.take_messages();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -96,7 +96,8 @@ TEST_CASE("a cut goes through while a step computes") {
   CHECK(ended.steps == 0);
 }
 
-TEST_CASE("a checkpoint that is ahead of the database is reported, not trained") {
+TEST_CASE(
+    "a checkpoint that is ahead of the database is reported, not trained") {
   Bench bench;
   bench.compute.post(bench.assign(1, 1, 3));
   for (int step = 1; step <= 3; ++step) bench.next<control::Report>();

@@ -41,7 +41,7 @@ struct LocalTokens : EnrolmentFixture {
   }
 };
 
-size_t files_in(const fs::path& folder) {
+size_t count_files(const fs::path& folder) {
   return static_cast<size_t>(std::distance(fs::directory_iterator(folder), {}));
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("a token made beside the coordinator lets one machine join") {
   CHECK(first != second);
   CHECK(tokens.join("gpu1", first) == "");
   // "open" and "tokens": both tokens were taken.
-  CHECK(eventually([&] { return files_in(tokens.enrolment) == 2; }));
+  CHECK(eventually([&] { return count_files(tokens.enrolment) == 2; }));
   CHECK(tokens.join("gpu2", second) == "");
   CHECK(has(tokens.join("gpu3", first), "does not accept this token"));
   CHECK(tokens.join("gpu3", tokens.access->make_token()) == "");
@@ -70,7 +70,7 @@ TEST_CASE("a token made beside the coordinator ends with it") {
   leave_token(tokens.enrolment,
               {generate_curve_keys().public_key, INT64_MAX, ""});
   tokens.open();  // what was left before counts no more
-  CHECK(files_in(tokens.enrolment) == 2);
+  CHECK(count_files(tokens.enrolment) == 2);
 }
 
 TEST_CASE("a machine that was revoked is out at once, and stays out") {

@@ -15,7 +15,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(30);
+constexpr Duration kFaultPatience = std::chrono::seconds(30);
 
 void check_whole(toy::LocalStudy& local, size_t trials) {
   const auto stored = local.store->load_trials();
@@ -316,7 +316,7 @@ TEST_CASE(
   Child coordinator(spawn);
   const auto path = folder.path() / "study.db";
   std::vector<Trial> before;
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kFaultPatience;
   int64_t steps = 0;
   while (steps < 8 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -332,7 +332,7 @@ TEST_CASE(
   }
   REQUIRE(steps >= 8);
   kill(coordinator.pid(), SIGKILL);
-  coordinator.wait(kPatience);
+  coordinator.wait(kFaultPatience);
   CHECK(toy::leftovers(toy::unique("kill-coordinator")).empty());
 
   toy::LocalStudy resumed(folder.path(), toy::unique("kill-coordinator"), 2,

@@ -22,7 +22,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(20);
+constexpr Duration kWirePatience = std::chrono::seconds(20);
 
 // An agent of one slot, and its worker, that send what a test sets.
 class Script {
@@ -61,7 +61,7 @@ class Script {
 
   template <class... T>
   control::Message expect_one_of() {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kWirePatience;
     while (std::chrono::steady_clock::now() < end) {
       while (!inbox_.empty()) {
         const control::Message message = decode(inbox_.front());
@@ -174,7 +174,7 @@ struct Stage {
     // Not "ipc", where agents are known by their process.
     options.endpoint = "tcp://127.0.0.1:*";
     options.checkpoints = folder.path() / "checkpoints";
-    options.agent_timeout = kPatience;
+    options.agent_timeout = kWirePatience;
     Coordinator coordinator(study, *store, sampler, *scheduler, sink,
                             system_clock(), options);
     std::thread thread([&] {

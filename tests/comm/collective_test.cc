@@ -12,7 +12,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr Duration kCollectivePatience = std::chrono::seconds(60);
 constexpr Duration kShort = std::chrono::milliseconds(50);
 
 std::span<const std::byte> bytes_of(const std::vector<float>& data) {
@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("sums have the same bits on all ranks", Maker, LocalGroups,
     }
     on_ranks(kRanks, [&](int rank) {
       auto data = random_floats(count, rank);
-      maker.group(rank).all_reduce(data, kPatience);
+      maker.group(rank).all_reduce(data, kCollectivePatience);
       results[rank] = data;
     });
     for (size_t i = 0; i < count; ++i) {
@@ -76,10 +76,10 @@ TEST_CASE_TEMPLATE("a broadcast gives all ranks what the root has", Maker,
   on_ranks(3, [&](int rank) {
     for (const int root : {0, 2}) {
       std::vector<float> data(1001, static_cast<float>(rank));
-      maker.group(rank).broadcast(data, root, kPatience);
+      maker.group(rank).broadcast(data, root, kCollectivePatience);
       CHECK(data == std::vector<float>(1001, static_cast<float>(root)));
     }
-    maker.group(rank).barrier(kPatience);
+    maker.group(rank).barrier(kCollectivePatience);
   });
 }
 
@@ -88,9 +88,9 @@ TEST_CASE_TEMPLATE("a group of one does not wait", Maker, SoloGroup,
   const Maker maker(1);
   Collective& group = maker.group(0);
   std::vector<float> data = {1, 2, 3};
-  group.all_reduce(data, kPatience);
-  group.broadcast(data, 0, kPatience);
-  group.barrier(kPatience);
+  group.all_reduce(data, kCollectivePatience);
+  group.broadcast(data, 0, kCollectivePatience);
+  group.barrier(kCollectivePatience);
   CHECK(data == std::vector<float>{1, 2, 3});
   CHECK(group.rank() == 0);
   CHECK(group.size() == 1);
@@ -108,9 +108,9 @@ TEST_CASE_TEMPLATE("transfers are matched by peer and tag and then by order",
       auto first = group.start_send(0, 7, bytes_of(a));
       auto second = group.start_send(0, 7, bytes_of(b));
       auto third = group.start_send(0, 8, bytes_of(c));
-      third->wait(kPatience);
-      first->wait(kPatience);
-      second->wait(kPatience);
+      third->wait(kCollectivePatience);
+      first->wait(kCollectivePatience);
+      second->wait(kCollectivePatience);
       return;
     }
     for (const int from : {2, 1}) {
@@ -120,9 +120,9 @@ TEST_CASE_TEMPLATE("transfers are matched by peer and tag and then by order",
       auto third = group.start_receive(from, 8, bytes_of(c));
       auto first = group.start_receive(from, 7, bytes_of(a));
       auto second = group.start_receive(from, 7, bytes_of(b));
-      first->wait(kPatience);
-      second->wait(kPatience);
-      third->wait(kPatience);
+      first->wait(kCollectivePatience);
+      second->wait(kCollectivePatience);
+      third->wait(kCollectivePatience);
       CHECK(a == std::vector<float>(5, static_cast<float>(from)));
       CHECK(b == std::vector<float>(5, static_cast<float>(10 * from)));
       CHECK(c == std::vector<float>(70'000, static_cast<float>(100 * from)));
@@ -135,9 +135,9 @@ TEST_CASE_TEMPLATE("an empty message is a message", Maker, LocalGroups,
   const Maker maker(2);
   on_ranks(2, [&](int rank) {
     if (rank == 0) {
-      maker.group(0).send(1, 1, {}, kPatience);
+      maker.group(0).send(1, 1, {}, kCollectivePatience);
     } else {
-      maker.group(1).receive(0, 1, {}, kPatience);
+      maker.group(1).receive(0, 1, {}, kCollectivePatience);
     }
   });
 }
@@ -152,10 +152,10 @@ TEST_CASE_TEMPLATE("transfers go on beside a sum", Maker, LocalGroups,
     auto receiving = group.start_receive(1 - rank, 3, bytes_of(others));
     auto sending = group.start_send(1 - rank, 3, bytes_of(mine));
     std::vector<float> sum(1000, 1.0F);
-    group.all_reduce(sum, kPatience);
+    group.all_reduce(sum, kCollectivePatience);
     CHECK(sum == std::vector<float>(1000, 2.0F));
-    sending->wait(kPatience);
-    receiving->wait(kPatience);
+    sending->wait(kCollectivePatience);
+    receiving->wait(kCollectivePatience);
     CHECK(others == std::vector<float>(50'000, static_cast<float>(1 - rank)));
   });
 }
@@ -167,9 +167,10 @@ TEST_CASE_TEMPLATE("a sum that a rank does not come to ends in time", Maker,
   CHECK(missing_in([&] { maker.group(0).all_reduce(data, kShort); }) ==
         std::vector<int>{1});
   // The group is of no use any more, at once.
-  CHECK_THROWS_AS(maker.group(0).barrier(kPatience), RanksMissing);
-  CHECK_THROWS_AS(maker.group(0).send(1, 0, bytes_of(data), kPatience),
-                  RanksMissing);
+  CHECK_THROWS_AS(maker.group(0).barrier(kCollectivePatience), RanksMissing);
+  CHECK_THROWS_AS(
+      maker.group(0).send(1, 0, bytes_of(data), kCollectivePatience),
+      RanksMissing);
 }
 
 TEST_CASE_TEMPLATE("a transfer that the peer does not come to ends in time",
@@ -188,7 +189,7 @@ TEST_CASE_TEMPLATE("a rank that waits for one that leaves fails at once", Maker,
     if (rank == 1) return maker.leave(1);
     std::vector<float> data(100);
     try {
-      maker.group(rank).all_reduce(data, kPatience);
+      maker.group(rank).all_reduce(data, kCollectivePatience);
       FAIL("the sum needs rank 1");
     } catch (const RanksMissing&) {  // not all engines know who it was
       maker.leave(rank);
@@ -201,7 +202,7 @@ TEST_CASE("errors between threads name ranks that left or did not come") {
   std::vector<float> data(10);
   groups[2].reset();
   try {
-    groups[0]->all_reduce(data, kPatience);
+    groups[0]->all_reduce(data, kCollectivePatience);
     FAIL("rank 2 has left");
   } catch (const RanksMissing& e) {
     CHECK(e.ranks() == std::vector<int>{2});
@@ -218,7 +219,7 @@ TEST_CASE("threads that run different operations get an error") {
   on_ranks(2, [&](int rank) {
     std::vector<float> data(rank == 0 ? 5 : 6);
     try {
-      groups[rank]->all_reduce(data, kPatience);
+      groups[rank]->all_reduce(data, kCollectivePatience);
     } catch (const RanksMissing& e) {
       texts[rank] = e.what();
     }
@@ -232,7 +233,7 @@ TEST_CASE("a transfer that is given up does not touch its memory later") {
   std::vector<float> data(10, 1.0F);
   groups[0]->start_receive(1, 4, bytes_of(data)).reset();
   const std::vector<float> other(10, 2.0F);
-  CHECK_THROWS_AS(groups[1]->send(0, 4, bytes_of(other), kPatience),
+  CHECK_THROWS_AS(groups[1]->send(0, 4, bytes_of(other), kCollectivePatience),
                   RanksMissing);
   CHECK(data == std::vector<float>(10, 1.0F));
 }

@@ -14,7 +14,7 @@ using dtune::test::Pipe;
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr Duration kGlooPatience = std::chrono::seconds(60);
 constexpr size_t kCount = 200'000;
 
 GroupOptions group_options(int rank, int size, const std::string& name) {
@@ -22,7 +22,7 @@ GroupOptions group_options(int rank, int size, const std::string& name) {
           .size = size,
           .name = name,
           .address = "127.0.0.1",
-          .connect_timeout = kPatience};
+          .connect_timeout = kGlooPatience};
 }
 
 // What one rank saw, as a number: the ranks that were reported missing, a bit
@@ -68,7 +68,7 @@ TEST_CASE("ranks name the one that was killed and go on without it") {
       FolderStore store(folder.path());
       auto group = make_gloo_group(group_options(rank, kRanks, "all"), store);
       const Fault fault =
-          sum_until_fault(std::move(group), kPatience, [&](int i) {
+          sum_until_fault(std::move(group), kGlooPatience, [&](int i) {
             if (rank == kVictim && i == 5) ::raise(SIGKILL);
           });
       results.send(fault.missing);
@@ -78,7 +78,7 @@ TEST_CASE("ranks name the one that was killed and go on without it") {
       auto rest =
           make_gloo_group(group_options(place, kRanks - 1, "rest"), store);
       std::vector<float> data(kCount, 1.0F);
-      rest->all_reduce(data, kPatience);
+      rest->all_reduce(data, kGlooPatience);
       results.send(static_cast<int64_t>(data.back()));
     }));
   }
@@ -101,7 +101,7 @@ TEST_CASE(
       FolderStore store(folder.path());
       auto group = make_gloo_group(group_options(rank, kRanks, "all"), store);
       const Duration patience =
-          rank == kVictim ? kPatience : Duration(std::chrono::seconds(1));
+          rank == kVictim ? kGlooPatience : Duration(std::chrono::seconds(1));
       const Fault fault =
           sum_until_fault(std::move(group), patience, [&](int i) {
             if (rank == kVictim && i == 5) ::raise(SIGSTOP);
@@ -175,6 +175,6 @@ TEST_CASE(
     CHECK(std::string(e.what()) ==
           "group 'g': rank 1 did not come within 0.05 s");
   }
-  CHECK_THROWS_WITH_AS(groups.group(1).barrier(kPatience),
+  CHECK_THROWS_WITH_AS(groups.group(1).barrier(kGlooPatience),
                        "group 'g': rank 0 gave up", RanksMissing);
 }

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Duration kPatience = std::chrono::seconds(20);
+constexpr Duration kListenerPatience = std::chrono::seconds(20);
 // How long to look for what must not come.
 constexpr Duration kGlance = milliseconds(300);
 
@@ -60,7 +60,8 @@ std::optional<Frames> receive(Socket& socket, Duration patience) {
 }
 
 // A client queues nothing before it is connected.
-bool send(Socket& socket, const Frames& frames, Duration patience = kPatience) {
+bool send(Socket& socket, const Frames& frames,
+          Duration patience = kListenerPatience) {
   const MonoTime end = system_clock().now() + patience;
   while (system_clock().now() < end) {
     if (socket.send(frames)) return true;
@@ -70,7 +71,7 @@ bool send(Socket& socket, const Frames& frames, Duration patience = kPatience) {
 }
 
 bool comes_true(const std::function<bool()>& condition) {
-  const MonoTime end = system_clock().now() + kPatience;
+  const MonoTime end = system_clock().now() + kListenerPatience;
   while (system_clock().now() < end) {
     if (condition()) return true;
     usleep(5'000);
@@ -97,13 +98,13 @@ TEST_CASE("a client whose key is allowed is heard by name and answered") {
   Socket client = secure.client(secure.mine, secure.server.public_key);
   client.connect(listener.remote_endpoint());
   REQUIRE(send(client, {"hello"}));
-  auto frames = receive(listener, kPatience);
+  auto frames = receive(listener, kListenerPatience);
   REQUIRE(frames);
   CHECK(frames->back() == "hello");
   CHECK(listener.sender() == secure.mine.public_key);
   CHECK(!Listener::is_local(frames->front()));
   CHECK(listener.send({frames->front(), "welcome"}));
-  CHECK(receive(client, kPatience) == Frames{"welcome"});
+  CHECK(receive(client, kListenerPatience) == Frames{"welcome"});
 }
 
 TEST_CASE("a peer that sends without end does not keep a server for ever") {
@@ -121,7 +122,7 @@ TEST_CASE("a peer that sends without end does not keep a server for ever") {
     }
   };
   flood(500);
-  REQUIRE(receive(listener, kPatience));
+  REQUIRE(receive(listener, kListenerPatience));
   ++heard;
   CHECK_FALSE(listener.receive_all([&](const Frames& frames) {
     CHECK(frames.back() == std::to_string(heard));
@@ -173,7 +174,7 @@ TEST_CASE("a key that is taken away is not heard again") {
   Socket client = secure.client(secure.mine, secure.server.public_key);
   client.connect(listener.remote_endpoint());
   REQUIRE(send(client, {"first"}));
-  REQUIRE(receive(listener, kPatience));
+  REQUIRE(receive(listener, kListenerPatience));
   secure.allowed->remove(secure.mine.public_key);
   REQUIRE(send(client, {"second"}));
   CHECK(!receive(listener, kGlance));
@@ -191,7 +192,7 @@ TEST_CASE("a key that is allowed later may connect then") {
   Socket client = secure.client(secure.mine, secure.server.public_key);
   client.connect(listener.remote_endpoint());
   REQUIRE(send(client, {"now"}));
-  const auto frames = receive(listener, kPatience);
+  const auto frames = receive(listener, kListenerPatience);
   REQUIRE(frames);
   CHECK(frames->back() == "now");
 }
@@ -207,8 +208,9 @@ TEST_CASE("two listeners of one process may share a list or have their own") {
     Socket client = secure.client(secure.mine, secure.server.public_key);
     client.connect(listener->remote_endpoint());
     const bool heard = listener != &other;
-    CHECK(send(client, {"x"}, heard ? kPatience : kGlance) == heard);
-    CHECK(receive(*listener, heard ? kPatience : kGlance).has_value() == heard);
+    CHECK(send(client, {"x"}, heard ? kListenerPatience : kGlance) == heard);
+    CHECK(receive(*listener, heard ? kListenerPatience : kGlance).has_value() ==
+          heard);
   }
 }
 
@@ -224,12 +226,12 @@ TEST_CASE("local and remote peers are distinguished and both answered") {
   far.connect(listener.remote_endpoint());
   for (Socket* socket : {&near, &far}) {
     REQUIRE(send(*socket, {"hello"}));
-    const auto frames = receive(listener, kPatience);
+    const auto frames = receive(listener, kListenerPatience);
     REQUIRE(frames);
     CHECK(Listener::is_local(frames->front()) == (socket == &near));
     CHECK(listener.sender() == (socket == &near ? "" : secure.mine.public_key));
     CHECK(listener.send({frames->front(), "back"}));
-    CHECK(receive(*socket, kPatience) == Frames{"back"});
+    CHECK(receive(*socket, kListenerPatience) == Frames{"back"});
   }
 }
 

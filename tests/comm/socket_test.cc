@@ -16,12 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kPatience = std::chrono::seconds(20);
+constexpr Duration kSocketPatience = std::chrono::seconds(20);
 
 std::optional<Frames> receive(Socket& socket) {
   PollSet polls;
   polls.add(socket);
-  polls.wait(kPatience);
+  polls.wait(kSocketPatience);
   return socket.receive();
 }
 

@@ -15,7 +15,7 @@ namespace dtune {
 namespace {
 
 constexpr int kMembers = 3;
-constexpr Duration kPatience = std::chrono::seconds(30);
+constexpr Duration kLinkPatience = std::chrono::seconds(30);
 
 // What each member sees: sums of its group in every round, and how many groups
 // it had at the end.
@@ -39,14 +39,14 @@ GroupsSeen reduce_rounds(const RankInfo& rank, int64_t rounds,
   gang::Regroup order;
   order.incarnation = 1;
   order.members = {0, 1, 2};
-  order.patience = kPatience;
+  order.patience = kLinkPatience;
   link.regroup(order, stop);
   GroupsSeen seen;
   for (int64_t round = 1; round <= rounds; ++round) {
     const std::vector<int> who = who_in(round);
     if (std::find(who.begin(), who.end(), rank.member) == who.end()) continue;
     std::array<float, 1> value = {static_cast<float>(rank.member + 1)};
-    link.group(who, round, kPatience).all_reduce(value, kPatience);
+    link.group(who, round, kLinkPatience).all_reduce(value, kLinkPatience);
     seen.sums.push_back(value[0]);
     seen.most = std::max(seen.most, link.groups());
     seen.last = link.groups();

@@ -12,7 +12,7 @@ using namespace dtune;
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr Duration kReducerPatience = std::chrono::seconds(60);
 
 // Three layers with weights, so that several buckets come of it.
 std::vector<LayerSpec> layers() {
@@ -48,7 +48,7 @@ TEST_CASE("the gradients of all ranks are summed with their weights") {
         own.gradients().fill_(r + 1);
         reducer.begin([&] {
           return Reduction{groups[static_cast<size_t>(r)].get(), 0.5 * (r + 1),
-                           kPatience};
+                           kReducerPatience};
         });
         bool first = false;
         for (int layer = 2; layer >= 0; --layer) {
@@ -95,7 +95,9 @@ TEST_CASE("a backward pass that fails leaves no bucket behind") {
   auto groups = make_local_groups(1);
   std::atomic<int> reduced = 0;
   Reducer reducer(own, 1 << 18, [&](size_t, MonoTime) { ++reduced; });
-  reducer.begin([&] { return Reduction{groups[0].get(), 2, kPatience}; });
+  reducer.begin([&] {
+    return Reduction{groups[0].get(), 2, kReducerPatience};
+  });
   reducer.cancel();
   reducer.finish();
   CHECK(reduced == 0);

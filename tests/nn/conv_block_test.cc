@@ -206,7 +206,7 @@ double largest_difference(const Floats& a, const Floats& b) {
 }
 
 // Sums of some hundred products of numbers below 1.
-constexpr double kTolerance = 1e-4;
+constexpr double kBlockTolerance = 1e-4;
 
 const std::vector<BlockShape> kShapes = {
     {28, 28, 1, 32},  {6, 10, 2, 16}, {8, 8, 3, 48},   {4, 6, 4, 64},
@@ -231,7 +231,7 @@ TEST_CASE("forward kernels convolve, rectify and pool") {
   for_all([](const ConvKernels& kernels, const Problem& problem) {
     const Outputs expected = expected_outputs(problem);
     const Outputs actual = run_forward(kernels, problem);
-    CHECK(largest_difference(actual.y, expected.y) < kTolerance);
+    CHECK(largest_difference(actual.y, expected.y) < kBlockTolerance);
     CHECK(actual.choice == expected.choice);
   });
 }
@@ -242,10 +242,11 @@ TEST_CASE("backward kernels send each gradient to where its maximum was") {
     const Floats dy = random_floats(problem.shape.output_size(), 4);
     const Gradients expected = expected_gradients(problem, outputs, dy);
     const Gradients actual = run_backward(kernels, problem, outputs, dy);
-    CHECK(largest_difference(actual.weights, expected.weights) < kTolerance);
-    CHECK(largest_difference(actual.bias, expected.bias) < kTolerance);
+    CHECK(largest_difference(actual.weights, expected.weights) <
+          kBlockTolerance);
+    CHECK(largest_difference(actual.bias, expected.bias) < kBlockTolerance);
     if (!problem.shape.narrow()) {
-      CHECK(largest_difference(actual.input, expected.input) < kTolerance);
+      CHECK(largest_difference(actual.input, expected.input) < kBlockTolerance);
     }
   });
 }

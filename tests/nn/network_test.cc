@@ -10,7 +10,7 @@ namespace dtune {
 namespace {
 
 // Sums of some hundred float products in another order differ by this much.
-constexpr double kTolerance = 2e-5;
+constexpr double kNetworkTolerance = 2e-5;
 
 at::Tensor random_batch(std::vector<int64_t> shape) {
   at::manual_seed(7);
@@ -25,7 +25,8 @@ void disturb(Network& network) {
 }
 
 void check_against_oracle(const std::vector<LayerSpec>& layers,
-                          const Shape& shape, double tolerance = kTolerance) {
+                          const Shape& shape,
+                          double tolerance = kNetworkTolerance) {
   Network network(layers, shape, {});
   disturb(network);
   const at::Tensor x =
@@ -157,7 +158,7 @@ TEST_CASE("a fused network in several threads adds up the same gradients") {
     gradients.push_back(network.gradients().clone());
   }
   at::set_num_threads(before);
-  CHECK(relative_error(gradients[1], gradients[0]) < kTolerance);
+  CHECK(relative_error(gradients[1], gradients[0]) < kNetworkTolerance);
 }
 
 TEST_CASE("a tape's buffers never change what a caller still holds") {
@@ -266,8 +267,9 @@ TEST_CASE("gradients of micro-batches add up to the whole batch's") {
                     {.training = true, .seed = 5, .first_sample = 3});
   parts.backward(dy.narrow(0, 0, 3), first);
   parts.backward(dy.narrow(0, 3, 4), second);
-  CHECK(relative_error(at::cat({y1, y2}), y) < kTolerance);
-  CHECK(relative_error(parts.gradients(), whole.gradients()) < kTolerance);
+  CHECK(relative_error(at::cat({y1, y2}), y) < kNetworkTolerance);
+  CHECK(relative_error(parts.gradients(), whole.gradients()) <
+        kNetworkTolerance);
 }
 
 TEST_CASE("gradients are announced layer by layer, last layer first") {

@@ -35,7 +35,7 @@ void put_records(TrialStore& store, TrialId id) {
   }
 }
 
-void make_database(const fs::path& path) {
+void make_consistent(const fs::path& path) {
   const auto store = open_sqlite_store(path, StoreMode::create_or_open);
   StudyRow row = make_study();
   row.final_json = R"({"best":1,"final_trial":2,"step":3})";
@@ -93,7 +93,7 @@ bool edit(const fs::path& path, const std::string& sql) {
 
 TEST_CASE("a database that is as dtune wrote it is not refused") {
   const TemporaryDirectory folder;
-  make_database(folder.path() / "study.db");
+  make_consistent(folder.path() / "study.db");
   CHECK_FALSE(is_refused(folder.path() / "study.db", StoreMode::read_only));
   CHECK_FALSE(is_refused(folder.path() / "study.db", StoreMode::open));
 }
@@ -149,7 +149,7 @@ TEST_CASE("rows that cannot be are refused in words") {
         "END"}) {
     CAPTURE(std::string(sql));
     fs::remove(path);
-    make_database(path);
+    make_consistent(path);
     REQUIRE(edit(path, sql));
     CHECK(is_refused(path, StoreMode::read_only));
     CHECK(is_refused(path, StoreMode::open));
@@ -159,7 +159,7 @@ TEST_CASE("rows that cannot be are refused in words") {
 TEST_CASE("views, indices and tables beside those of a study are let be") {
   const TemporaryDirectory folder;
   const fs::path path = folder.path() / "study.db";
-  make_database(path);
+  make_consistent(path);
   REQUIRE(edit(path,
                "CREATE VIEW best AS SELECT max(best_value) FROM trial; "
                "CREATE INDEX mine ON report(seconds); "
@@ -171,7 +171,7 @@ TEST_CASE("random edits are refused or harmless") {
   constexpr int kEdits = 150;
   const TemporaryDirectory folder;
   const fs::path whole = folder.path() / "whole.db";
-  make_database(whole);
+  make_consistent(whole);
   const std::vector<std::string> values = {"-1",
                                            "0",
                                            "1",

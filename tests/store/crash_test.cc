@@ -19,17 +19,18 @@ using test::make_study;
 using test::make_trial;
 using test::Pipe;
 
-constexpr int kTrials = 8;
+constexpr int kCrashTrials = 8;
 
 // Reports without end, telling through the pipe what was acknowledged.
 [[noreturn]] void report_for_ever(const std::filesystem::path& path,
                                   Pipe& acknowledged) {
   const auto store = open_sqlite_store(path, StoreMode::create_or_open);
   store->put_study(make_study());
-  for (TrialId id = 1; id <= kTrials; ++id) store->put_trial(make_trial(id));
+  for (TrialId id = 1; id <= kCrashTrials; ++id)
+    store->put_trial(make_trial(id));
   for (int64_t n = 0;; ++n) {
-    const TrialId trial = n % kTrials + 1;
-    const auto step = static_cast<int>(n / kTrials) + 1;
+    const TrialId trial = n % kCrashTrials + 1;
+    const auto step = static_cast<int>(n / kCrashTrials) + 1;
     store->put_report(trial, 1, make_report(step, 0.5),
                       [&acknowledged, n] { acknowledged.send(n); });
     if (n % 7 == 0) store->flush();
@@ -43,7 +44,7 @@ std::set<int64_t> reports_of(TrialStore& store) {
     int expected = 1;
     for (const StepReport& report : trial.curve) {
       CHECK(report.step == expected++);  // no gap, no repeat
-      numbers.insert(int64_t{report.step - 1} * kTrials + trial.id - 1);
+      numbers.insert(int64_t{report.step - 1} * kCrashTrials + trial.id - 1);
     }
   }
   return numbers;

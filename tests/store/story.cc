@@ -7,7 +7,7 @@
 namespace dtune::test {
 namespace {
 
-constexpr TrialId kTrials = 3;
+constexpr TrialId kStoryTrials = 3;
 
 Held held_by(TrialStore& store) {
   const StudyRecords records = store.load_records();
@@ -76,7 +76,7 @@ int64_t Story::find(TrialStore& store, size_t least) const {
 void Story::put_one(TrialStore& store, const std::string& detail) {
   const auto known = static_cast<TrialId>(now_.trials.size());
   const uint64_t choice = rng_.below(5);
-  if (known == 0 || (choice == 0 && known < kTrials)) {
+  if (known == 0 || (choice == 0 && known < kStoryTrials)) {
     now_.trials.emplace_back(1, 0);
     return put_trial(store, known + 1, detail);
   }

@@ -12,10 +12,10 @@ using namespace dtune;
 
 namespace {
 
-constexpr ConvLstmShape kSmall = {.hidden = 8, .head = 16};
+constexpr ConvLstmShape kFileShape = {.hidden = 8, .head = 16};
 
 ConvLstm moved(uint64_t seed) {
-  ConvLstm network(kSmall, seed);
+  ConvLstm network(kFileShape, seed);
   Rng rng(seed);
   for (float& p : network.parameters()) {
     p += static_cast<float>(0.05 * rng.normal());
@@ -47,7 +47,7 @@ std::string problem(const std::string& bytes) {
   }
 }
 
-bool has(const std::string& text, std::string_view part) {
+bool mentions(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("a network that is saved and read again answers the same") {
   const ConvLstm network = moved(1);
   network.save(path, {{"note", "for a test"}});
   const ConvLstm again = ConvLstm::load(path);
-  CHECK(again.shape() == kSmall);
+  CHECK(again.shape() == kFileShape);
   CHECK(again.metadata().at("note") == "for a test");
   CHECK(std::ranges::equal(network.parameters(), again.parameters()));
   const FeatureSample sample = feature_sample(1);
@@ -101,7 +101,7 @@ TEST_CASE("weights that are cut off anywhere are refused") {
     const double kept = share * static_cast<double>(bytes.size());
     CHECK(!problem(bytes.substr(0, static_cast<size_t>(kept))).empty());
   }
-  CHECK(has(problem(bytes + "x"), "not a valid safetensors file"));
+  CHECK(mentions(problem(bytes + "x"), "not a valid safetensors file"));
 }
 
 TEST_CASE("a safetensors file of something else is refused") {
@@ -110,29 +110,33 @@ TEST_CASE("a safetensors file of something else is refused") {
   const std::vector<float> values = {1, 2};
   const std::vector<FloatTensor> tensors = {{"w", {2}, values}};
   write_safetensors(path, tensors, {{"recipe", "x"}}, false);
-  CHECK(has(problem(read_file(path)), "holds no weights of dtune's ConvLSTM"));
+  CHECK(mentions(problem(read_file(path)),
+                 "holds no weights of dtune's ConvLSTM"));
 }
 
 TEST_CASE("weights of another format, shape or architecture are refused") {
   const std::string bytes = bytes_of(moved(4));
-  CHECK(has(problem(replaced(bytes, "dtune conv_lstm 1", "dtune conv_lstm 9")),
-            "its format is 'dtune conv_lstm 9'"));
-  CHECK(has(problem(replaced(bytes, R"(hidden":"8")", R"(hidden":"x")")),
-            "not a number"));
-  CHECK(has(problem(replaced(bytes, R"(hidden":"8")", R"(hidden":"7")")),
-            "7 hidden channels"));
-  CHECK(has(problem(replaced(bytes, R"(hidden":"8")", R"(hidden":"4")")),
-            "tensor 'layer1.convolution' is F32 [3, 3, 3, 20, 32]"));
-  CHECK(has(problem(replaced(bytes, "layer2.pooled", "layer2.poolex")),
-            "holds no tensor 'layer2.pooled'"));
+  CHECK(mentions(
+      problem(replaced(bytes, "dtune conv_lstm 1", "dtune conv_lstm 9")),
+      "its format is 'dtune conv_lstm 9'"));
+  CHECK(mentions(problem(replaced(bytes, R"(hidden":"8")", R"(hidden":"x")")),
+                 "not a number"));
+  CHECK(mentions(problem(replaced(bytes, R"(hidden":"8")", R"(hidden":"7")")),
+                 "7 hidden channels"));
+  CHECK(mentions(problem(replaced(bytes, R"(hidden":"8")", R"(hidden":"4")")),
+                 "tensor 'layer1.convolution' is F32 [3, 3, 3, 20, 32]"));
+  CHECK(mentions(problem(replaced(bytes, "layer2.pooled", "layer2.poolex")),
+                 "holds no tensor 'layer2.pooled'"));
 }
 
 TEST_CASE("weights that are not finite are refused by name") {
   ConvLstm network = moved(5);
   network.parameters().back() = std::numeric_limits<float>::infinity();
-  CHECK(has(problem(bytes_of(network)), "tensor 'head.output_bias' holds"));
+  CHECK(
+      mentions(problem(bytes_of(network)), "tensor 'head.output_bias' holds"));
   network.parameters()[0] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(has(problem(bytes_of(network)), "tensor 'layer1.convolution' holds"));
+  CHECK(mentions(problem(bytes_of(network)),
+                 "tensor 'layer1.convolution' holds"));
 }
 
 TEST_CASE("damaged bytes anywhere in the header never do worse than an error") {

@@ -15,7 +15,7 @@ FreezeThawProcess tiny_process() {
   return {std::make_shared<const CubePrior>(prior.condition({})), size_t{3}};
 }
 
-ProcessInput input_at(const FeatureGrid& grid, size_t voxel, size_t frame) {
+ProcessInput voxel_input(const FeatureGrid& grid, size_t voxel, size_t frame) {
   return grid.inputs()[frame * kGridVoxels + voxel];
 }
 
@@ -42,10 +42,10 @@ TEST_CASE("an observation at a voxel is seen there and nowhere else") {
   const CubeAxes axes = prior_axes(tiny_curves(1));
   const FeatureGrid grid(axes, unit_of_axes(axes));
   FreezeThawProcess process = tiny_process();
-  const ProcessObservation seen = {input_at(grid, 17, 3), 0.7};
+  const ProcessObservation seen = {voxel_input(grid, 17, 3), 0.7};
   process.observe(seen);
   const std::vector<ProcessObservation> all = {seen};
-  const std::vector<ProcessInput> pending = {input_at(grid, 20, 4)};
+  const std::vector<ProcessInput> pending = {voxel_input(grid, 20, 4)};
   const GridFeatures study = grid_features(process, grid, all, pending);
   const size_t at = 3 * kGridVoxels + 17;
   CHECK(study.seen[at] == doctest::Approx(1));

@@ -9,7 +9,7 @@ using namespace dtune;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-Parameter real(const std::string& key, double low, double high, bool log) {
+Parameter axis(const std::string& key, double low, double high, bool log) {
   Parameter parameter;
   parameter.name = key;
   parameter.key = key;
@@ -19,7 +19,7 @@ Parameter real(const std::string& key, double low, double high, bool log) {
   return parameter;
 }
 
-Parameter optimizer() {
+Parameter optimizers() {
   Parameter parameter;
   parameter.name = parameter.key = "train.optimizer";
   parameter.kind = ParameterKind::categorical;
@@ -41,9 +41,9 @@ Recipe recipe_with(std::vector<Parameter> parameters) {
 TEST_CASE("points of the unit cube have their values in physical units") {
   // In another order than the cube's, with a stranger among them.
   const CubeMap map(
-      recipe_with({real("model.dropout", 0.1, 0.5, false), optimizer(),
-                   real("train.l2", 1e-6, 1e-2, true),
-                   real("train.lr", 1e-3, 1e-1, true)}));
+      recipe_with({axis("model.dropout", 0.1, 0.5, false), optimizers(),
+                   axis("train.l2", 1e-6, 1e-2, true),
+                   axis("train.lr", 1e-3, 1e-1, true)}));
   const std::vector<double> unit = {0.25, 0.25, 0.5, 1};  // by sgd
   const CubePoint point = map.cube_point(unit);
   CHECK(point.dropout == doctest::Approx(0.2));
@@ -53,7 +53,7 @@ TEST_CASE("points of the unit cube have their values in physical units") {
 
 TEST_CASE("a linear learning rate and a logarithmic dropout are read rightly") {
   const CubeMap map(recipe_with(
-      {real("train.lr", 0, 0.2, false), real("model.dropout", 0.01, 1, true)}));
+      {axis("train.lr", 0, 0.2, false), axis("model.dropout", 0.01, 1, true)}));
   const std::vector<double> middle = {0.5, 0.5};
   CHECK(map.cube_point(middle).log10_lr == doctest::Approx(-1));
   CHECK(map.cube_point(middle).dropout == doctest::Approx(0.1));
@@ -62,10 +62,10 @@ TEST_CASE("a linear learning rate and a logarithmic dropout are read rightly") {
 }
 
 TEST_CASE("choices and quantised numbers have their physical places") {
-  Parameter choice = real("train.lr", 0, 1, false);
+  Parameter choice = axis("train.lr", 0, 1, false);
   choice.kind = ParameterKind::categorical;
   choice.choices = {0.001, int64_t{1}, 0.1};
-  Parameter steps = real("model.dropout", 0, 0.6, false);
+  Parameter steps = axis("model.dropout", 0, 0.6, false);
   steps.quantum = 0.2;
   const CubeMap map(recipe_with({choice, steps}));
   const SearchSpace space({choice, steps});
@@ -88,7 +88,7 @@ TEST_CASE("choices and quantised numbers have their physical places") {
 }
 
 TEST_CASE("choices of numbers in order are no words") {
-  Parameter choice = real("train.lr", 0, 1, false);
+  Parameter choice = axis("train.lr", 0, 1, false);
   choice.kind = ParameterKind::categorical;
   choice.choices = {0.001, 0.01, 0.1};
   CHECK(is_ordered_choice(choice));
@@ -98,11 +98,11 @@ TEST_CASE("choices of numbers in order are no words") {
   CHECK_FALSE(is_ordered_choice(choice));
   choice.choices = {0.1, std::string("auto")};
   CHECK_FALSE(is_ordered_choice(choice));
-  CHECK_FALSE(is_ordered_choice(real("train.lr", 0, 1, false)));
+  CHECK_FALSE(is_ordered_choice(axis("train.lr", 0, 1, false)));
 }
 
 TEST_CASE("what is not tuned is as the recipe fixes it") {
-  const CubeMap map(recipe_with({optimizer()}));
+  const CubeMap map(recipe_with({optimizers()}));
   const std::vector<double> unit = {0.25};
   const CubePoint point = map.cube_point(unit);
   CHECK(point.log10_lr == doctest::Approx(std::log10(0.03)));
@@ -115,8 +115,8 @@ TEST_CASE("what is not tuned is as the recipe fixes it") {
 TEST_CASE("points of the cube and of the study are found from each other") {
   for (const bool log : {true, false}) {
     const CubeMap map(
-        recipe_with({real("train.lr", 1e-4, 0.5, log), optimizer(),
-                     real("model.dropout", 0, 0.6, false)}));
+        recipe_with({axis("train.lr", 1e-4, 0.5, log), optimizers(),
+                     axis("model.dropout", 0, 0.6, false)}));
     const std::vector<double> unit = {0.37, 0.25, 0.9};
     const std::vector<double> back =
         map.unit(map.cube_point(unit), {0.5, 0.25, 0.5});
@@ -127,8 +127,8 @@ TEST_CASE("points of the cube and of the study are found from each other") {
 }
 
 TEST_CASE("rates of Adam lie where SGD trains as much with larger ones") {
-  std::vector<Parameter> parameters = {real("train.lr", 1e-5, 1e-1, true),
-                                       real("train.l2", 1e-4, 1, true)};
+  std::vector<Parameter> parameters = {axis("train.lr", 1e-5, 1e-1, true),
+                                       axis("train.l2", 1e-4, 1, true)};
   Recipe recipe = recipe_with(parameters);
   const std::vector<double> unit = {0.5, 0.25};
   CHECK(CubeMap(recipe).cube_point(unit).log10_lr == doctest::Approx(-3));
@@ -147,7 +147,7 @@ TEST_CASE("rates of Adam lie where SGD trains as much with larger ones") {
 
 TEST_CASE("a tuned optimizer places each point by its own") {
   const Recipe recipe =
-      recipe_with({real("train.lr", 1e-5, 1e-1, true), optimizer()});
+      recipe_with({axis("train.lr", 1e-5, 1e-1, true), optimizers()});
   const CubeMap map(recipe);
   const double sgd = recipe.space.encode(
       {{"train.lr", 1e-3}, {"train.optimizer", std::string("sgd")}})[1];
@@ -160,8 +160,8 @@ TEST_CASE("a tuned optimizer places each point by its own") {
 }
 
 TEST_CASE("points outside of a study's ranges become their ends") {
-  const CubeMap map(recipe_with({real("train.lr", 1e-3, 1e-1, true),
-                                 real("model.dropout", 0, 0.6, false)}));
+  const CubeMap map(recipe_with({axis("train.lr", 1e-3, 1e-1, true),
+                                 axis("model.dropout", 0, 0.6, false)}));
   CHECK(map.unit({-9, -4, 2}, {0.5, 0.5}) == std::vector<double>{0, 1});
   const auto high = map.unit({3, -4, -1}, {0.5, 0.5});
   CHECK(high[0] == doctest::Approx(1));
@@ -192,7 +192,7 @@ TEST_CASE("the context has what the recipe says and nothing else") {
 TEST_CASE("a parameter is in the cube by its key or by its role") {
   const auto role_of = [](const std::string& key,
                           ParameterRole role = ParameterRole::none) {
-    Parameter parameter = real(key, 0.1, 1, true);
+    Parameter parameter = axis(key, 0.1, 1, true);
     parameter.role = role;
     return cube_role(parameter);
   };
@@ -205,10 +205,10 @@ TEST_CASE("a parameter is in the cube by its key or by its role") {
 }
 
 TEST_CASE("parameters of a program have their physical places by their roles") {
-  Parameter rate = real("", 1e-4, 1e-1, true);
+  Parameter rate = axis("", 1e-4, 1e-1, true);
   rate.name = "eta";
   rate.role = ParameterRole::learning_rate;
-  Parameter keep = real("", 0, 0.5, false);
+  Parameter keep = axis("", 0, 0.5, false);
   keep.name = "drop";
   keep.role = ParameterRole::dropout;
   Recipe recipe = recipe_with({rate, keep});
@@ -220,7 +220,7 @@ TEST_CASE("parameters of a program have their physical places by their roles") {
 }
 
 TEST_CASE("an ordered choice of words is no set of words") {
-  Parameter size = real("size", 0, 1, false);
+  Parameter size = axis("size", 0, 1, false);
   size.kind = ParameterKind::categorical;
   size.choices = {std::string("tiny"), std::string("small"),
                   std::string("large")};

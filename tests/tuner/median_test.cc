@@ -17,7 +17,7 @@ Study median_study(int64_t grace, int64_t min_trials) {
   return make_study(recipe, 10);
 }
 
-Trial& add_trial(Study& study, std::vector<double> values) {
+Trial& add_running(Study& study, std::vector<double> values) {
   Trial trial;
   trial.id = std::ssize(study.trials) + 1;
   trial.state = TrialState::running;
@@ -38,10 +38,10 @@ Verdict judge_last(const Study& study) {
 
 TEST_CASE("a trial whose best is below the median of running means is cut") {
   Study study = median_study(1, 3);
-  add_trial(study, {0.1, 0.5});  // mean 0.3
-  add_trial(study, {0.2, 0.6});  // 0.4
-  add_trial(study, {0.3, 0.7});  // 0.5
-  add_trial(study, {0.39, 0.1});
+  add_running(study, {0.1, 0.5});  // mean 0.3
+  add_running(study, {0.2, 0.6});  // 0.4
+  add_running(study, {0.3, 0.7});  // 0.5
+  add_running(study, {0.39, 0.1});
   const Verdict verdict = judge_last(study);
   CHECK(verdict.kind == Verdict::Kind::cut);
   CHECK(verdict.reason == Reason::median);
@@ -52,20 +52,20 @@ TEST_CASE("a trial whose best is below the median of running means is cut") {
 
 TEST_CASE("a trial at or above the median goes on") {
   Study study = median_study(1, 3);
-  add_trial(study, {0.25, 0.25});
-  add_trial(study, {0.5, 0.5});
-  add_trial(study, {0.75, 0.75});
-  add_trial(study, {0.5, 0.25});
+  add_running(study, {0.25, 0.25});
+  add_running(study, {0.5, 0.5});
+  add_running(study, {0.75, 0.75});
+  add_running(study, {0.5, 0.25});
   CHECK(judge_last(study).kind == Verdict::Kind::go_on);
 }
 
 TEST_CASE("nothing is cut within the grace steps or against too few others") {
   Study study = median_study(2, 3);
-  for (int i = 0; i < 3; ++i) add_trial(study, {0.9, 0.9, 0.9});
+  for (int i = 0; i < 3; ++i) add_running(study, {0.9, 0.9, 0.9});
   Study graceful = study;
-  add_trial(graceful, {0.1, 0.1});
+  add_running(graceful, {0.1, 0.1});
   CHECK(judge_last(graceful).kind == Verdict::Kind::go_on);
-  add_trial(study, {0.1, 0.1, 0.1});
+  add_running(study, {0.1, 0.1, 0.1});
   CHECK(judge_last(study).kind == Verdict::Kind::cut);
   study.trials.erase(study.trials.begin());
   for (Trial& trial : study.trials) --trial.id;
@@ -74,17 +74,17 @@ TEST_CASE("nothing is cut within the grace steps or against too few others") {
 
 TEST_CASE("others that have not got as far are no standard") {
   Study study = median_study(1, 3);
-  for (int i = 0; i < 5; ++i) add_trial(study, {0.9});
-  add_trial(study, {0.1, 0.1});
+  for (int i = 0; i < 5; ++i) add_running(study, {0.9});
+  add_running(study, {0.1, 0.1});
   CHECK(judge_last(study).kind == Verdict::Kind::go_on);
 }
 
 TEST_CASE("a trial without any finite value is below every median") {
   Study study = median_study(1, 2);
-  add_trial(study, {0.1, 0.1});
-  add_trial(study, {0.1, 0.1});
+  add_running(study, {0.1, 0.1});
+  add_running(study, {0.1, 0.1});
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  add_trial(study, {nan, nan});
+  add_running(study, {nan, nan});
   const Verdict verdict = judge_last(study);
   CHECK(verdict.kind == Verdict::Kind::cut);
   CHECK(verdict.why.find("is not finite") != std::string::npos);

@@ -13,20 +13,21 @@ using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-struct Run {
+struct ContractRun {
   Study study;
   std::vector<std::string> log;
 };
 
-Run run(const Recipe& recipe, int horizon, const Options& options) {
-  Run result{make_study(recipe, horizon), {}};
+ContractRun contract_run(const Recipe& recipe, int horizon,
+                         const Options& options) {
+  ContractRun result{make_study(recipe, horizon), {}};
   const auto sampler = make_sampler(recipe);
   const auto scheduler = make_scheduler(recipe, horizon);
   result.log = simulate(result.study, *sampler, *scheduler, options);
   return result;
 }
 
-Options slots(int count, uint64_t order_seed = 1) {
+Options contract_slots(int count, uint64_t order_seed = 1) {
   Options options;
   options.slots = count;
   options.order_seed = order_seed;
@@ -46,7 +47,8 @@ void check_every_sampler(int slot_count) {
       CAPTURE(sampler.name);
       CAPTURE(scheduler.name);
       const Recipe recipe = cube_recipe(sampler.name, scheduler.name, 11, 40);
-      const Run result = run(recipe, 27, slots(slot_count));
+      const ContractRun result =
+          contract_run(recipe, 27, contract_slots(slot_count));
       CHECK(result.study.trials.size() == 40);
       CHECK(duplicate_points(result.study) == 0);
       check_best_at_horizon(result.study);
@@ -77,7 +79,8 @@ TEST_CASE("the best trial reaches the horizon whatever order reports come in") {
       const int trials = int(1 + seed * 7 % 50);
       const int horizon = int(1 + seed * 5 % 40);
       const Recipe recipe = cube_recipe("random", scheduler.name, seed, trials);
-      const Run result = run(recipe, horizon, slots(int(1 + seed % 5), seed));
+      const ContractRun result = contract_run(
+          recipe, horizon, contract_slots(int(1 + seed % 5), seed));
       CHECK(std::ssize(result.study.trials) == trials);
       check_best_at_horizon(result.study);
     }
@@ -88,8 +91,8 @@ TEST_CASE("a study replays: same seed, same order of reports, same decisions") {
   for (const NamedKind& scheduler : scheduler_kinds()) {
     CAPTURE(scheduler.name);
     const Recipe recipe = cube_recipe("sobol", scheduler.name, 2, 30);
-    const Run once = run(recipe, 12, slots(4, 77));
-    CHECK(once.log == run(recipe, 12, slots(4, 77)).log);
+    const ContractRun once = contract_run(recipe, 12, contract_slots(4, 77));
+    CHECK(once.log == contract_run(recipe, 12, contract_slots(4, 77)).log);
   }
 }
 
@@ -100,7 +103,7 @@ TEST_CASE("a scheduler made anew in mid-study decides like the one before") {
     Study study = make_study(recipe, 12);
     const auto sampler = make_sampler(recipe);
     const auto scheduler = make_scheduler(recipe, 12);
-    Options options = slots(3);
+    Options options = contract_slots(3);
     options.stop_after_reports = 60;
     simulate(study, *sampler, *scheduler, options);
     const auto fresh = make_scheduler(recipe, 12);
@@ -124,7 +127,7 @@ TEST_CASE("an interrupted study goes on with the trials that were running") {
       const Recipe recipe = cube_recipe("sobol", kind.name, 2, 20);
       Study study = make_study(recipe, 9);
       const auto sampler = make_sampler(recipe);
-      Options options = slots(3);
+      Options options = contract_slots(3);
       options.stop_after_reports = reports;
       simulate(study, *sampler, *make_scheduler(recipe, 9), options);
       options.stop_after_reports = -1;
@@ -141,10 +144,11 @@ TEST_CASE("a budget raised after the end starts new trials only") {
   for (const NamedKind& kind : scheduler_kinds()) {
     CAPTURE(kind.name);
     const Recipe recipe = cube_recipe("sobol", kind.name, 2, 10);
-    Run result = run(recipe, 9, slots(2));
+    ContractRun result = contract_run(recipe, 9, contract_slots(2));
     result.study.recipe.budget.trials = 25;
     const auto sampler = make_sampler(recipe);
-    simulate(result.study, *sampler, *make_scheduler(recipe, 9), slots(2));
+    simulate(result.study, *sampler, *make_scheduler(recipe, 9),
+             contract_slots(2));
     CHECK(result.study.trials.size() == 25);
     CHECK(duplicate_points(result.study) == 0);
     check_best_at_horizon(result.study);
@@ -162,7 +166,7 @@ TEST_CASE("the end of a small space ends the search before the budget does") {
     lr.high = 0.5;
     lr.quantum = 0.1;
     recipe.space = SearchSpace({lr});
-    const Run result = run(recipe, 9, slots(3));
+    const ContractRun result = contract_run(recipe, 9, contract_slots(3));
     CHECK(result.study.trials.size() == 5);
     check_best_at_horizon(result.study);
   }
@@ -171,13 +175,13 @@ TEST_CASE("the end of a small space ends the search before the budget does") {
 TEST_CASE("trials that diverge at once do not stop the search") {
   for (const NamedKind& kind : scheduler_kinds()) {
     CAPTURE(kind.name);
-    Options options = slots(3);
+    Options options = contract_slots(3);
     options.curve = [](const Trial& trial, int step) {
       return trial.id % 3 != 0 ? std::numeric_limits<double>::quiet_NaN()
                                : smooth_curve(trial, step);
     };
     const Recipe recipe = cube_recipe("sobol", kind.name, 2, 30);
-    const Run result = run(recipe, 9, options);
+    const ContractRun result = contract_run(recipe, 9, options);
     CHECK(result.study.trials.size() == 30);
     check_best_at_horizon(result.study);
   }
@@ -186,12 +190,12 @@ TEST_CASE("trials that diverge at once do not stop the search") {
 TEST_CASE("a study in which everything diverges ends") {
   for (const NamedKind& kind : scheduler_kinds()) {
     CAPTURE(kind.name);
-    Options options = slots(3);
+    Options options = contract_slots(3);
     options.curve = [](const Trial&, int) {
       return std::numeric_limits<double>::quiet_NaN();
     };
     const Recipe recipe = cube_recipe("sobol", kind.name, 2, 12);
-    const Run result = run(recipe, 9, options);
+    const ContractRun result = contract_run(recipe, 9, options);
     CHECK(result.study.trials.size() == 12);
     CHECK(incumbent(result.study) == nullptr);
   }
@@ -200,12 +204,12 @@ TEST_CASE("a study in which everything diverges ends") {
 TEST_CASE("equal and infinite metrics are ordinary") {
   for (const NamedKind& kind : scheduler_kinds()) {
     CAPTURE(kind.name);
-    Options options = slots(3);
+    Options options = contract_slots(3);
     options.curve = [](const Trial& trial, int) {
       return trial.id % 4 == 0 ? std::numeric_limits<double>::infinity() : 0.5;
     };
     const Recipe recipe = cube_recipe("sobol", kind.name, 2, 20);
-    const Run result = run(recipe, 9, options);
+    const ContractRun result = contract_run(recipe, 9, options);
     CHECK(incumbent(result.study)->id == 1);
     check_best_at_horizon(result.study);
   }
@@ -216,11 +220,11 @@ TEST_CASE("a minimized metric is tuned downwards") {
     CAPTURE(kind.name);
     Recipe recipe = cube_recipe("sobol", kind.name, 2, 27);
     recipe.objective.goal = Goal::minimize;
-    Options options = slots(2);
+    Options options = contract_slots(2);
     options.curve = [](const Trial& trial, int step) {
       return 1 - smooth_curve(trial, step);
     };
-    const Run result = run(recipe, 9, options);
+    const ContractRun result = contract_run(recipe, 9, options);
     check_best_at_horizon(result.study);
     for (const Trial& trial : result.study.trials) {
       if (trial.state != TrialState::complete) {
@@ -235,7 +239,7 @@ TEST_CASE("the final training's trial takes no part in the search") {
   for (const NamedKind& kind : scheduler_kinds()) {
     CAPTURE(kind.name);
     const Recipe recipe = cube_recipe("sobol", kind.name, 2, 10);
-    Study study = run(recipe, 9, slots(2)).study;
+    Study study = contract_run(recipe, 9, contract_slots(2)).study;
     Trial final_trial;
     final_trial.id = std::ssize(study.trials) + 1;
     final_trial.kind = TrialKind::final;

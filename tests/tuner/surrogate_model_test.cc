@@ -15,7 +15,7 @@ using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-constexpr int kHorizon = 20;
+constexpr int kModelHorizon = 20;
 
 Recipe rates_recipe() {
   Recipe recipe = cube_recipe("plain-gp", "freeze-thaw", 1, 0);
@@ -28,10 +28,10 @@ Recipe rates_recipe() {
 }
 
 SurrogateModel plain_model(const Recipe& recipe) {
-  return {recipe, kHorizon, {}};
+  return {recipe, kModelHorizon, {}};
 }
 
-TrialId add_trial(Study& study, std::vector<double> unit) {
+TrialId add_unit_trial(Study& study, std::vector<double> unit) {
   Trial trial;
   trial.id = std::ssize(study.trials) + 1;
   trial.point = study.recipe.space.decode(unit);
@@ -57,10 +57,10 @@ double rising(const std::vector<double>& unit, int step) {
 
 // Trials that take turns, a few steps each.
 Study rising_study(const Recipe& recipe, int trials, int steps) {
-  Study study = make_study(recipe, kHorizon);
+  Study study = make_study(recipe, kModelHorizon);
   Rng rng(3);
   for (int i = 0; i < trials; ++i) {
-    add_trial(study, {rng.uniform(), rng.uniform(), rng.uniform()});
+    add_unit_trial(study, {rng.uniform(), rng.uniform(), rng.uniform()});
   }
   for (int step = 1; step <= steps; ++step) {
     for (TrialId id = 1; id <= trials; ++id) {
@@ -110,15 +110,15 @@ TEST_CASE("what a model predicts does not depend on when it was asked") {
 
 TEST_CASE("metrics that are no numbers are left out of a model") {
   const Recipe recipe = rates_recipe();
-  Study study = make_study(recipe, kHorizon);
+  Study study = make_study(recipe, kModelHorizon);
   SurrogateModel model = plain_model(recipe);
   const double inf = std::numeric_limits<double>::infinity();
   for (const double bad : {double{NAN}, inf, -inf}) {
-    report(study, add_trial(study, {0.2, 0.2, 0.2}), bad);
+    report(study, add_unit_trial(study, {0.2, 0.2, 0.2}), bad);
   }
   model.update(study);
   CHECK(model.empty());
-  report(study, add_trial(study, {0.6, 0.5, 0.5}), 0.5);
+  report(study, add_unit_trial(study, {0.6, 0.5, 0.5}), 0.5);
   model.update(study);
   CHECK_FALSE(model.empty());
   CHECK(model.leader().trial == 4);
@@ -134,11 +134,11 @@ TEST_CASE(
        {std::vector<double>{1e308, -1e308, -1e308, 0, 1e308},
         {-5, -5, -5, -5, -5, 0, 1e9, 1e300},
         {0, 0, 0, 0, 0, 0, 1e300}}) {
-    Study study = make_study(recipe, kHorizon);
+    Study study = make_study(recipe, kModelHorizon);
     SurrogateModel model = plain_model(recipe);
     for (const double value : values) {
       const double u = 0.1 * double(study.trials.size());
-      report(study, add_trial(study, {u, u, u}), value);
+      report(study, add_unit_trial(study, {u, u, u}), value);
       model.update(study);
     }
     for (const double chance : model.log_chance(queries(), 0.01)) {
@@ -153,7 +153,7 @@ TEST_CASE("a failed trial lowers the chance near its point") {
        {TrialState::failed, TrialState::invalid, TrialState::timed_out}) {
     CAPTURE(to_string(state));
     Study study = rising_study(recipe, 6, 7);
-    const ModelQuery near = {study.trial(2).unit, kHorizon};
+    const ModelQuery near = {study.trial(2).unit, kModelHorizon};
     SurrogateModel model = plain_model(recipe);
     model.update(study);
     const double before = model.log_chance({&near, 1}, 0.01).front();
@@ -174,16 +174,16 @@ TEST_CASE("a word that a point does not have is no word of the list") {
   kind.choices = {std::string("a"), std::string("b"), std::string("c")};
   kind.when = "warmup";
   recipe.space = SearchSpace({cube()[0], schedule, kind});
-  Study study = make_study(recipe, kHorizon);
+  Study study = make_study(recipe, kModelHorizon);
   // Without the word all is well; with the middle one nothing was seen yet.
   for (const double u : {0.1, 0.3, 0.5, 0.7, 0.9}) {
-    const TrialId id = add_trial(study, {u, 0.25, 0.5});
+    const TrialId id = add_unit_trial(study, {u, 0.25, 0.5});
     for (int step = 1; step <= 7; ++step) report(study, id, rising({u}, step));
   }
   SurrogateModel model = plain_model(recipe);
   model.update(study);
   const auto chance = [&](double warmup, double word) {
-    const ModelQuery query = {{0.6, warmup, word}, kHorizon};
+    const ModelQuery query = {{0.6, warmup, word}, kModelHorizon};
     return model.log_chance({&query, 1}, 0.1).front();
   };
   CHECK(chance(0.75, 0.5) == doctest::Approx(chance(0.75, 1.0 / 6)));
@@ -193,14 +193,14 @@ TEST_CASE("a word that a point does not have is no word of the list") {
 TEST_CASE("a best value above 1 is still to be beaten, not to be met") {
   Recipe recipe = rates_recipe();
   recipe.objective = {"reward", Goal::maximize};
-  Study study = make_study(recipe, kHorizon);
+  Study study = make_study(recipe, kModelHorizon);
   for (const double reward : {1.0, 1.1, 1.2, 1.3, 1.4, 5.0}) {
     const double u = 0.1 * double(study.trials.size());
-    report(study, add_trial(study, {u, u, u}), reward);
+    report(study, add_unit_trial(study, {u, u, u}), reward);
   }
   SurrogateModel model = plain_model(recipe);
   model.update(study);
-  const ModelQuery query = {{0.6, 0.6, 0.6}, kHorizon};
+  const ModelQuery query = {{0.6, 0.6, 0.6}, kModelHorizon};
   CHECK(model.log_chance({&query, 1}, 0.1).front() <=
         model.log_chance({&query, 1}, 1e-4).front());
 }
@@ -247,7 +247,8 @@ TEST_CASE("of many queries the most promising is found as among few") {
   Rng rng(9);
   std::vector<ModelQuery> many;
   for (int i = 0; i < 1000; ++i) {
-    many.push_back({{rng.uniform(), rng.uniform(), rng.uniform()}, kHorizon});
+    many.push_back(
+        {{rng.uniform(), rng.uniform(), rng.uniform()}, kModelHorizon});
   }
   const std::vector<double> at_once = model.log_chance(many, 0.01);
   const auto best = std::max_element(at_once.begin(), at_once.end());
@@ -263,10 +264,10 @@ TEST_CASE("of many queries the most promising is found as among few") {
 
 TEST_CASE("a long study without noise is learnt to its end") {
   const Recipe recipe = rates_recipe();
-  const Study whole = rising_study(recipe, 160, kHorizon);
+  const Study whole = rising_study(recipe, 160, kModelHorizon);
   const auto prior =
       std::make_shared<const CubePrior>(tiny_prior(3).condition({}));
-  SurrogateModel model(recipe, kHorizon, {.prior = prior});
+  SurrogateModel model(recipe, kModelHorizon, {.prior = prior});
   for (const int64_t seen : {700, 1500, 2400, 3200}) {
     model.update(first_reports(whole, seen));
     for (const double chance : model.log_chance(queries(), 0.01)) {
@@ -274,8 +275,8 @@ TEST_CASE("a long study without noise is learnt to its end") {
     }
   }
   CHECK(std::abs(whole.trial(model.leader().trial).unit[0] - 0.6) < 0.05);
-  const Prediction p = model.predict({{0.6, 0.5, 0.5}, kHorizon});
-  CHECK(p.mean == doctest::Approx(rising({0.6}, kHorizon)).epsilon(0.02));
+  const Prediction p = model.predict({{0.6, 0.5, 0.5}, kModelHorizon});
+  CHECK(p.mean == doctest::Approx(rising({0.6}, kModelHorizon)).epsilon(0.02));
 }
 
 TEST_CASE("a trial that was begun anew is learnt anew") {
@@ -295,7 +296,7 @@ TEST_CASE("what is expected of an accuracy is one") {
   Study study = rising_study(recipe, 1, 1);
   SurrogateModel model = plain_model(recipe);
   model.update(study);
-  const Prediction p = model.predict({study.trial(1).unit, kHorizon});
+  const Prediction p = model.predict({study.trial(1).unit, kModelHorizon});
   CHECK(p.low >= 0);
   CHECK(p.high <= 1);
   CHECK(p.low < p.high);
@@ -304,9 +305,9 @@ TEST_CASE("what is expected of an accuracy is one") {
 TEST_CASE("a loss is predicted in its own units, smaller being better") {
   Recipe recipe = rates_recipe();
   recipe.objective = {"val_loss", Goal::minimize};
-  Study study = make_study(recipe, kHorizon);
+  Study study = make_study(recipe, kModelHorizon);
   for (const double u : {0.1, 0.3, 0.5, 0.7, 0.9}) {
-    const TrialId id = add_trial(study, {u, 0.5, 0.5});
+    const TrialId id = add_unit_trial(study, {u, 0.5, 0.5});
     for (int step = 1; step <= 4; ++step) {
       report(study, id, 40 * (1.5 - rising({u}, step)));
     }
@@ -325,7 +326,7 @@ TEST_CASE("ten thousand reports are thinned out, and the leader is kept") {
   recipe.space = SearchSpace({cube()[0]});
   Study study = make_study(recipe, 200);
   for (TrialId id = 1; id <= 51; ++id) {
-    add_trial(study, {0.02 * double(id - 1)});
+    add_unit_trial(study, {0.02 * double(id - 1)});
     for (int step = 1; step <= 200; ++step) {
       report(study, id, rising(study.trial(id).unit, step));
     }
@@ -345,13 +346,13 @@ TEST_CASE("trust leaves what was recorded where a study is its opposite") {
   const auto prior =
       std::make_shared<const CubePrior>(tiny_prior(3).condition({}));
   const auto trust_in = [&](double sign) {
-    Study study = make_study(recipe, kHorizon);
+    Study study = make_study(recipe, kModelHorizon);
     Rng rng(7);
     const CubeMap map(recipe);
-    SurrogateModel model(recipe, kHorizon, {.prior = prior});
+    SurrogateModel model(recipe, kModelHorizon, {.prior = prior});
     for (int i = 0; i < 12; ++i) {
       const TrialId id =
-          add_trial(study, {rng.uniform(), rng.uniform(), rng.uniform()});
+          add_unit_trial(study, {rng.uniform(), rng.uniform(), rng.uniform()});
       const double off = map.cube_point(study.trial(id).unit).log10_lr + 2.0;
       for (int step = 1; step <= 4; ++step) {
         const double learnt = 1 - std::exp(-step * 2.55 / 8);

@@ -1,0 +1,17 @@
+// What dtune printed as JSON.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "app/program.h"
+
+namespace dtune {
+
+// Fails the test where stdout holds none.
+inline nlohmann::json json_of(const Outcome& outcome) {
+  REQUIRE_MESSAGE(nlohmann::json::accept(outcome.out), outcome.err);
+  return nlohmann::json::parse(outcome.out);
+}
+
+}  // namespace dtune
