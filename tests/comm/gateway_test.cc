@@ -10,10 +10,12 @@
 #include "eventually.h"
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/comm/batches.h"
 #include "dtune/comm/curve_hello.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/gateway_connection.h"
@@ -48,11 +50,16 @@ struct Cluster {
   std::unique_ptr<Socket> client() { return client(server.public_key); }
 
   std::unique_ptr<Socket> client(const std::string& server_key) {
+    return client_at(gateway->endpoint(), server_key);
+  }
+
+  std::unique_ptr<Socket> client_at(const std::string& endpoint,
+                                    const std::string& server_key) {
     SocketOptions options;
     options.client = CurveClient{server_key, mine};
     auto socket =
         std::make_unique<Socket>(context, Socket::Kind::dealer, options);
-    socket->connect(gateway->endpoint());
+    socket->connect(endpoint);
     return socket;
   }
 
@@ -133,6 +140,17 @@ std::string greeting(const std::string& mechanism) {
   std::string text("\xff\0\0\0\0\0\0\0\1\x7f\3\1", 12);
   text += mechanism;
   text.resize(curve_hello::kGreetingBytes, '\0');
+  return text;
+}
+
+// What a client says first, up to its box, which no server can open here.
+std::string begin_of_hello() {
+  return greeting("CURVE") + std::string("\x04\xc8\x05HELLO\x01\0", 10);
+}
+
+std::string forged_hello() {
+  std::string text = begin_of_hello();
+  text.resize(curve_hello::kBytes, 'x');
   return text;
 }
 
@@ -247,17 +265,38 @@ TEST_CASE("who knows no server's key is closed at its first message") {
   CHECK(eventually([&] { return plain.is_closed(); }));
   CHECK(plain.heard() == curve_hello::kGreetingBytes);
   Stranger forger(*cluster.gateway);
-  const std::string begin = greeting("CURVE");
+  const std::string begin = begin_of_hello();
   REQUIRE(curve_hello::may_begin(begin));
-  REQUIRE(forger.say(begin + std::string("\x04\xc8\x05HELLO\x01\0", 10)) ==
-          begin.size() + 10);
+  REQUIRE(forger.say(begin) == begin.size());
   CHECK(eventually([&] {
     return !forger.is_closed() && forger.heard() == curve_hello::kGreetingBytes;
   }));
-  const size_t missing = curve_hello::kBytes - begin.size() - 10;
-  forger.say(std::string(missing, 'x'));
+  forger.say(forged_hello().substr(begin.size()));
   CHECK(eventually([&] { return forger.is_closed(); }));
   CHECK(cluster.gateway->load().known == 0);
+}
+
+TEST_CASE("a flood of first messages delays neither peers nor newcomers") {
+  GatewayOptions options = on_loopback();
+  options.hellos = {.per_second = 5, .at_once = 5};
+  Cluster cluster(options);
+  const auto known = cluster.client();
+  REQUIRE(brings(*known, cluster, {"hello"}));
+  std::vector<std::unique_ptr<Stranger>> flood;
+  for (int i = 0; i < 200; ++i) {
+    flood.push_back(std::make_unique<Stranger>(*cluster.gateway));
+    REQUIRE(flood.back()->say(forged_hello()) == curve_hello::kBytes);
+  }
+  CHECK(eventually([&] { return flood.front()->is_closed(); }));
+  // A network of its own has its turn before the rest of the flood.
+  const int port = parse_tcp(cluster.gateway->endpoint())->port;
+  const auto newcomer =
+      cluster.client_at(fmt::format("tcp://127.0.0.2:0;127.0.0.1:{}", port),
+                        cluster.server.public_key);
+  CHECK(brings(*newcomer, cluster, {"from another network"}));
+  CHECK(brings(*known, cluster, {"still here"}));
+  CHECK(!flood.back()->is_closed());
+  CHECK(cluster.gateway->load().hellos < 200);
 }
 
 TEST_CASE("connections wait until the servers of a gateway are there") {
@@ -273,6 +312,7 @@ TEST_CASE("connections wait until the servers of a gateway are there") {
 TEST_CASE("a message whose end does not come takes bounded memory") {
   GatewayOptions options = on_loopback();
   options.unknown_bytes = size_t{256} << 10;
+  options.unknown_pool = 0;
   options.stall = milliseconds(500);
   Cluster cluster(options);
   const auto client = cluster.client();
@@ -286,6 +326,27 @@ TEST_CASE("a message whose end does not come takes bounded memory") {
   CHECK(most >= options.unknown_bytes);
   CHECK(most <= options.unknown_bytes + (size_t{64} << 10));
   CHECK(!cluster.receive());
+}
+
+TEST_CASE("messages that wait are sent in parts that a gateway has room for") {
+  Cluster cluster;
+  const auto client = cluster.client();
+  constexpr size_t kLarge = size_t{2} << 20;
+  Frames waiting(100, std::string(size_t{300} << 10, 'x'));  // 30 MB together
+  waiting[0].resize(kLarge);  // also as the first message of a connection
+  waiting.resize(100'200, "small");
+  size_t received = 0;
+  size_t bytes = 0;
+  CHECK(eventually([&] {
+    send_batches(waiting, "",
+                 [&](const Frames& batch) { return client->send(batch); });
+    while (const auto frames = cluster.receive()) {
+      received += frames->size() - 1;
+      for (size_t i = 1; i < frames->size(); ++i) bytes += (*frames)[i].size();
+    }
+    return waiting.empty() && received == 100'200;
+  }));
+  CHECK(bytes == kLarge + 99 * (size_t{300} << 10) + 100'100 * 5);
 }
 
 TEST_CASE("a connection that says nothing, and one that is lost, are closed") {

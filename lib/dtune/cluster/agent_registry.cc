@@ -7,6 +7,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/child_process.h"
+#include "dtune/comm/batches.h"
 
 namespace dtune {
 namespace {
@@ -342,8 +343,8 @@ void AgentRegistry::assign(size_t index, control::Assign message) {
   slot.granted = message.target;
   slot.at_target = false;
   slot.killing = false;
-  slot.heard = slot.last_report = slot.last_active =
-      slot.counted = turns_.now();
+  slot.heard = slot.last_report = slot.last_active = slot.counted =
+      turns_.now();
   slot.activity = 0;
   slot.progress = {};
   message.slot = slot.number;
@@ -412,12 +413,10 @@ void AgentRegistry::send(size_t agent, const control::Message& message) {
 void AgentRegistry::flush() {
   for (RegisteredAgent& agent : agents_) {
     if (agent.outbox.empty() || !agent.present) continue;
-    agent.outbox.insert(agent.outbox.begin(), agent.identity);
-    if (transport_->send(agent.outbox)) {
-      agent.outbox.clear();
-    } else {  // gone or slow; it is lost when its lease lapses
-      agent.outbox.erase(agent.outbox.begin());
-    }
+    // What is not taken: gone or slow; it is lost when its lease lapses.
+    send_batches(agent.outbox, agent.identity, [this](Frames batch) {
+      return transport_->send(std::move(batch));
+    });
   }
 }
 

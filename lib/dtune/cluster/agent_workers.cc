@@ -7,6 +7,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/child_process.h"
+#include "dtune/comm/batches.h"
 
 namespace dtune {
 
@@ -155,10 +156,10 @@ void AgentWorkers::flush() {
   for (auto& [number, frames] : outbox_) {
     const auto identity = identities_.find(number);
     if (frames.empty() || identity == identities_.end()) continue;
-    frames.insert(frames.begin(), identity->second);
+    send_batches(frames, identity->second,
+                 [this](const Frames& batch) { return socket_.send(batch); });
     // A worker that is gone needs no messages: its slot's end is reported
     // apart.
-    socket_.send(frames);
     frames.clear();
   }
 }

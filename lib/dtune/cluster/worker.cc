@@ -10,6 +10,7 @@
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/compute.h"
 #include "dtune/cluster/protocol.h"
+#include "dtune/comm/batches.h"
 #include "dtune/comm/socket.h"
 
 namespace dtune {
@@ -104,7 +105,8 @@ class Worker {
 
   // A full queue or an agent that is about to come back: kept and tried again.
   void flush() {
-    if (!outbox_.empty() && socket_.send(outbox_)) outbox_.clear();
+    send_batches(outbox_, "",
+                 [this](const Frames& batch) { return socket_.send(batch); });
   }
 
   const int slot_;

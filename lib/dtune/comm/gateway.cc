@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <set>
@@ -21,6 +22,7 @@
 #include "dtune/comm/gateway_connection.h"
 #include "dtune/comm/quiet_thread.h"
 #include "dtune/comm/socket.h"
+#include "dtune/comm/strangers.h"
 
 namespace dtune {
 namespace {
@@ -29,8 +31,9 @@ using gateway::Connection;
 
 constexpr uint64_t kListening = 0;  // epoll's data; others are connections
 constexpr uint64_t kWoken = 1;
-constexpr size_t kPiece = size_t{64} << 10;  // read at once
-constexpr int kLookMs = 1000;                // for what takes too long
+constexpr size_t kPiece = size_t{64} << 10;          // read at once
+constexpr int kTakenAtOnce = 64;                     // connections
+constexpr Duration kLook = std::chrono::seconds(1);  // for what takes too long
 constexpr size_t kMaxNotices = 100;
 
 std::string server_name(size_t number) {
@@ -51,7 +54,8 @@ struct Gateway::Impl {
       : options(given),
         listening(gateway::listening_socket(given.endpoint, given.ports)),
         poll(epoll_create1(EPOLL_CLOEXEC)),
-        address(parse_tcp(given.endpoint).value()) {
+        address(parse_tcp(given.endpoint).value()),
+        strangers(given.hellos) {
     if (poll.get() < 0) {
       throw Error(ErrorKind::temporary, "epoll: " + errno_text(errno));
     }
@@ -84,9 +88,10 @@ struct Gateway::Impl {
     while (true) {
       std::array<epoll_event, 64> events;
       const int count = epoll_wait(poll.get(), events.data(),
-                                   int{events.size()}, stopping_look());
+                                   int{events.size()}, milliseconds_idle());
       const std::lock_guard lock(mutex);
       for (int i = 0; i < count; ++i) handle(events[size_t(i)]);
+      open_hello();
       look_over(system_clock().now());
       if (!stopping) continue;
       const MonoTime now = system_clock().now();
@@ -97,9 +102,12 @@ struct Gateway::Impl {
     }
   }
 
-  int stopping_look() {
+  int milliseconds_idle() {
     const std::lock_guard lock(mutex);
-    return stopping ? 10 : kLookMs;
+    const Duration idle = strangers.pause(
+        stopping ? Duration(std::chrono::milliseconds(10)) : kLook);
+    return static_cast<int>(
+        std::chrono::ceil<std::chrono::milliseconds>(idle).count());
   }
 
   // The servers have closed, and their last words have gone out.
@@ -124,7 +132,7 @@ struct Gateway::Impl {
   }
 
   void take_connections() {
-    while (!stopping) {
+    for (int i = 0; i < kTakenAtOnce && !stopping; ++i) {
       const int one = accept4(listening.get(), nullptr, nullptr,
                               SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (one < 0) {
@@ -138,13 +146,16 @@ struct Gateway::Impl {
       fresh->id = ++last_id;
       fresh->client.reset(one);
       fresh->address = gateway::peer_address(one);
+      fresh->network = gateway::network_of(fresh->address);
       fresh->begun = system_clock().now();
       Connection& added = *fresh;
       connections.emplace(added.id, std::move(fresh));
       watch(one, 0, added.id << 1, EPOLL_CTL_ADD);
       update(added);
-      const bool full = ++unknown > options.most_unknown;
-      if (full) close_oldest(fmt::format("the limit of {}", unknown - 1));
+      strangers.add(added.id, added.network);
+      const auto limit = static_cast<size_t>(options.most_unknown);
+      if (strangers.count() <= limit) continue;
+      close_oldest(fmt::format("the limit of {}", limit));
     }
   }
 
@@ -154,44 +165,44 @@ struct Gateway::Impl {
           EPOLL_CTL_MOD);
   }
 
-  // The oldest unknown connection of the address that has most of them, so that
-  // one address does not shut out others. False: there is none.
+  // So that no network shuts out others. False: there is none.
   bool close_oldest(const std::string& limit) {
-    std::map<std::string, int> of_address;
-    for (const auto& [id, one] : connections) {
-      if (!one->known()) ++of_address[one->address];
-    }
-    const auto most = std::max_element(
-        of_address.begin(), of_address.end(),
-        [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (most == of_address.end()) return false;
-    const std::string from = most->first;
-    const auto oldest = std::find_if(
-        connections.begin(), connections.end(), [&from](const auto& one) {
-          return !one.second->known() && one.second->address == from;
-        });
-    notice("unknown " + from,
+    const auto oldest = connections.find(strangers.one_too_many());
+    if (oldest == connections.end()) return false;
+    Connection& one = *oldest->second;
+    notice("unknown " + one.network,
            fmt::format("{} has opened {} connections without a key that is "
                        "allowed; its oldest ones are closed ({})",
-                       from, most->second, limit));
-    close(*oldest->second);
+                       one.network, strangers.count_of(one.network), limit));
+    close(one);
     return true;
   }
 
-  // Greets a client, and finds its server once it has said HELLO. A stranger
-  // that says less costs no server anything.
+  // Greets a client, and queues what it says first: its HELLO. A stranger that
+  // says less costs no server anything.
   void recognise(Connection& one) {
     const std::string_view said = one.in.waiting();
-    if (said.empty()) return;
+    if (said.empty() || one.asked) return;
     if (!one.greeted) one.out.append(curve_hello::server_greeting());
     one.greeted = true;
     one.closing = !curve_hello::may_begin(said);
     if (one.closing || said.size() < curve_hello::kBytes) return;
-    const auto found = std::ranges::find_if(servers, [&](const auto& secret) {
-      return curve_hello::is_for(said, secret);
+    one.asked = true;
+    strangers.wait(one.id, one.network);
+  }
+
+  // The next one whose turn it is, where it is time: finds its server.
+  void open_hello() {
+    const auto found = connections.find(strangers.next(system_clock().now()));
+    if (found == connections.end()) return;
+    Connection& one = *found->second;
+    ++hellos;
+    const auto server = std::ranges::find_if(servers, [&](const auto& secret) {
+      return curve_hello::is_for(one.in.waiting(), secret);
     });
-    one.server_number = static_cast<size_t>(found - servers.begin());
-    one.closing = found == servers.end() || !reach_server(one);
+    one.server_number = static_cast<size_t>(server - servers.begin());
+    one.closing = server == servers.end() || !reach_server(one);
+    settle(one, false);
   }
 
   bool reach_server(Connection& one) {
@@ -227,8 +238,9 @@ struct Gateway::Impl {
 
   // How much more may wait at its server.
   uint64_t room_of(const Connection& one) const {
+    const bool wide = one.known() || unknown_waiting < options.unknown_pool;
     const uint64_t limit = one.name.empty() ? curve_hello::kBytes
-                           : one.known()    ? options.window
+                           : wide           ? options.window
                                             : options.unknown_bytes;
     const uint64_t own = limit - std::min(limit, one.waiting);
     const auto use = keys.find(key_of(one));
@@ -243,7 +255,7 @@ struct Gateway::Impl {
 
   void add_waiting(Connection& one, uint64_t bytes) {
     one.waiting += bytes;
-    if (one.known()) keys[key_of(one)].waiting += bytes;
+    (one.known() ? keys[key_of(one)].waiting : unknown_waiting) += bytes;
   }
 
   // Passes on what can be, and closes what is at its end.
@@ -291,7 +303,8 @@ struct Gateway::Impl {
 
   void close(Connection& one) {
     by_name.erase(one.name);
-    if (!one.known()) --unknown;
+    strangers.remove(one.id, one.network);
+    if (!one.known()) unknown_waiting -= one.waiting;
     if (const auto use = keys.find(key_of(one)); use != keys.end()) {
       use->second.waiting -= one.waiting;
       if (--use->second.connections == 0) keys.erase(use);
@@ -302,14 +315,15 @@ struct Gateway::Impl {
   // For what a server has said, and what takes too long.
   void look_over(MonoTime now) {
     if (now < next_look) return;
-    next_look = now + std::chrono::milliseconds(kLookMs);
+    next_look = now + kLook;
     listen_again(true);
     std::vector<Connection*> all;
     for (const auto& [id, one] : connections) all.push_back(one.get());
     for (Connection* one : all) {
-      const bool silent = one->name.empty();
-      if (silent && now - one->begun > options.silence) one->closing = true;
-      if (one->paused && now - one->pause_began > options.stall) {
+      const bool silent = !one->asked && now - one->begun > options.silence;
+      if (silent) one->closing = true;
+      if (!one->name.empty() && one->paused &&
+          now - one->pause_began > options.stall) {
         one->closing = true;
         notice("stall " + one->address,
                fmt::format("{} has sent {} bytes that its server does not take "
@@ -335,7 +349,7 @@ struct Gateway::Impl {
     const auto found = by_name.find(name);
     if (found == by_name.end()) return;
     Connection& one = *connections.at(found->second);
-    if (one.known()) keys[key_of(one)].waiting -= one.waiting;
+    (one.known() ? keys[key_of(one)].waiting : unknown_waiting) -= one.waiting;
     one.waiting = 0;
     if (!key.empty() && !one.known()) know(one, key);
     // Others of the same key may wait for room, too.
@@ -354,7 +368,8 @@ struct Gateway::Impl {
     }
     ++use.connections;
     one.key = key;
-    --unknown;
+    strangers.remove(one.id, one.network);
+    strangers.trust(one.network);
   }
 
   const GatewayOptions options;
@@ -367,7 +382,9 @@ struct Gateway::Impl {
   mutable std::mutex mutex;  // guards what follows
   bool stopping = false;
   uint64_t last_id = 0;
-  int unknown = 0;                                              // connections
+  gateway::Strangers strangers;
+  uint64_t hellos = 0;           // that were opened
+  uint64_t unknown_waiting = 0;  // bytes of unknown connections at servers
   std::map<uint64_t, std::unique_ptr<Connection>> connections;  // by age
   std::map<std::string, uint64_t> by_name;
   std::map<ServerAndKey, KeyUse> keys;
@@ -423,6 +440,7 @@ std::vector<std::string> Gateway::take_notices() {
 Gateway::Load Gateway::load() const {
   const std::lock_guard lock(impl_->mutex);
   Load load;
+  load.hellos = impl_->hellos;
   for (const auto& [id, one] : impl_->connections) {
     (one->known() ? load.known : load.unknown) += 1;
     load.bytes += one->waiting;

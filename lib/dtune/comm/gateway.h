@@ -9,8 +9,13 @@
 // A connection is unknown until its server has received a whole message from a
 // key that is allowed. Costs have these bounds, since ZeroMQ has none for
 // connections nor for the parts of a message whose end does not come:
-// - `most_unknown` unknown connections: more, and the oldest one of the address
-//   that has most is closed; `unknown_bytes` of each wait at a server;
+// - `most_unknown` unknown connections: more, and the oldest one of the network
+//   that has most is closed; `unknown_bytes` of each wait at a server, and
+//   more, as long as all of them have less than `unknown_pool` there (the first
+//   message over a connection may be a large one);
+// - `hellos` first messages are opened (up to one public-key operation a
+//   server), networks in turn, and between two of them the bytes of all
+//   connections are passed on: strangers do not delay those that are known;
 // - `most_of_key` connections of one key to one server: more are closed;
 // - `window` bytes of one connection, and `key_window` of all of one key, wait
 //   at a server: then no more is read from the network; after `stall` of that
@@ -25,6 +30,7 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/base/port_range.h"
+#include "dtune/comm/strangers.h"
 
 namespace dtune {
 
@@ -32,8 +38,10 @@ struct GatewayOptions {
   std::string endpoint;  // tcp://address:port, numeric; port 0: any
   PortRange ports{};     // where the port is 0
   int most_unknown = 256;
+  gateway::HelloPace hellos{};
   int most_of_key = 2048;
   uint64_t unknown_bytes = uint64_t{64} << 10;
+  uint64_t unknown_pool = uint64_t{64} << 20;
   uint64_t window = uint64_t{16} << 20;
   uint64_t key_window = uint64_t{64} << 20;
   Duration silence = std::chrono::seconds(10);  // until its server is known
@@ -69,9 +77,10 @@ class Gateway {
   std::string unknown_addresses() const;
 
   struct Load {
-    int unknown = 0;     // connections
-    int known = 0;       // connections
-    uint64_t bytes = 0;  // that wait at servers
+    int unknown = 0;      // connections
+    int known = 0;        // connections
+    uint64_t bytes = 0;   // that wait at servers
+    uint64_t hellos = 0;  // that were opened so far
   };
   Load load() const;
 

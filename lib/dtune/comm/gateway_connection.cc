@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -177,6 +178,21 @@ std::string peer_address(int descriptor) {
     return "?";
   }
   return text.data();
+}
+
+std::string network_of(const std::string& address) {
+  in6_addr six{};
+  const std::string host = address.substr(0, address.find('%'));
+  if (inet_pton(AF_INET6, host.c_str(), &six) != 1 ||
+      IN6_IS_ADDR_V4MAPPED(&six)) {
+    return address;
+  }
+  constexpr size_t kPrefix = 8;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  std::fill(std::begin(six.s6_addr) + kPrefix, std::end(six.s6_addr),
+            uint8_t{0});
+  inet_ntop(AF_INET6, &six, text.data(), text.size());
+  return std::string(text.data()) + "/64";
 }
 
 }  // namespace dtune::gateway

@@ -51,12 +51,16 @@ std::string connect_local(const std::string& path, Descriptor& out);
 std::string peer_name(int descriptor);
 // The numeric address of the other end.
 std::string peer_address(int descriptor);
+// What counts as one origin (strangers.h): the address, or the first 64 bits of
+// one of IPv6.
+std::string network_of(const std::string& address);
 
 struct Connection {
   uint64_t id = 0;
   Descriptor client;
   Descriptor server;
   std::string address;  // of the client
+  std::string network;  // network_of(address)
   std::string name;     // of the gateway's end of the local socket; "": none
   size_t server_number = 0;  // where there is one
   std::string key;           // of the client; "": unknown
@@ -64,6 +68,7 @@ struct Connection {
   Flow out;                  // to it
   uint64_t waiting = 0;      // bytes that the server has, of no whole message
   bool greeted = false;      // by the gateway
+  bool asked = false;        // its HELLO is there
   bool paused = false;       // nothing is read from the client
   bool closing = false;      // as soon as the thread comes to it
   MonoTime begun{};

@@ -20,15 +20,13 @@ constexpr char kRemote = 'r';
 constexpr Duration kTurn = std::chrono::milliseconds(200);
 constexpr int kMostDropped = 1000;  // in one go
 
-[[noreturn]] void refuse(const std::string& endpoint, const char* why) {
-  throw Error(ErrorKind::config, fmt::format("{}: {}", endpoint, why));
-}
-
 void check_local(const std::string& endpoint) {
   if (is_local_endpoint(endpoint)) return;
-  refuse(endpoint,
-         "is not an address of this machine alone (use ipc:// or "
-         "tcp://127.0.0.1:0; others join over the remote address)");
+  throw Error(ErrorKind::config,
+              fmt::format("{}: is not an address of this machine alone (use "
+                          "ipc:// or tcp://127.0.0.1:0; others join over the "
+                          "remote address)",
+                          endpoint));
 }
 
 std::optional<Frames> marked(std::optional<Frames> frames, char mark) {

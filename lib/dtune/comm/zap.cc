@@ -22,7 +22,7 @@ constexpr size_t kVersion = 0;
 constexpr size_t kRequestId = 1;
 constexpr size_t kDomain = 2;
 constexpr size_t kAddress = 3;
-constexpr size_t kMechanism = 5;
+constexpr size_t kMechanismFrame = 5;
 constexpr size_t kCredentials = 6;
 
 // All frames of the message that is here; empty where there is none.
@@ -46,7 +46,7 @@ std::vector<std::string> receive(void* socket) {
 
 // The client's public key in Z85; "" where it has none.
 std::string key_of(const std::vector<std::string>& request) {
-  if (request.size() <= kCredentials || request[kMechanism] != "CURVE" ||
+  if (request.size() <= kCredentials || request[kMechanismFrame] != "CURVE" ||
       request[kCredentials].size() != kCurveKeyBytes) {
     return "";
   }
@@ -164,7 +164,7 @@ void ZapServer::serve() {
 
 void ZapServer::answer() {
   const std::vector<std::string> request = receive(socket_);
-  if (request.size() <= kMechanism) return;  // libzmq sends no such thing
+  if (request.size() <= kMechanismFrame) return;  // libzmq sends no such thing
   const std::string key = key_of(request);
   Domain domain;
   {
