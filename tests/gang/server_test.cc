@@ -206,6 +206,54 @@ TEST_CASE("garbage and strangers do not disturb a gang") {
   CHECK(seen[0].ended == "");
 }
 
+TEST_CASE("a member's place is that of the key that it was given to") {
+  const CurveKeys own = generate_curve_keys();
+  const CurveKeys member = generate_curve_keys();
+  const CurveKeys other = generate_curve_keys();
+  auto allowed = std::make_shared<AllowList>();
+  allowed->add(member.public_key);
+  allowed->add(other.public_key);
+  const SocketDirectory sockets;
+  GangServer server({.local = sockets.endpoint("g"),
+                     .remote = "tcp://127.0.0.1:0",
+                     .security = ListenSecurity{own, allowed}},
+                    {});
+  server.open(gang_of(2));
+  server.admit("7.1", 0, member.public_key);
+  server.admit("7.1", 1, "");
+  const SocketContext context;
+  const auto answer = [&](const std::optional<CurveKeys>& keys, int place) {
+    SocketOptions options;
+    if (keys) options.client = CurveClient{own.public_key, *keys};
+    Socket socket(context, Socket::Kind::dealer, options);
+    socket.connect(keys ? server.remote_endpoint() : server.local_endpoint());
+    const std::string join = gang::encode(
+        {0, 0, 0, gang::Join{.gang = "7.1", .member = place, .process = "x"}});
+    std::optional<Frames> got;
+    bool sent = false;
+    CHECK(eventually([&] {
+      sent = sent || socket.send(Frames{join});
+      got = socket.receive();
+      return got.has_value();
+    }));
+    return gang::decode(got.value().back()).message;
+  };
+  const auto admits = [&](const std::optional<CurveKeys>& keys, int place) {
+    return std::holds_alternative<gang::Welcome>(answer(keys, place));
+  };
+  CHECK_FALSE(admits(other, 0));
+  CHECK_FALSE(admits(std::nullopt, 0));
+  CHECK_FALSE(admits(member, 1));
+  CHECK(admits(member, 0));
+  CHECK(admits(std::nullopt, 1));
+  const gang::Message refusal = answer(other, 0);
+  const auto* closed = std::get_if<gang::Closed>(&refusal);
+  REQUIRE(closed != nullptr);
+  CHECK(closed->why.find("was given to another key") != std::string::npos);
+  server.admit("7.1", 0, other.public_key);  // the next lease's
+  CHECK(admits(other, 0));
+}
+
 TEST_CASE("members share values by name and wait for them") {
   Stage stage;
   stage.server.open(gang_of(2));

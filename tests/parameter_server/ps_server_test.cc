@@ -176,20 +176,24 @@ namespace {
 // lives.
 class Vandal {
  public:
-  explicit Vandal(const std::string& endpoint)
-      : thread_([this, endpoint] { run(endpoint); }) {}
+  explicit Vandal(const std::string& endpoint,
+                  const SocketOptions& options = {},
+                  const Frames& greeting = {})
+      : thread_([=, this] { run(endpoint, options, greeting); }) {}
   ~Vandal() {
     over_ = true;
     thread_.join();
   }
 
  private:
-  void run(const std::string& endpoint) {
+  void run(const std::string& endpoint, const SocketOptions& options,
+           const Frames& greeting) {
     SocketContext context;
-    Socket socket(context, Socket::Kind::dealer);
+    Socket socket(context, Socket::Kind::dealer, options);
     socket.connect(endpoint);
     Rng rng(1);
     while (!over_) {
+      if (!greeting.empty()) socket.send(greeting);
       Frames frames;
       for (uint64_t i = rng.below(3) + 1; i > 0; --i) {
         std::string bytes(rng.below(60), '\0');
@@ -222,4 +226,24 @@ TEST_CASE("garbage at a parameter server's socket changes nothing") {
     REQUIRE(!w.empty());
     CHECK(distance(w, train_alone(task, plan)) < 1e-4);
   }
+}
+
+// Its gang's members have it from the gang's store.
+TEST_CASE(
+    "who does not know a parameter server's key takes no worker's place") {
+  const PsTask task(300, 10, 7);
+  const PsPlan plan = task_plan(task, Consistency::sync, 2, 1);
+  PsCluster cluster(task, plan, zeros(task), true);
+  SocketOptions options;
+  options.client =
+      CurveClient{generate_curve_keys().public_key, generate_curve_keys()};
+  const Vandal stranger(cluster.endpoint(0), options,
+                        ps::encode(ps::Hello{.nonce = 7,
+                                             .step = 1,
+                                             .member = 0,
+                                             .parameters = task.parameters()}));
+  const std::vector<float> w = cluster.run();
+  check_no_errors(cluster);
+  REQUIRE(!w.empty());
+  CHECK(distance(w, train_alone(task, plan)) < 1e-4);
 }

@@ -204,9 +204,9 @@ bool Coordinator::Impl::lease(TrialId id, std::vector<size_t> slots,
 
 void Coordinator::Impl::assign(size_t slot, control::Assign message) {
   close_files();
-  if (files_ != nullptr) {
-    files_->open(message, registry_.slots()[slot].public_key);
-  }
+  const RegisteredSlot& to = registry_.slots()[slot];
+  if (files_ != nullptr) files_->open(message, to.public_key);
+  gangs_.admit(message, registry_.agent_of(to).remote ? to.public_key : "");
   registry_.assign(slot, std::move(message));
 }
 

@@ -78,6 +78,12 @@ void TrialGangs::describe(TrialId id, int member, bool remote,
   }
 }
 
+void TrialGangs::admit(const control::Assign& assign, const std::string& key) {
+  if (assign.gang.empty()) return;
+  const bool proven = options_.listen.security.has_value();
+  server_->admit(assign.gang, assign.member, proven ? key : "");
+}
+
 bool TrialGangs::goes_on_without(const Trial& trial,
                                  const std::vector<LeasedSlot>& rest,
                                  int member,

@@ -44,6 +44,9 @@ class TrialGangs {
   // What the member on a slot has to know.
   void describe(TrialId id, int member, bool remote,
                 control::Assign& assign) const;
+  // The member's place is that of its worker's key alone; "": of processes of
+  // this machine.
+  void admit(const control::Assign& assign, const std::string& key);
 
   // Whether those that are left, `rest`, can do without a member that has
   // ended.

@@ -13,7 +13,8 @@ GangRegistry::GangRegistry(const Clock& clock)
       turns_(GangController::kSilent / 2, clock),
       trace_(clock) {}
 
-void GangRegistry::receive(const std::string& peer, std::string_view bytes) {
+void GangRegistry::receive(const std::string& peer, std::string_view bytes,
+                           const std::string& key) {
   Packet packet;
   try {
     packet = decode(bytes);
@@ -22,7 +23,7 @@ void GangRegistry::receive(const std::string& peer, std::string_view bytes) {
     // that falls silent.
     return;
   }
-  receive(peer, std::move(packet));
+  receive(peer, std::move(packet), key);
 }
 
 void GangRegistry::tick() {
@@ -64,12 +65,16 @@ void GangRegistry::close_all(const std::string& why) {
   }
 }
 
+void GangRegistry::admit(const std::string& gang, int member,
+                         const std::string& key) {
+  OpenGang* open = find(gang);
+  if (open != nullptr && open->has(member)) open->place(member).key = key;
+}
+
 void GangRegistry::member_lost(const std::string& gang, int member,
                                const std::string& why) {
   OpenGang* open = find(gang);
-  if (open == nullptr || member < 0 || member >= open->controller.members()) {
-    return;
-  }
+  if (open == nullptr || !open->has(member)) return;
   attempt(*open, [&] { open->controller.lost(member, why, now()); });
 }
 

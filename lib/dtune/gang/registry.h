@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,8 +36,9 @@ class GangRegistry {
   // `clock` is the machine's, and outlives this.
   explicit GangRegistry(const Clock& clock = system_clock());
 
-  // Whatever the bytes are.
-  void receive(const std::string& peer, std::string_view bytes);
+  // Whatever the bytes are; `key`: that their sender proved to have, "": none.
+  void receive(const std::string& peer, std::string_view bytes,
+               const std::string& key = "");
   void tick();
   std::vector<Outgoing> take_outbox() { return std::exchange(outbox_, {}); }
 
@@ -48,6 +50,7 @@ class GangRegistry {
   void open(const GangOptions& options);
   void close(const std::string& gang, const std::string& why);
   void close_all(const std::string& why);
+  void admit(const std::string& gang, int member, const std::string& key);
   void member_lost(const std::string& gang, int member, const std::string& why);
   GangStatus status(const std::string& gang) const;
   void trace_to(const std::filesystem::path& file);
@@ -63,12 +66,16 @@ class GangRegistry {
   struct Place {
     std::vector<std::string> processes;  // that ever came, the newest last
     std::unique_ptr<Session> session;
+    std::optional<std::string> key;  // whose place it is; none: any one's
   };
   struct OpenGang {
     OpenGang(const GangOptions& options, int number_in_trace, MonoTime now)
         : controller(options, now),
           places(static_cast<size_t>(controller.members())),
           trace(number_in_trace) {}
+    bool has(int member) const {
+      return member >= 0 && member < controller.members();
+    }
     Place& place(int member) { return places.at(static_cast<size_t>(member)); }
 
     GangController controller;
@@ -101,8 +108,9 @@ class GangRegistry {
   void flush_trace();
 
   // registry_messages.cc
-  void receive(const std::string& peer, Packet packet);
-  void on_join(const std::string& peer, const Join& join);
+  void receive(const std::string& peer, Packet packet, const std::string& key);
+  void on_join(const std::string& peer, const Join& join,
+               const std::string& key);
   void replace(OpenGang& gang, int member, const std::string& process);
   void welcome(OpenGang& gang, const Join& join, const std::string& peer);
   void on(OpenGang& gang, int member, const Heartbeat& beat);

@@ -8,9 +8,10 @@
 
 namespace dtune::gang {
 
-void GangRegistry::receive(const std::string& peer, Packet packet) {
+void GangRegistry::receive(const std::string& peer, Packet packet,
+                           const std::string& key) {
   if (const auto* join = std::get_if<Join>(&packet.message)) {
-    return on_join(peer, *join);
+    return on_join(peer, *join, key);
   }
   const auto found = peers_.find(peer);
   OpenGang* gang = found == peers_.end() ? nullptr : find(found->second.gang);
@@ -30,7 +31,8 @@ void GangRegistry::receive(const std::string& peer, Packet packet) {
   });
 }
 
-void GangRegistry::on_join(const std::string& peer, const Join& join) {
+void GangRegistry::on_join(const std::string& peer, const Join& join,
+                           const std::string& key) {
   OpenGang* gang = find(join.gang);
   if (gang == nullptr) {
     const auto closed = std::find_if(
@@ -41,9 +43,15 @@ void GangRegistry::on_join(const std::string& peer, const Join& join) {
                               ? "no gang of this name: " + label(join.gang)
                               : closed->second});
   }
-  if (join.member >= gang->controller.members()) {
+  if (!gang->has(join.member)) {
     return send_to(peer, Closed{fmt::format("gang {} has no member {}",
                                             label(join.gang), join.member)});
+  }
+  if (gang->place(join.member).key.value_or(key) != key) {
+    return send_to(
+        peer, Closed{fmt::format("the place of member {} of gang {} was given "
+                                 "to another key",
+                                 join.member, label(join.gang))});
   }
   const std::vector<std::string>& known = gang->place(join.member).processes;
   const auto old = std::find(known.begin(), known.end(), join.process);

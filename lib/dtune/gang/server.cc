@@ -66,7 +66,7 @@ struct GangServer::Impl {
   void receive(const Frames& frames) {
     const std::lock_guard lock(mutex);
     for (size_t i = 1; i < frames.size(); ++i) {
-      registry.receive(frames.front(), frames[i]);
+      registry.receive(frames.front(), frames[i], listener.sender());
     }
     send_all();
   }
@@ -112,6 +112,12 @@ void GangServer::close(const std::string& gang, const std::string& why) {
   const std::lock_guard lock(impl_->mutex);
   impl_->registry.close(gang, why);
   impl_->wakeup.notify();
+}
+
+void GangServer::admit(const std::string& gang, int member,
+                       const std::string& key) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->registry.admit(gang, member, key);
 }
 
 void GangServer::member_lost(const std::string& gang, int member,

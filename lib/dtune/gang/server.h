@@ -81,6 +81,10 @@ class GangServer {
   void open(const GangOptions& options);
   // Members that still talk get `why`.
   void close(const std::string& gang, const std::string& why);
+  // From now on processes with this key alone can take the member's place; "":
+  // those that come over the local endpoint. Until then all can that know the
+  // gang's name.
+  void admit(const std::string& gang, int member, const std::string& key);
   // The member's process is known to have ended.
   void member_lost(const std::string& gang, int member, const std::string& why);
 
