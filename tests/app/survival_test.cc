@@ -11,6 +11,8 @@
 #include "app/history.h"
 #include "app/preload.h"
 #include "app/program.h"
+#include "app/program_json.h"
+#include "eventually.h"
 #include "skip.h"
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -60,11 +62,15 @@ std::set<std::string> files_in(const fs::path& folder) {
   return names;
 }
 
-std::string command_line(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
+std::string proc_text(pid_t pid, const char* name) {
+  std::ifstream file(fmt::format("/proc/{}/{}", pid, name), std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  std::string words = std::move(text).str();
+  return std::move(text).str();
+}
+
+std::string command_line(pid_t pid) {
+  std::string words = proc_text(pid, "cmdline");
   std::replace(words.begin(), words.end(), '\0', ' ');
   return words;
 }
@@ -87,11 +93,6 @@ void kill_dtune(const Workplace& place, const RunningProgram& program) {
 void make_keys(Workplace& place) {
   place.environment["XDG_CONFIG_HOME"] = (place / "config").string();
   REQUIRE(place.run({"keygen"}).code == 0);
-}
-
-nlohmann::json json_of(const Outcome& outcome) {
-  REQUIRE_MESSAGE(nlohmann::json::accept(outcome.out), outcome.err);
-  return nlohmann::json::parse(outcome.out);
 }
 
 // Connections that say nothing.
@@ -137,6 +138,28 @@ TEST_CASE("what programs have started ends with a kill -9 of all of dtune") {
   kill_dtune(place, program);
   program.wait();
   CHECK(place.orphans().empty());
+}
+
+// With no environment of dtune's, in a session of its own, and not its child.
+TEST_CASE("what hides from its program ends with a kill -9 of all of dtune") {
+  Workplace place;
+  place.write("script.sh",
+              "[ -e hidden ] || (env -i /bin/sh -c 'setsid sleep 600 "
+              ">/dev/null 2>&1 & echo $! >hidden')\n" +
+                  std::string(kSaving));
+  place.write("saving.yaml", saving_recipe("budget: { trials: 40 }\n"));
+  RunningProgram program = place.start({"run", "saving.yaml", "--verbose"});
+  REQUIRE(program.wait_for("step 2/6"));
+  const pid_t hidden = std::stoi(place.read("hidden"));
+  CHECK(contains(command_line(hidden), "sleep 600"));
+  const bool grouped = contains(proc_text(hidden, "cgroup"), "/dtune-");
+  kill_dtune(place, program);
+  program.wait();
+  if (!grouped) {
+    ::kill(hidden, SIGKILL);
+    return skip("cgroup v2 is not writable here");
+  }
+  CHECK(eventually([&] { return command_line(hidden).empty(); }));
 }
 
 TEST_CASE("the agent cleans up when its coordinator alone is killed") {

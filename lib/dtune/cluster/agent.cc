@@ -16,8 +16,10 @@
 #include "dtune/base/turn_clock.h"
 #include "dtune/cluster/agent_workers.h"
 #include "dtune/cluster/child_process.h"
+#include "dtune/cluster/control_group.h"
 #include "dtune/cluster/coordinator_link.h"
 #include "dtune/cluster/join.h"
+#include "dtune/comm/batches.h"
 #include "dtune/comm/socket.h"
 
 namespace dtune {
@@ -269,7 +271,9 @@ void Agent::on_stop(const control::Stop& stop) {
 }
 
 void Agent::flush() {
-  if (!outbox_.empty() && coordinator_.send(outbox_)) outbox_.clear();
+  send_batches(outbox_, "", [this](const Frames& batch) {
+    return coordinator_.send(batch);
+  });
   workers_.flush();
 }
 
@@ -315,6 +319,7 @@ int run_guard(const std::string& agent) {
   // Workers die with their agent, but not all at the same moment.
   constexpr int kRounds = 5;
   for (int i = 0; i < kRounds; ++i) {
+    end_groups_of(agent);
     kill_marked({"DTUNE_AGENT=" + agent});
     std::this_thread::sleep_for(milliseconds(100));
   }

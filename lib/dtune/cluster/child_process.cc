@@ -75,8 +75,12 @@ struct Prepared {
   std::vector<char*> argv;
   std::vector<std::string> environment_texts;
   std::vector<char*> environment;
+  std::string members;  // the control group's file; "": none
 
   explicit Prepared(const SpawnOptions& options) {
+    if (!options.control_group.empty()) {
+      members = options.control_group + "/cgroup.procs";
+    }
     for (const std::string& word : options.argv) {
       argv.push_back(const_cast<char*>(word.c_str()));
     }
@@ -113,6 +117,14 @@ bool redirect(const SpawnOptions& options, int in, int out, int err) {
          dup2(options.merge ? out : err, STDERR_FILENO) >= 0;
 }
 
+// Where that fails the child stays in its parent's.
+void enter_group(const char* members) {
+  const int file = open(members, O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  [[maybe_unused]] const auto n = write(file, "0", 1);  // itself
+  close(file);
+}
+
 // In the child: never returns. Reports errno through `failure`.
 [[noreturn]] void become(const SpawnOptions& options, const Prepared& prepared,
                          pid_t parent, int in, int out, int err, int failure) {
@@ -120,6 +132,7 @@ bool redirect(const SpawnOptions& options, int in, int out, int err) {
   prctl(PR_SET_PDEATHSIG, options.death_signal);
   if (getppid() != parent) _exit(127);  // it died before the line above
   reset_signals();
+  if (!prepared.members.empty()) enter_group(prepared.members.c_str());
   bool ok = redirect(options, in, out, err);
   if (ok && !options.directory.empty()) {
     ok = chdir(options.directory.c_str()) == 0;

@@ -20,6 +20,7 @@ struct SpawnOptions {
   std::vector<std::string> argv;  // argv[0] is looked up in PATH
   std::map<std::string, std::string> environment;  // added to this process's
   std::string directory;                           // "": this process's
+  std::string control_group;  // its folder (control_group.h), if it can; "": no
   // Sent by the kernel when the thread that spawned the child ends, however it
   // ends: spawn from a thread that lives as long as the child may.
   int death_signal = SIGKILL;
@@ -99,7 +100,8 @@ int kill_marked(const std::vector<std::string>& marks);
 int kill_adopted(const std::vector<std::string>& marks);
 
 // SIGKILLs processes of the study whose agent (DTUNE_AGENT=<pid>:<start>) is no
-// more, in this PID namespace: in others the same numbers are other processes.
+// more, in this PID namespace: in others the same numbers are other processes;
+// and what is in control groups of processes that are no more.
 // Returns how many were killed.
 int kill_orphans(const std::string& study_id);
 

@@ -19,6 +19,7 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/cluster/child_process.h"
+#include "dtune/cluster/control_group.h"
 
 namespace dtune {
 namespace {
@@ -168,6 +169,7 @@ int kill_adopted(const std::vector<std::string>& marks) {
 }
 
 int kill_orphans(const std::string& study_id) {
+  end_abandoned_groups();
   int killed = 0;
   for (const pid_t pid : find_marked({"DTUNE_STUDY=" + study_id})) {
     const std::string agent = entry_of(read_environment(pid), "DTUNE_AGENT");

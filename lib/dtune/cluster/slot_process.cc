@@ -53,7 +53,10 @@ std::map<std::string, std::string> device_environment(
 }  // namespace
 
 SlotProcess::SlotProcess(int slot, const SlotOptions& options, Send send)
-    : slot_(slot), options_(options), send_(std::move(send)) {}
+    : slot_(slot),
+      options_(options),
+      send_(std::move(send)),
+      group_("slot" + std::to_string(slot)) {}
 
 control::Ended SlotProcess::not_taken(const control::Assign& assign) {
   control::Ended ended;
@@ -137,6 +140,7 @@ void SlotProcess::spawn(MonoTime now) {
                        {"DTUNE_AGENT", process_name(getpid())},
                        {"DTUNE_SLOT", std::to_string(slot_)}};
   spawn.environment.merge(device_environment(options_, slot_));
+  spawn.control_group = group_.folder().string();
   spawn.merge = true;
   spawn.data_bytes = options_.memory_bytes;
   tail_.clear();
@@ -207,6 +211,7 @@ void SlotProcess::on_exit(const ExitStatus& status, MonoTime now) {
   child_.reset();
   up_ = dying_ = false;
   // What its commands have started, however they hid from its group.
+  group_.end();
   kill_adopted({"DTUNE_STUDY=" + options_.study_id,
                 "DTUNE_AGENT=" + process_name(getpid()),
                 "DTUNE_SLOT=" + std::to_string(slot_)});

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "dtune/cluster/child_process.h"
+#include "dtune/cluster/control_group.h"
 #include "dtune/cluster/out_of_memory.h"
 #include "dtune/cluster/protocol.h"
 
@@ -82,6 +83,7 @@ class SlotProcess {
   const int slot_;
   const SlotOptions& options_;
   const Send send_;
+  const ControlGroup group_;  // of the worker and what it starts
   std::unique_ptr<Child> child_;
   bool up_ = false;
   bool closing_ = false;
