@@ -110,7 +110,7 @@ int show_batch(const Console& console, const ShowBatchOptions& options) {
                 "is known (name a recipe with data)");
   }
   if (options.images == uint64_t{0}) {
-    throw Error(ErrorKind::config, "--images: 0 are none (1 or more)");
+    throw Error(ErrorKind::config, "--images: 0 (at least 1)");
   }
   const Recipe recipe = recipe_in_the_middle(file);
   const auto data = std::make_shared<const PreparedData>(

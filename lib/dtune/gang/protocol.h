@@ -13,7 +13,7 @@
 //   type       | from   | when
 //   -----------+--------+----------------------------------------------------
 //   join       | member | first, and after each `again`
-//   welcome    | server | answer; `fresh`: it knows nothing of this member
+//   welcome    | server | answer; `fresh`: it has no state of this member
 //   again      | server | to an unknown sender: join
 //   heartbeat  | member | every interval: phase and gauges
 //   pong       | server | answer, with both clocks (NTP's way, RFC 5905 sec. 8)
