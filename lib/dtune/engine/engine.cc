@@ -8,6 +8,7 @@
 #include "dtune/train/device.h"
 #include "dtune/train/evaluate.h"
 #include "dtune/train/failure.h"
+#include "dtune/train/fused_trainer.h"
 #include "dtune/train/plugin_entry.h"
 #include "dtune/train/predict.h"
 #include "dtune/train/torch_settings.h"
@@ -18,7 +19,7 @@ namespace {
 class TorchEngine final : public Engine {
  public:
   std::unique_ptr<TrialRunner> make_runner(int threads) override {
-    return make_cnn_runner(threads);
+    return make_cnn_runner(threads, fused_);
   }
 
   std::map<std::string, double> evaluate(const EvalRequest& request) override {
@@ -53,6 +54,9 @@ class TorchEngine final : public Engine {
     info.cuda_problem = cuda_problem();
     return info;
   }
+
+ private:
+  FusedTrainer fused_;
 };
 
 }  // namespace

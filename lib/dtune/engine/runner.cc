@@ -18,9 +18,11 @@ namespace {
 // By one process, or by the kind of gang that the recipe asks for. Throws as
 // make_cnn_session.
 std::unique_ptr<TrialSession> start_session(
-    const TrialAssignment& assignment,
-    std::shared_ptr<const PreparedData> data) {
-  if (!assignment.rank) return make_cnn_session(assignment, std::move(data));
+    const TrialAssignment& assignment, std::shared_ptr<const PreparedData> data,
+    FusedTrainer& fused) {
+  if (!assignment.rank) {
+    return make_cnn_session(assignment, std::move(data), &fused);
+  }
   const ParallelSpec& parallel = assignment.recipe.parallel;
   if (parallel.mode == ParallelMode::data &&
       parallel.sync == SyncKind::allreduce) {
@@ -40,11 +42,13 @@ std::unique_ptr<TrialSession> start_session(
 
 class CnnRunner final : public TrialRunner {
  public:
-  explicit CnnRunner(int threads) { use({.threads = threads}); }
+  CnnRunner(int threads, FusedTrainer& fused) : fused_(fused) {
+    use({.threads = threads});
+  }
 
   std::unique_ptr<TrialSession> start(
       const TrialAssignment& assignment) override {
-    return start_session(assignment, data_at(assignment.prepared_data));
+    return start_session(assignment, data_at(assignment.prepared_data), fused_);
   }
 
  private:
@@ -57,13 +61,14 @@ class CnnRunner final : public TrialRunner {
     return data;
   }
 
+  FusedTrainer& fused_;
   std::map<std::string, std::shared_ptr<const PreparedData>> data_;
 };
 
 }  // namespace
 
-std::unique_ptr<TrialRunner> make_cnn_runner(int threads) {
-  return std::make_unique<CnnRunner>(threads);
+std::unique_ptr<TrialRunner> make_cnn_runner(int threads, FusedTrainer& fused) {
+  return std::make_unique<CnnRunner>(threads, fused);
 }
 
 }  // namespace dtune

@@ -7,6 +7,10 @@
 
 namespace dtune {
 
-std::unique_ptr<TrialRunner> make_cnn_runner(int threads);
+class FusedTrainer;  // train/fused_trainer.h
+
+// `fused`, which must outlive the runner, is what its trials share with those
+// of other runners of this process.
+std::unique_ptr<TrialRunner> make_cnn_runner(int threads, FusedTrainer& fused);
 
 }  // namespace dtune

@@ -49,6 +49,7 @@ struct StepProgress {
   // Grows while processes that are not this one compute or write: milliseconds
   // of CPU time, or more.
   uint64_t activity = 0;
+  int together = 1;  // trials that this process trains as one program with it
 };
 
 // One trial in a worker. Not thread-safe, but `stop` may be set by any thread.

@@ -15,14 +15,6 @@ int64_t elements(const ParameterSlice& slice) {
                          std::multiplies<>());
 }
 
-at::Tensor l2_tensor(std::span<const DecayRun> runs, const at::Tensor& like) {
-  at::Tensor l2 = at::zeros_like(like);
-  for (const DecayRun& run : runs) {
-    l2.narrow(0, run.begin, run.end - run.begin).fill_(run.l2);
-  }
-  return l2;
-}
-
 void apply_sgd(const TrainSpec& train, const UpdateStep& step,
                const UpdateTensors& t) {
   t.gradients.addcmul_(t.l2, t.weights);
@@ -71,6 +63,14 @@ std::vector<DecayRun> decay_runs(std::span<const ParameterSlice> slices,
   return runs;
 }
 
+at::Tensor l2_tensor(std::span<const DecayRun> runs, const at::Tensor& like) {
+  at::Tensor l2 = at::zeros_like(like);
+  for (const DecayRun& run : runs) {
+    l2.narrow(0, run.begin, run.end - run.begin).fill_(run.l2);
+  }
+  return l2;
+}
+
 void apply_update(const TrainSpec& train, const UpdateStep& step,
                   const UpdateTensors& tensors) {
   if (step.gradient_scale != 1) tensors.gradients.mul_(step.gradient_scale);
@@ -95,19 +95,25 @@ bool Optimizer::update(double lr) {
   return update(lr, network_.gradients().norm().item<double>());
 }
 
-bool Optimizer::update(double lr, double norm) {
-  if (!std::isfinite(norm)) return false;
+std::optional<UpdateStep> Optimizer::next_step(double lr, double norm) const {
+  if (!std::isfinite(norm)) return std::nullopt;
   UpdateStep step{.lr = lr, .number = updates_ + 1, .gradient_scale = 1};
   if (train_.clip_norm > 0) {
     step.gradient_scale = std::min(1.0, train_.clip_norm / (norm + 1e-6));
   }
+  return step;
+}
+
+bool Optimizer::update(double lr, double norm) {
+  const std::optional<UpdateStep> step = next_step(lr, norm);
+  if (!step) return false;
   if (first_.device().is_cpu()) {
     apply_update(
-        train_, step, runs_,
+        train_, *step, runs_,
         UpdateArrays{floats(network_.weights()), floats(network_.gradients()),
                      floats(first_), floats(second_)});
   } else {
-    apply_update(train_, step,
+    apply_update(train_, *step,
                  UpdateTensors{network_.weights(), network_.gradients(), first_,
                                second_, l2_});
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ namespace dtune {
 // unless l2_on_all. Neighbours of equal strength are one run.
 std::vector<DecayRun> decay_runs(std::span<const ParameterSlice> slices,
                                  const TrainSpec& train);
+
+// The strength of each weight's L2, as `like`.
+at::Tensor l2_tensor(std::span<const DecayRun> runs, const at::Tensor& like);
 
 // Tensors of one update, flat and of one length; `l2` holds each weight's.
 struct UpdateTensors {
@@ -45,6 +49,9 @@ class Optimizer {
   // The same where the network is a part of one whose gradient's norm is
   // `norm`.
   bool update(double lr, double norm);
+  // What the next update is, of a gradient of this norm, for those that apply
+  // it themselves; nothing if the norm is not finite.
+  std::optional<UpdateStep> next_step(double lr, double norm) const;
 
   int64_t updates() const { return updates_; }
   void set_updates(int64_t updates) { updates_ = updates; }
@@ -54,6 +61,7 @@ class Optimizer {
     at::Tensor values;  // [P], on the network's device; change in place
   };
   std::vector<State> state() const;
+  const std::vector<DecayRun>& runs() const { return runs_; }
 
  private:
   TrainSpec train_;

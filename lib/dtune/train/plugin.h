@@ -56,6 +56,8 @@ class Predictor {
 class Engine {
  public:
   virtual ~Engine() = default;
+  // Trials that runners of this engine train at the same time are computed as
+  // one where their shapes are equal (train/fused_trainer.h).
   virtual std::unique_ptr<TrialRunner> make_runner(int threads) = 0;
   // "test_accuracy", "test_loss", "test_auc" as in the training's own report.
   virtual std::map<std::string, double> evaluate(

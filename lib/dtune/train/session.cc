@@ -5,6 +5,7 @@
 
 #include "dtune/train/checkpoint.h"
 #include "dtune/train/failure.h"
+#include "dtune/train/fused_trainer.h"
 #include "dtune/train/network_costs.h"
 #include "dtune/train/step_session.h"
 #include "dtune/train/torch_settings.h"
@@ -16,8 +17,8 @@ namespace {
 class CnnSession final : public StepSession {
  public:
   CnnSession(TrialAssignment assignment,
-             std::shared_ptr<const PreparedData> data)
-      : StepSession(std::move(assignment), std::move(data)) {
+             std::shared_ptr<const PreparedData> data, FusedTrainer* fused)
+      : StepSession(std::move(assignment), std::move(data)), fused_(fused) {
     as_trial_failure(where(), [this] { begin(); });
   }
 
@@ -60,9 +61,7 @@ class CnnSession final : public StepSession {
     start_progress(trainer_->position());
     StepReport report;
     report.step = step();
-    const LossTotals totals = trainer_->train_to(
-        plan().end_of(step()), stop,
-        [this](int64_t position) { note_position(position); });
+    const LossTotals totals = train_to(plan().end_of(step()), stop);
     report.metrics = training_metrics(totals);
     if (!trains_on_validation(assignment())) {
       report.metrics.merge(
@@ -71,6 +70,15 @@ class CnnSession final : public StepSession {
     report.metrics.merge(costs());
     report.seconds = step_seconds();
     return report;
+  }
+
+  LossTotals train_to(int64_t end, const std::atomic<bool>& stop) {
+    const Trainer::AfterBatch note = [this](int64_t position) {
+      note_position(position);
+    };
+    const bool alone = fused_ == nullptr || assignment().deterministic;
+    return alone ? trainer_->train_to(end, stop, note)
+                 : fused_->train_to(*trainer_, end, stop, note, &together());
   }
 
   // They do not change while it trains.
@@ -101,6 +109,7 @@ class CnnSession final : public StepSession {
     return write_final(trainer_->judged());
   }
 
+  FusedTrainer* fused_;  // null: trains alone
   std::unique_ptr<Trainer> trainer_;
   std::map<std::string, double> costs_;  // once measured
   std::optional<StepReport> unsaved_;    // of a step without a checkpoint
@@ -109,9 +118,9 @@ class CnnSession final : public StepSession {
 }  // namespace
 
 std::unique_ptr<TrialSession> make_cnn_session(
-    const TrialAssignment& assignment,
-    std::shared_ptr<const PreparedData> data) {
-  return std::make_unique<CnnSession>(assignment, std::move(data));
+    const TrialAssignment& assignment, std::shared_ptr<const PreparedData> data,
+    FusedTrainer* fused) {
+  return std::make_unique<CnnSession>(assignment, std::move(data), fused);
 }
 
 }  // namespace dtune

@@ -8,6 +8,8 @@
 
 namespace dtune {
 
+class FusedTrainer;  // train/fused_trainer.h
+
 // Starts a trial, or resumes it from its checkpoint. What a step computes
 // depends on the assignment alone: a trial that was paused, moved or killed
 // ends with the same weights as one that ran through (to the last bit with
@@ -20,8 +22,11 @@ namespace dtune {
 // Throws Error(data) where the checkpoint cannot be used: the caller may start
 // again with resume_step 0. Throws Error(config) where the model does not fit
 // the data, or the device is not there; TrialFailure where memory is short.
+//
+// `fused`, which must outlive the session: with what other sessions run at the
+// same time; null, or where the assignment is deterministic: alone.
 std::unique_ptr<TrialSession> make_cnn_session(
-    const TrialAssignment& assignment,
-    std::shared_ptr<const PreparedData> data);
+    const TrialAssignment& assignment, std::shared_ptr<const PreparedData> data,
+    FusedTrainer* fused = nullptr);
 
 }  // namespace dtune

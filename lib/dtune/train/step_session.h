@@ -24,7 +24,9 @@ class StepSession : public TrialSession {
  public:
   int steps_done() const final { return steps_; }
   StepReport run_step(const std::atomic<bool>& stop) final;
-  StepProgress progress() const final { return {fraction_, rate_}; }
+  StepProgress progress() const final {
+    return {fraction_, rate_, 0, together_};
+  }
   std::map<std::string, double> finish_final() final;
 
  protected:
@@ -66,6 +68,8 @@ class StepSession : public TrialSession {
   // begins, and then.
   void start_progress(int64_t position);
   void note_position(int64_t position);
+  // StepProgress's.
+  std::atomic<int>& together() { return together_; }
   double step_seconds() const;
   StepReport finish_step(StepReport report);
 
@@ -90,7 +94,8 @@ class StepSession : public TrialSession {
   MonoTime began_{};         // the step
   int64_t first_ = 0;        // position at its start
   std::atomic<double> fraction_ = 0;
-  std::atomic<double> rate_ = 0;       // samples a second
+  std::atomic<double> rate_ = 0;  // samples a second
+  std::atomic<int> together_ = 1;
   std::optional<StepReport> unheard_;  // of a step that is done already
   std::map<std::string, double> last_;
   std::optional<std::map<std::string, double>> final_metrics_;

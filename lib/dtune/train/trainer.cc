@@ -64,6 +64,7 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
              seed_for(options.seed, "order")),
       loss_(recipe.train, classes_, class_weights(recipe.data, source_)),
       architecture_(architecture_of(recipe, *data)),
+      layers_(layers_for(recipe.model, *data)),
       network_(make_network(recipe, options, *data)),
       optimizer_(recipe.train, network_),
       images_(batch_tensor(order_.largest_batch(), data->image_shape())) {
@@ -142,10 +143,13 @@ Targets Trainer::targets() const {
 LossTotals Trainer::forward() {
   const auto samples = static_cast<int64_t>(labels_.size());
   if (samples == 0) return {};
-  const at::Tensor logits =
+  return judge(
       network_.forward(batch_images(samples).to(options_.device), &tape_, pass_)
           .to(at::kCPU)
-          .contiguous();
+          .contiguous());
+}
+
+LossTotals Trainer::judge(const at::Tensor& logits) {
   logits_gradient_ = at::empty_like(logits);
   return loss_(span_of<const float>(logits), targets(),
                span_of<float>(logits_gradient_));
@@ -167,11 +171,27 @@ void Trainer::check_loss(const LossTotals& totals,
   }
 }
 
+TrialFailure Trainer::diverged_gradient(const BatchRange& batch) const {
+  return diverged("gradient's norm", std::nan(""), train_, progress(), batch);
+}
+
 void Trainer::update(const BatchRange& batch) {
   if (!optimizer_.update(learning_rate(train_, progress(), batch))) {
-    throw diverged("gradient's norm", std::nan(""), train_, progress(), batch);
+    throw diverged_gradient(batch);
   }
   if (average_) average_->add(network_, optimizer_.updates());
+  position_ += batch.size;
+}
+
+UpdateStep Trainer::next_update(const BatchRange& batch, double norm) const {
+  const double lr = learning_rate(train_, progress(), batch);
+  const std::optional<UpdateStep> step = optimizer_.next_step(lr, norm);
+  if (!step) throw diverged_gradient(batch);
+  return *step;
+}
+
+void Trainer::updated(const BatchRange& batch) {
+  optimizer_.set_updates(optimizer_.updates() + 1);
   position_ += batch.size;
 }
 

@@ -80,6 +80,31 @@ class Trainer {
   // TrialFailure(diverged) if the gradient's norm is no finite number.
   void update(const BatchRange& batch);
 
+  // --- Between gather() and update(), for those that compute several trainings
+  // as one (fused_trainer.h).
+
+  BatchRange next_batch() const { return order_.at(position_); }
+  // Of the gathered samples, [n, C, H, W] on the CPU.
+  at::Tensor images() {
+    return batch_images(static_cast<int64_t>(labels_.size()));
+  }
+  const PassContext& pass() const { return pass_; }
+  // The loss of logits ([n, classes], contiguous, on the CPU) and, in
+  // logits_gradient(), what they get back.
+  LossTotals judge(const at::Tensor& logits);
+  const at::Tensor& logits_gradient() const { return logits_gradient_; }
+  // The update of `batch` by a gradient of this norm, to be applied by the
+  // caller; then updated(). Throws as update().
+  UpdateStep next_update(const BatchRange& batch, double norm) const;
+  void updated(const BatchRange& batch);
+
+  const TrainSpec& train_spec() const { return train_; }
+  const TrainerOptions& options() const { return options_; }
+  const std::vector<LayerSpec>& layers() const { return layers_; }
+  const Shape& image_shape() const { return source_.image_shape(); }
+  int classes() const { return classes_; }
+  int64_t largest_batch() const { return order_.largest_batch(); }
+
   Network& network() { return network_; }
   // What is judged and kept: the moving average where there is one.
   Network& judged() { return average_ ? average_->network() : network_; }
@@ -95,6 +120,7 @@ class Trainer {
   void check(const BatchPart& part) const;
   at::Tensor batch_images(int64_t samples);
   Targets targets() const;
+  TrialFailure diverged_gradient(const BatchRange& batch) const;
   TrainingProgress progress() const {
     return {position_, count(), options_.epochs};
   }
@@ -107,6 +133,7 @@ class Trainer {
   BatchOrder order_;
   Loss loss_;
   uint64_t architecture_;
+  std::vector<LayerSpec> layers_;
   Network network_;
   Optimizer optimizer_;
   std::optional<WeightAverage> average_;

@@ -4,11 +4,15 @@
 
 namespace dtune {
 
-void WeightAverage::add(Network& trained, int64_t updates) {
+double WeightAverage::share(int64_t updates) const {
   const auto t = static_cast<double>(updates);
-  const double share = 1 - std::min(decay_, (1 + t) / (10 + t));
-  network_.weights().lerp_(trained.weights(), share);
-  network_.buffers().lerp_(trained.buffers(), share);
+  return 1 - std::min(decay_, (1 + t) / (10 + t));
+}
+
+void WeightAverage::add(Network& trained, int64_t updates) {
+  const double by = share(updates);
+  network_.weights().lerp_(trained.weights(), by);
+  network_.buffers().lerp_(trained.buffers(), by);
 }
 
 }  // namespace dtune

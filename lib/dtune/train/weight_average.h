@@ -20,6 +20,8 @@ class WeightAverage {
   WeightAverage(double decay, Network average)
       : decay_(decay), network_(std::move(average)) {}
 
+  // What the average moves by after this update: 1 - d.
+  double share(int64_t updates) const;
   // After the trained network's update of this number: 1, 2, ...
   void add(Network& trained, int64_t updates);
 

@@ -1,0 +1,234 @@
+#include "dtune/train/fused_trainer.h"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dtune/study/trial_runner.h"
+#include "dtune/train/failure.h"
+#include "dtune/train/fused_batch.h"
+
+namespace dtune {
+namespace {
+
+std::string shape_of(Trainer& trainer) {
+  const TrainSpec& train = trainer.train_spec();
+  return fmt::format("{} {} {} {} {} {} {}", trainer.architecture(),
+                     static_cast<int>(train.precision),
+                     trainer.options().device.str(), trainer.count(),
+                     train.batch_size, train.optimizer == OptimizerKind::sgd,
+                     train.ema > 0);
+}
+
+}  // namespace
+
+// A call of train_to.
+struct FusedTrainer::Job {
+  Trainer* trainer;
+  int64_t end;
+  const std::atomic<bool>* stop;
+  const Trainer::AfterBatch* after_batch;
+  std::atomic<int>* together;
+  LossTotals totals{};
+  std::exception_ptr failure{};
+  bool done = false;  // guarded by the mutex
+
+  void add(const LossTotals& sums) {
+    totals += sums;
+    if (*after_batch) (*after_batch)(trainer->position());
+  }
+  bool over() const { return failure != nullptr || trainer->position() >= end; }
+};
+
+// The jobs of one shape.
+struct FusedTrainer::Group {
+  std::vector<Job*> jobs;  // guarded by the mutex
+  bool led = false;        // likewise
+  std::condition_variable changed;
+
+  // Of the thread that leads:
+  std::unique_ptr<FusedBatch> batch;
+  bool fresh = false;  // it has trained nothing yet
+  bool alone = false;  // they take turns
+
+  static void train_alone(Job& job);
+  static int64_t usual_size(const std::vector<Job*>& jobs);
+  void train_one_batch(std::vector<Job*> now);
+  bool fuse(const std::vector<Job*>& now);
+  void train_fused(const std::vector<Job*>& now);
+  bool train_odd_sizes(const std::vector<Job*>& now);
+  void leave(Job& job);
+  void store_all();
+  void give_up(const std::exception& error);
+};
+
+void FusedTrainer::Group::train_alone(Job& job) {
+  try {
+    job.totals += job.trainer->train_to(job.trainer->position() + 1, *job.stop,
+                                        *job.after_batch);
+  } catch (...) {
+    job.failure = std::current_exception();
+  }
+}
+
+// The size of most trainers' next batch; of two, the larger.
+int64_t FusedTrainer::Group::usual_size(const std::vector<Job*>& jobs) {
+  std::map<int64_t, size_t> counts;
+  for (const Job* job : jobs) {
+    ++counts[job->trainer->next_batch().size];
+  }
+  return std::max_element(counts.begin(), counts.end(),
+                          [](const auto& a, const auto& b) {
+                            return std::pair(a.second, a.first) <
+                                   std::pair(b.second, b.first);
+                          })
+      ->first;
+}
+
+void FusedTrainer::Group::store_all() {
+  if (batch == nullptr) return;
+  for (size_t row = 0; row < batch->trainers().size(); ++row) {
+    if (batch->trainers()[row] != nullptr) batch->store(row);
+  }
+  batch.reset();
+}
+
+// What it has trained is in its trainer afterwards, unless it failed.
+void FusedTrainer::Group::leave(Job& job) {
+  if (batch == nullptr) return;
+  const std::vector<Trainer*>& rows = batch->trainers();
+  const auto found = std::find(rows.begin(), rows.end(), job.trainer);
+  if (found == rows.end()) return;
+  const auto row = static_cast<size_t>(found - rows.begin());
+  if (job.trainer->position() >= job.end || job.stop->load()) batch->store(row);
+  batch->release(row);
+}
+
+// Its tensors are lost or short of memory; the trainers have theirs.
+void FusedTrainer::Group::give_up(const std::exception& error) {
+  fmt::print(stderr, "trials of this slot take turns: {}\n", first_line(error));
+  alone = true;
+  if (fresh) batch.reset();
+  store_all();
+}
+
+// False: they take turns.
+bool FusedTrainer::Group::fuse(const std::vector<Job*>& now) {
+  if (alone || now.size() < 2) {
+    store_all();
+    return false;
+  }
+  std::vector<Trainer*> trainers;
+  for (const Job* job : now) trainers.push_back(job->trainer);
+  if (batch != nullptr && batch->trainers() == trainers) return true;
+  store_all();
+  fresh = true;
+  try {
+    batch = std::make_unique<FusedBatch>(std::move(trainers));
+  } catch (const std::exception& error) {
+    give_up(error);
+  }
+  return batch != nullptr;
+}
+
+// Whether there were any.
+bool FusedTrainer::Group::train_odd_sizes(const std::vector<Job*>& now) {
+  const int64_t usual = usual_size(now);
+  bool any = false;
+  for (size_t row = 0; row < now.size(); ++row) {
+    if (now[row]->trainer->next_batch().size == usual) continue;
+    any = true;
+    batch->store(row);
+    train_alone(*now[row]);
+    batch->load(row);
+  }
+  return any;
+}
+
+void FusedTrainer::Group::train_fused(const std::vector<Job*>& now) {
+  std::vector<FusedBatch::Result> results;
+  try {
+    results = batch->train();
+  } catch (const std::exception& error) {
+    give_up(error);
+    return;
+  }
+  fresh = false;
+  for (size_t row = 0; row < now.size(); ++row) {
+    now[row]->failure = results[row].failure;
+    if (!results[row].failure) now[row]->add(results[row].totals);
+  }
+}
+
+void FusedTrainer::Group::train_one_batch(std::vector<Job*> now) {
+  for (Job* job : now) {
+    if (job->over() || !job->stop->load()) continue;
+    job->failure = std::make_exception_ptr(StepStopped());
+    leave(*job);
+  }
+  std::erase_if(now, [](const Job* job) { return job->over(); });
+  const bool fused = fuse(now);
+  for (Job* job : now) {
+    if (job->together == nullptr) continue;
+    *job->together = fused ? static_cast<int>(now.size()) : 1;
+  }
+  if (!fused) {
+    for (Job* job : now) train_alone(*job);
+  } else if (!train_odd_sizes(now)) {
+    train_fused(now);
+  }
+  for (Job* job : now) {
+    if (job->over()) leave(*job);
+  }
+}
+
+FusedTrainer::FusedTrainer() = default;
+FusedTrainer::~FusedTrainer() = default;
+
+LossTotals FusedTrainer::train_to(Trainer& trainer, int64_t end,
+                                  const std::atomic<bool>& stop,
+                                  const Trainer::AfterBatch& after_batch,
+                                  std::atomic<int>* together) {
+  Job job{&trainer, end, &stop, &after_batch, together};
+  const std::string shape = shape_of(trainer);
+  std::unique_lock lock(mutex_);
+  std::shared_ptr<Group>& known = groups_[shape];
+  if (known == nullptr) known = std::make_shared<Group>();
+  const std::shared_ptr<Group> group = known;
+  group->jobs.push_back(&job);
+  while (!job.done) {
+    if (group->led) {
+      group->changed.wait(lock);
+    } else {
+      lead(*group, job, lock);
+    }
+  }
+  const auto found = groups_.find(shape);
+  const bool listed = found != groups_.end() && found->second == group;
+  if (listed && group->jobs.empty()) groups_.erase(found);
+  lock.unlock();
+  if (job.failure) std::rethrow_exception(job.failure);
+  return job.totals;
+}
+
+void FusedTrainer::lead(Group& group, const Job& own,
+                        std::unique_lock<std::mutex>& lock) {
+  group.led = true;
+  while (!own.done) {
+    const std::vector<Job*> now = group.jobs;
+    lock.unlock();
+    group.train_one_batch(now);
+    lock.lock();
+    for (Job* job : now) job->done = job->over();
+    if (std::erase_if(group.jobs, [](const Job* job) { return job->done; })) {
+      group.changed.notify_all();
+    }
+  }
+  group.led = false;
+  group.changed.notify_all();
+}
+
+}  // namespace dtune

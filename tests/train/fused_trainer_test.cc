@@ -1,0 +1,256 @@
+// Trials trained as one program against the same trials one by one.
+#include "dtune/train/fused_trainer.h"
+
+#include <cmath>
+#include <latch>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "dtune/base/file.h"
+#include "dtune/data/prepared.h"
+#include "dtune/study/trial_runner.h"
+#include "dtune/train/checkpoint.h"
+#include "dtune/train/session.h"
+
+using namespace dtune;  // NOLINT: a test
+
+namespace {
+
+// The weights of two epochs in another order of sums; and of losses.
+constexpr double kWeights = 2e-3;
+constexpr double kLoss = 1e-3;
+
+// 120 training images of 8 x 8, in batches of 16: the last of an epoch has 8.
+Recipe tiny_recipe() {
+  Recipe recipe;
+  recipe.data.kind = DataKind::synthetic;
+  recipe.data.classes = 3;
+  recipe.data.samples = 150;
+  recipe.data.height = 8;
+  recipe.data.width = 8;
+  recipe.data.difficulty = 0.2;
+  recipe.data.validation = 0.2;
+  recipe.model.arch = "cnn-small";
+  recipe.model.width = 4;
+  recipe.train.epochs = 4;
+  recipe.train.batch_size = 16;
+  recipe.train.device = "cpu";
+  return recipe;
+}
+
+// Trials that differ in all that a fused trial may have for itself.
+std::vector<Recipe> various(OptimizerKind optimizer) {
+  std::vector<Recipe> recipes(3, tiny_recipe());
+  for (size_t k = 0; k < recipes.size(); ++k) {
+    const auto number = static_cast<double>(k);
+    TrainSpec& train = recipes[k].train;
+    train.optimizer = optimizer;
+    train.lr = 0.01 * (1 + number);
+    train.l2 = 1e-3 * number;
+    train.momentum = 0.9 - 0.2 * number;
+    train.nesterov = k == 1;
+    train.clip_norm = k == 2 ? 0.5 : 0;
+    train.ema = 0.9;
+    train.label_smoothing = k == 1 ? 0.1 : 0;
+    train.schedule.kind = ScheduleKind::cosine;
+    recipes[k].model.dropout = 0.2 * number;
+    recipes[k].data.augment.flip = k == 2;
+  }
+  return recipes;
+}
+
+struct Shop {
+  TemporaryDirectory folder;
+  std::shared_ptr<const PreparedData> data =
+      std::make_shared<const PreparedData>(
+          prepare_data(tiny_recipe().data, folder.path() / "cache"));
+
+  std::unique_ptr<Trainer> trainer(const Recipe& recipe, uint64_t seed) const {
+    return std::make_unique<Trainer>(
+        recipe, TrainerOptions{.seed = seed, .epochs = 4}, data);
+  }
+  std::vector<std::unique_ptr<Trainer>> trainers(
+      const std::vector<Recipe>& recipes) const {
+    std::vector<std::unique_ptr<Trainer>> made;
+    for (const Recipe& recipe : recipes) {
+      made.push_back(trainer(recipe, 7 + made.size()));
+    }
+    return made;
+  }
+};
+
+using Trainers = std::vector<std::unique_ptr<Trainer>>;
+
+double distance(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).norm().item<double>() / b.norm().item<double>();
+}
+
+void check_equal(Trainer& fused, Trainer& single) {
+  CHECK(fused.position() == single.position());
+  const TrainingState a = state_of(fused);
+  const TrainingState b = state_of(single);
+  CHECK(a.updates == b.updates);
+  REQUIRE(a.tensors.size() == b.tensors.size());
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    CAPTURE(a.tensors[i].name);
+    if (b.tensors[i].values.numel() == 0) continue;
+    CHECK(distance(a.tensors[i].values, b.tensors[i].values) < kWeights);
+  }
+}
+
+const std::atomic<bool> kNever = false;
+
+// All at the same time, to `end`.
+std::vector<LossTotals> train_fused(FusedTrainer& fused, Trainers& trainers,
+                                    int64_t end) {
+  std::vector<LossTotals> totals(trainers.size());
+  std::vector<std::jthread> threads;
+  for (size_t k = 0; k < trainers.size(); ++k) {
+    threads.emplace_back(
+        [&, k] { totals[k] = fused.train_to(*trainers[k], end, kNever); });
+  }
+  threads.clear();
+  return totals;
+}
+
+}  // namespace
+
+TEST_CASE("fused trials are each what they are alone") {
+  const Shop shop;
+  for (const OptimizerKind kind :
+       {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::adamw}) {
+    CAPTURE(static_cast<int>(kind));
+    Trainers together = shop.trainers(various(kind));
+    Trainers alone = shop.trainers(various(kind));
+    FusedTrainer fused;
+    const std::vector<LossTotals> totals = train_fused(fused, together, 240);
+    for (size_t k = 0; k < alone.size(); ++k) {
+      CAPTURE(k);
+      const LossTotals expected = alone[k]->train_to(240, kNever);
+      CHECK(totals[k].samples == expected.samples);
+      CHECK(totals[k].loss == doctest::Approx(expected.loss).epsilon(kLoss));
+      check_equal(*together[k], *alone[k]);
+    }
+  }
+}
+
+TEST_CASE("trials of another shape train beside fused ones") {
+  const Shop shop;
+  std::vector<Recipe> recipes = various(OptimizerKind::sgd);
+  recipes[1].model.width = 5;
+  recipes[2].train.batch_size = 24;
+  Trainers together = shop.trainers(recipes);
+  Trainers alone = shop.trainers(recipes);
+  FusedTrainer fused;
+  train_fused(fused, together, 120);
+  for (size_t k = 0; k < alone.size(); ++k) {
+    CAPTURE(k);
+    alone[k]->train_to(120, kNever);
+    // No other has its shape: the same to the last bit.
+    CHECK(
+        together[k]->network().weights().equal(alone[k]->network().weights()));
+  }
+}
+
+TEST_CASE("a trial that stops, comes late or diverges leaves the others") {
+  const Shop shop;
+  std::vector<Recipe> recipes(4, tiny_recipe());
+  recipes[1].train.lr = 1e30;  // diverges
+  Trainers together = shop.trainers(recipes);
+  FusedTrainer fused;
+  std::atomic<bool> stop = false;
+  std::atomic<int> most = 0;
+  std::atomic<int> now = 1;
+  std::latch started(3);
+  // Goes on until others have come, at the least for two epochs.
+  std::jthread first([&] {
+    const auto look = [&](int64_t position) {
+      if (position == 16) started.wait();
+      most = std::max(most.load(), now.load());
+      if (position >= 240 && most >= 2) stop = true;
+    };
+    CHECK_THROWS_AS(fused.train_to(*together[0], 1 << 20, stop, look, &now),
+                    StepStopped);
+  });
+  std::jthread second([&] {
+    started.count_down();
+    try {
+      fused.train_to(*together[1], 480, kNever);
+      FAIL_CHECK("it does not diverge");
+    } catch (const TrialFailure& failure) {
+      CHECK(failure.reason() == Reason::diverged);
+    }
+  });
+  std::jthread third([&] {
+    started.count_down();
+    fused.train_to(*together[2], 240, kNever);
+  });
+  std::jthread fourth([&] {
+    started.count_down();
+    fused.train_to(*together[3], 480, kNever);
+  });
+  first.join();
+  second.join();
+  third.join();
+  fourth.join();
+  CHECK(together[0]->position() >= 240);
+  Trainers alone = shop.trainers(recipes);
+  for (const size_t k : {size_t{0}, size_t{2}, size_t{3}}) {
+    CAPTURE(k);
+    alone[k]->train_to(together[k]->position(), kNever);
+    check_equal(*together[k], *alone[k]);
+  }
+}
+
+TEST_CASE("checkpoints of fused and single trials are interchangeable") {
+  const Shop shop;
+  const auto assignment = [&](int k, const char* name) {
+    TrialAssignment made;
+    made.study_id = "study-1";
+    made.trial = k + 1;
+    made.attempt = 1;
+    made.recipe = various(OptimizerKind::adam)[static_cast<size_t>(k)];
+    made.seed = static_cast<uint64_t>(40 + k);
+    made.horizon = 4;
+    made.checkpoint = shop.folder.path() / fmt::format("{}-{}", name, k);
+    return made;
+  };
+  FusedTrainer fused;
+  // Two steps of three trials, from `step` on; metrics of the last.
+  const auto train = [&](const char* name, int step, FusedTrainer* by) {
+    std::vector<std::map<std::string, double>> metrics(3);
+    const auto run = [&](int k) {
+      TrialAssignment own = assignment(k, name);
+      own.resume_step = step;
+      const auto session = make_cnn_session(own, shop.data, by);
+      session->run_step(kNever);
+      metrics[static_cast<size_t>(k)] = session->run_step(kNever).metrics;
+    };
+    std::vector<std::jthread> threads;
+    for (int k = 0; k < 3; ++k) {
+      if (by == nullptr) {
+        run(k);
+      } else {
+        threads.emplace_back([&, k] { run(k); });
+      }
+    }
+    threads.clear();
+    return metrics;
+  };
+  train("fused-first", 0, &fused);
+  train("single-first", 0, nullptr);
+  train("single", 0, nullptr);
+  const auto expected = train("single", 2, nullptr);
+  for (const auto& metrics :
+       {train("fused-first", 2, nullptr), train("single-first", 2, &fused)}) {
+    for (size_t k = 0; k < 3; ++k) {
+      CAPTURE(k);
+      CHECK(metrics[k].at("val_loss") ==
+            doctest::Approx(expected[k].at("val_loss")).epsilon(0.01));
+      CHECK(std::abs(metrics[k].at("val_accuracy") -
+                     expected[k].at("val_accuracy")) < 0.1);
+    }
+  }
+}
