@@ -12,7 +12,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> output_lines(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 // Lines "12.3s trial 4 ...".
 int64_t trial_lines(const std::string& text) {
   const std::regex line("[0-9.]+s trial [0-9]+ .*");
-  const auto lines = lines_of(text);
+  const auto lines = output_lines(text);
   return std::count_if(lines.begin(), lines.end(), [&](const auto& one) {
     return std::regex_match(one, line);
   });
@@ -46,7 +46,7 @@ TEST_CASE("without a terminal there is one line for each turn of a trial") {
   place.write("turns.yaml", recipe + "scheduler: { kind: asha, eta: 2 }\n");
   const Outcome turns = place.run({"run", "turns.yaml"});
   REQUIRE_MESSAGE(turns.code == 0, turns.err);
-  for (const std::string& line : lines_of(turns.out)) {
+  for (const std::string& line : output_lines(turns.out)) {
     if (!contains(line, "s trial ")) continue;
     CHECK_FALSE(contains(line, "paused"));
     CHECK_FALSE(contains(line, "promoted"));

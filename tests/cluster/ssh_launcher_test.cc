@@ -61,7 +61,7 @@ exec /bin/sh $DIR/agent
 )sh";
 
 // Folders with a program `ssh` here and a program `dtune` "there".
-class Network {
+class SshNetwork {
  public:
   Network() : path_before_(std::getenv("PATH")) {
     script("ssh", kSsh);
@@ -113,7 +113,7 @@ bool until(SshLauncher& agent, const std::function<bool()>& done) {
   });
 }
 
-std::string why_given_up(Network& network, const std::string& mode) {
+std::string why_given_up(SshNetwork& network, const std::string& mode) {
   network.set("mode", mode);
   SshLauncher agent(options_for("ssh://me@gpu1"));
   CHECK(until(agent, [&] { return agent.given_up(); }));
@@ -134,7 +134,7 @@ TEST_CASE("words survive the shell at the other end") {
 
 TEST_CASE(
     "an agent is started, gets its token by stdin alone, and ends with it") {
-  Network network;
+  SshNetwork network;
   std::string log;
   {
     SshLauncherOptions options = options_for("ssh://me@gpu1:2222");
@@ -157,7 +157,7 @@ TEST_CASE(
 }
 
 TEST_CASE("each way in which ssh fails is said with the node and a remedy") {
-  Network network;
+  SshNetwork network;
   std::string why = why_given_up(network, "unknown");
   CHECK(why.find("node gpu1: ") == 0);
   CHECK(why.find("Could not resolve hostname") != std::string::npos);
@@ -175,7 +175,7 @@ TEST_CASE("each way in which ssh fails is said with the node and a remedy") {
 }
 
 TEST_CASE("a machine without ssh gets the name of the package") {
-  Network network;
+  SshNetwork network;
   fs::remove(network.file("ssh"));
   const std::string before = std::getenv("PATH");
   setenv("PATH", network.file("").c_str(), 1);
@@ -187,7 +187,7 @@ TEST_CASE("a machine without ssh gets the name of the package") {
 }
 
 TEST_CASE("a node that cannot be reached now is tried again until it is") {
-  Network network;
+  SshNetwork network;
   network.set("mode", "refused");
   SshLauncher agent(options_for("ssh://gpu1"));
   CHECK(until(agent, [&] { return !agent.problem().empty(); }));
@@ -201,7 +201,7 @@ TEST_CASE("a node that cannot be reached now is tried again until it is") {
 }
 
 TEST_CASE("an agent that dies is started again") {
-  Network network;
+  SshNetwork network;
   network.set("agent", "echo out of luck; exit 75");
   SshLauncher agent(options_for("ssh://gpu1"));
   CHECK(until(agent, [&] { return !agent.problem().empty(); }));
@@ -213,7 +213,7 @@ TEST_CASE("an agent that dies is started again") {
 }
 
 TEST_CASE("an agent that refuses to start is not started again") {
-  Network network;
+  SshNetwork network;
   network.set("agent", "echo 'dtune: no such device'; exit 2");
   SshLauncher agent(options_for("ssh://gpu1"));
   CHECK(until(agent, [&] { return agent.given_up(); }));
@@ -221,7 +221,7 @@ TEST_CASE("an agent that refuses to start is not started again") {
 }
 
 TEST_CASE("nothing is left at the other end when the launcher is killed") {
-  Network network;
+  SshNetwork network;
   const pid_t pid = fork();
   if (pid == 0) {
     SshLauncher agent(options_for("ssh://gpu1"));
@@ -242,7 +242,7 @@ TEST_CASE("nothing is left at the other end when the launcher is killed") {
 }
 
 TEST_CASE("a study runs on an agent that was started over ssh") {
-  Network network;
+  SshNetwork network;
   const std::string id = toy::unique("over-ssh");
   TemporaryDirectory folder;
   Recipe recipe = toy::recipe(3);

@@ -95,9 +95,9 @@ bool brings(Socket& socket, Cluster& cluster, const Frames& frames) {
 }
 
 // A TCP connection from an address of loopback that says nothing by itself.
-class Stranger {
+class StrangeClient {
  public:
-  explicit Stranger(const Gateway& gateway, const char* from = "127.0.0.1")
+  explicit StrangeClient(const Gateway& gateway, const char* from = "127.0.0.1")
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in own{};
     own.sin_family = AF_INET;
@@ -184,10 +184,10 @@ TEST_CASE("connections that say nothing are bounded, and shut no other out") {
   GatewayOptions options = on_loopback();
   options.most_unknown = 8;
   Cluster cluster(options);
-  Stranger patient(*cluster.gateway, "127.0.0.2");
-  std::vector<std::unique_ptr<Stranger>> strangers;
+  StrangeClient patient(*cluster.gateway, "127.0.0.2");
+  std::vector<std::unique_ptr<StrangeClient>> strangers;
   for (int i = 0; i < 100; ++i) {
-    strangers.push_back(std::make_unique<Stranger>(*cluster.gateway));
+    strangers.push_back(std::make_unique<StrangeClient>(*cluster.gateway));
   }
   CHECK(eventually([&] { return strangers[0]->is_closed(); }));
   CHECK(cluster.gateway->load().unknown <= 8);
@@ -260,11 +260,11 @@ TEST_CASE("who knows no server's key is closed at its first message") {
     const auto events = monitor.take();
     return std::ranges::count(events, ConnectionEvent::mismatched) > 0;
   }));
-  Stranger plain(*cluster.gateway);
+  StrangeClient plain(*cluster.gateway);
   plain.say(greeting("NULL"));
   CHECK(eventually([&] { return plain.is_closed(); }));
   CHECK(plain.heard() == curve_hello::kGreetingBytes);
-  Stranger forger(*cluster.gateway);
+  StrangeClient forger(*cluster.gateway);
   const std::string begin = begin_of_hello();
   REQUIRE(curve_hello::may_begin(begin));
   REQUIRE(forger.say(begin) == begin.size());
@@ -282,9 +282,9 @@ TEST_CASE("a flood of first messages delays neither peers nor newcomers") {
   Cluster cluster(options);
   const auto known = cluster.client();
   REQUIRE(brings(*known, cluster, {"hello"}));
-  std::vector<std::unique_ptr<Stranger>> flood;
+  std::vector<std::unique_ptr<StrangeClient>> flood;
   for (int i = 0; i < 200; ++i) {
-    flood.push_back(std::make_unique<Stranger>(*cluster.gateway));
+    flood.push_back(std::make_unique<StrangeClient>(*cluster.gateway));
     REQUIRE(flood.back()->say(forged_hello()) == curve_hello::kBytes);
   }
   CHECK(eventually([&] { return flood.front()->is_closed(); }));
@@ -301,7 +301,7 @@ TEST_CASE("a flood of first messages delays neither peers nor newcomers") {
 
 TEST_CASE("connections wait until the servers of a gateway are there") {
   Gateway gateway(on_loopback());
-  Stranger early(gateway);
+  StrangeClient early(gateway);
   early.say(greeting("NULL"));
   CHECK(!early.is_closed());
   CHECK(gateway.load().unknown == 0);
@@ -354,9 +354,9 @@ TEST_CASE("a connection that says nothing, and one that is lost, are closed") {
   options.silence = milliseconds(300);
   Gateway gateway(options);
   gateway.open();
-  Stranger silent(gateway);
+  StrangeClient silent(gateway);
   CHECK(eventually([&] { return silent.is_closed(); }));
-  Stranger eager(gateway);
+  StrangeClient eager(gateway);
   eager.say("GET / HTTP/1.1\r\n\r\n");
   CHECK(eventually([&] { return eager.is_closed(); }));
   CHECK(gateway.load().unknown == 0);

@@ -4,7 +4,7 @@
 namespace dtune {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kNormEpsilon = 1e-5;
 
 // What normalisation reads: on CUDA devices its kernels take bfloat16 beside
 // float32 weights.
@@ -32,7 +32,8 @@ class BatchNorm : public Layer {
     const at::Tensor in = readable(x);
     auto [y, batch_mean, batch_deviation] = at::native_batch_norm(
         in, weight_.value, bias_.value, seen ? at::Tensor() : mean_,
-        seen ? at::Tensor() : variance_, context.training, kMomentum, kEpsilon);
+        seen ? at::Tensor() : variance_, context.training, kMomentum,
+        kNormEpsilon);
     if (saved) {
       saved->tensors = {in, batch_mean, batch_deviation};
       saved->training = context.training;
@@ -44,7 +45,7 @@ class BatchNorm : public Layer {
                       bool need_dx) override {
     const auto [dx, dw, db] = at::native_batch_norm_backward(
         readable(dy), saved.tensors.at(0), weight_.value, mean_, variance_,
-        saved.tensors.at(1), saved.tensors.at(2), saved.training, kEpsilon,
+        saved.tensors.at(1), saved.tensors.at(2), saved.training, kNormEpsilon,
         {need_dx, true, true});
     saved.tensors.clear();
     weight_.gradient.add_(dw);
@@ -77,7 +78,7 @@ class GroupNorm : public Layer {
     const at::Tensor plain = x.to(at::kFloat).contiguous();
     auto [y, mean, deviation] =
         at::native_group_norm(plain, weight_.value, bias_.value, x.size(0),
-                              x.size(1), area(x), groups_, kEpsilon);
+                              x.size(1), area(x), groups_, kNormEpsilon);
     if (saved) saved->tensors = {plain, mean, deviation};
     return channels_last(y.to(x.scalar_type()));
   }

@@ -9,7 +9,7 @@
 namespace dtune {
 namespace {
 
-constexpr size_t kFewest = 3;
+constexpr size_t kFewestOutcomes = 3;
 constexpr size_t kMost = 200;
 constexpr double kLargest = 1e100;
 
@@ -65,7 +65,7 @@ void Feasibility::update(const Study& study) {
     const std::vector<Sample> all = samples_of(study, metric.name);
     size_t reports = 0;
     for (const Sample& s : all) reports += s.first->curve.size();
-    if (all.size() < kFewest || reports == metric.reports) continue;
+    if (all.size() < kFewestOutcomes || reports == metric.reports) continue;
     metric.reports = reports;
     const std::vector<Sample> samples = thinned(all);
     const auto n = Eigen::Index(samples.size());

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kSameCost = 0.1;  // deviation of the logarithm
 constexpr double kRidge = 0.3;     // of each coordinate's sum of squares
-constexpr size_t kFewest = 4;
+constexpr size_t kFewestCosts = 4;
 
 struct Cost {
   const Trial* trial;
@@ -38,7 +38,7 @@ StepCosts::StepCosts(const Study& study) {
   if (study.recipe.deterministic) return;
   const std::vector<Cost> costs = costs_of(study);
   const size_t d = study.recipe.space.dimensions();
-  if (costs.size() < kFewest || d == 0) return;
+  if (costs.size() < kFewestCosts || d == 0) return;
   const auto n = static_cast<Eigen::Index>(costs.size());
   Eigen::MatrixXd x(n, static_cast<Eigen::Index>(d));
   Eigen::VectorXd y(n);
