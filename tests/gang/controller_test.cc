@@ -5,122 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "driven_gang.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/turn_clock.h"
 
 namespace dtune {
-namespace {
-
-using Kind = GangEvent::Kind;
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-// A controller told by hand.
-struct DrivenGang {
-  explicit DrivenGang(const ParallelSpec& parallel)
-      : controller(options_of(parallel), MonoTime{seconds(1)}) {}
-
-  static GangOptions options_of(const ParallelSpec& parallel) {
-    GangOptions options;
-    options.gang = "3.1";
-    options.parallel = parallel;
-    options.nodes = {"head", "gpu1", "gpu2"};
-    return options;
-  }
-
-  void all_begin(const gang::Begin& begin) {
-    for (int m = 0; m < controller.members(); ++m) controller.joined(m, now);
-    for (int m = 0; m < controller.members(); ++m)
-      controller.begin(m, begin, now);
-  }
-
-  void ready(int member, int64_t round, int64_t updates = 0,
-             bool complete = true) {
-    gang::Ready ready;
-    ready.round = round;
-    ready.updates = updates;
-    ready.complete = complete;
-    controller.ready(member, ready, now);
-  }
-
-  // Time goes by; `talking` members are heard.
-  void pass(Duration how_long, const std::vector<int>& talking) {
-    const MonoTime end = now + how_long;
-    while (now < end) {
-      now += milliseconds(100);
-      for (const int m : talking) controller.heard(m, now);
-      controller.tick(now);
-    }
-  }
-
-  // Orders to `member` since the last call.
-  std::vector<gang::Order> orders(int member) {
-    for (auto& out : controller.take_orders()) all.push_back(std::move(out));
-    std::vector<gang::Order> found;
-    for (auto it = all.begin(); it != all.end();) {
-      const bool mine = it->member == member;
-      if (mine) found.push_back(it->order);
-      it = mine ? all.erase(it) : it + 1;
-    }
-    return found;
-  }
-
-  template <class T>
-  T last(int member) {
-    const auto found = orders(member);
-    REQUIRE(!found.empty());
-    REQUIRE(std::holds_alternative<T>(found.back()));
-    return std::get<T>(found.back());
-  }
-
-  std::string event(Kind kind) {
-    for (const GangEvent& e : controller.take_events()) events.push_back(e);
-    for (const GangEvent& e : events) {
-      if (e.kind == kind) return e.text;
-    }
-    return "";
-  }
-
-  MonoTime now{seconds(1)};
-  gang::GangController controller;
-  std::vector<gang::GangController::Outgoing> all;
-  std::vector<GangEvent> events;
-};
-
-ParallelSpec spec(ParallelMode mode, int ranks) {
-  ParallelSpec parallel;
-  parallel.mode = mode;
-  parallel.ranks = ranks;
-  parallel.predictor = PredictorKind::last;
-  return parallel;
-}
-
-gang::Begin own_step() {
-  gang::Begin begin;
-  begin.end = begin.epoch_samples = 100;
-  begin.batch_size = 10;
-  begin.own_training = true;
-  return begin;
-}
-
-// With a validation split.
-gang::Begin judged_step() {
-  gang::Begin begin = own_step();
-  begin.evaluation_batches = 8;
-  return begin;
-}
-
-// Members 0 and 1 compute, the rest are parameter servers.
-ParallelSpec two_workers(int servers) {
-  ParallelSpec parallel = spec(ParallelMode::data, 2);
-  parallel.sync = SyncKind::ps;
-  parallel.ps.servers = servers;
-  return parallel;
-}
-
-}  // namespace
-
 TEST_CASE("before its pace is known a gang waits for everybody") {
   DrivenGang driven(spec(ParallelMode::data, 2));
   driven.all_begin(
@@ -182,42 +72,6 @@ TEST_CASE("another writes the checkpoint of a leader that has stopped") {
   CHECK_FALSE(order.work.spans.empty());
   driven.ready(1, order.work.round, 1);
   CHECK(driven.last<gang::Go>(1).last);
-}
-
-TEST_CASE("a ps worker that stops at the end of a step comes to the next") {
-  DrivenGang driven(two_workers(1));
-  driven.all_begin(judged_step());
-  int64_t round = driven.last<gang::Regroup>(1).work.round;
-  for (const int m : {1, 2}) driven.ready(m, round, 10);
-  driven.pass(seconds(3), {1, 2});
-  gang::Go go = driven.last<gang::Go>(1);
-  CHECK(go.participants == std::vector<int>{1, 2});
-  // It has not trained what is judged now, and cannot lead.
-  driven.controller.heard(0, driven.now);
-  driven.ready(0, round, 0);
-  while (!go.last) {
-    round = go.next.round;
-    for (const int m : {1, 2}) driven.ready(m, round, 10);
-    go = driven.last<gang::Go>(1);
-    CHECK(go.participants == std::vector<int>{1, 2});
-  }
-  CHECK(driven.last<gang::Go>(0).last);
-  gang::Begin next = judged_step();
-  next.step = 2;
-  for (const int m : {0, 1, 2}) driven.controller.begin(m, next, driven.now);
-  CHECK(driven.last<gang::Regroup>(0).members == std::vector<int>{0, 1, 2});
-}
-
-TEST_CASE("a stage and a parameter server that stop are replaced soon") {
-  for (const auto& parallel : {spec(ParallelMode::model, 3), two_workers(1)}) {
-    DrivenGang driven(parallel);
-    driven.all_begin(own_step());
-    driven.pass(seconds(4), {0, 1});
-    CHECK_FALSE(driven.controller.closed());
-    driven.pass(seconds(2), {0, 1});
-    CHECK(driven.event(Kind::closed).find("cannot go on without rank 2") !=
-          std::string::npos);
-  }
 }
 
 // Its source would wait for it, and all the others for the source.
@@ -312,7 +166,8 @@ TEST_CASE("after a failure the state with most updates is handed on") {
   CHECK(order.work.position == 8);
 }
 
-TEST_CASE("a round that none of the remaining members has applied is trained again") {
+TEST_CASE(
+    "a round that none of the remaining members has applied is trained again") {
   DrivenGang driven(spec(ParallelMode::data, 3));
   driven.all_begin(
       gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
@@ -329,42 +184,6 @@ TEST_CASE("a round that none of the remaining members has applied is trained aga
   CHECK(order.targets.empty());
   CHECK(order.work.position == 0);
   CHECK(order.work.number == 0);
-}
-
-TEST_CASE("a parameter server's gang goes on without a worker") {
-  ParallelSpec parallel = spec(ParallelMode::data, 2);
-  parallel.sync = SyncKind::ps;
-  DrivenGang driven(parallel);
-  REQUIRE(driven.controller.members() == 3);
-  driven.all_begin(own_step());
-  const auto first = driven.last<gang::Regroup>(0);
-  CHECK(first.work.spans.empty());
-  CHECK(first.work.batch_samples == 100);
-  driven.ready(2, first.work.round, 5);
-  driven.controller.lost(1, "killed", driven.now);
-  driven.controller.joined(1, driven.now);
-  driven.orders(0);
-  driven.controller.begin(1, own_step(), driven.now);
-  const auto again = driven.last<gang::Regroup>(0);
-  CHECK(again.members == std::vector<int>{0, 1, 2});
-  CHECK(again.work.round == first.work.round);
-  CHECK(again.incarnation > first.incarnation);
-  driven.ready(0, first.work.round, 10);
-  driven.ready(1, first.work.round, 4);
-  CHECK(driven.last<gang::Go>(2).round == first.work.round);
-}
-
-TEST_CASE("a gang that loses a parameter server is closed") {
-  ParallelSpec parallel = spec(ParallelMode::data, 2);
-  parallel.sync = SyncKind::ps;
-  DrivenGang driven(parallel);
-  driven.all_begin(own_step());
-  driven.orders(0);
-  driven.controller.lost(2, "signal 9 (Killed)", driven.now);
-  const std::string why = driven.last<gang::Closed>(0).why;
-  CHECK(why.find("rank 2 on gpu2") != std::string::npos);
-  CHECK(why.find("signal 9 (Killed)") != std::string::npos);
-  CHECK(driven.event(Kind::closed) == why);
 }
 
 TEST_CASE("a pipeline that loses a stage is closed and says who is gone") {
@@ -469,23 +288,6 @@ TEST_CASE("a member left over from an old step cannot begin a new one alone") {
   CHECK(why.find("the members with the newest state are gone") == 0);
 }
 
-// Servers have nothing to judge and are ready at once.
-TEST_CASE("parameter servers alone do not end an evaluation") {
-  DrivenGang driven(two_workers(2));
-  driven.all_begin(judged_step());
-  const int64_t first = driven.last<gang::Regroup>(0).work.round;
-  for (int m = 0; m < 4; ++m) driven.ready(m, first, 10);
-  const int64_t round = driven.last<gang::Go>(0).next.round;
-  for (const int m : {2, 3}) driven.ready(m, round, 10);
-  driven.pass(seconds(20), {0, 1, 2, 3});
-  CHECK(driven.orders(2).size() == 2);  // regroup, go
-  driven.controller.lost(1, "killed", driven.now);
-  driven.pass(seconds(20), {0, 2, 3});
-  CHECK(driven.event(Kind::late) == "");
-  driven.ready(0, round, 10);
-  CHECK(driven.last<gang::Go>(0).participants == std::vector<int>{0, 2, 3});
-}
-
 TEST_CASE("the members that are left when others are lost get their time") {
   DrivenGang driven(spec(ParallelMode::data, 4));
   gang::Begin begin{.end = 64, .epoch_samples = 64, .batch_size = 64};
@@ -501,35 +303,6 @@ TEST_CASE("the members that are left when others are lost get their time") {
   CHECK(driven.event(Kind::late) == "");
   driven.pass(seconds(10), {0, 1});
   CHECK(driven.event(Kind::late) != "");
-}
-
-TEST_CASE("a ps worker that comes back after the training waits for a step") {
-  DrivenGang driven(two_workers(1));
-  driven.all_begin(judged_step());
-  int64_t round = driven.last<gang::Regroup>(1).work.round;
-  for (const int m : {0, 1, 2}) driven.ready(m, round, 10);
-  round = driven.last<gang::Go>(1).next.round;
-  driven.ready(2, round, 10);
-  driven.controller.lost(0, "killed", driven.now);
-  driven.orders(0);
-  // Its successor knows the weights from before the step.
-  driven.controller.joined(0, driven.now);
-  driven.controller.begin(0, judged_step(), driven.now);
-  while (true) {
-    driven.ready(1, round, 10);
-    driven.ready(2, round, 10);
-    const auto go = driven.last<gang::Go>(1);
-    CHECK_FALSE(go.participants.front() == 0);
-    if (go.last) break;
-    round = go.next.round;
-  }
-  CHECK(driven.last<gang::Go>(0).last);
-  SUBCASE("and is in at the next") {
-    gang::Begin next = judged_step();
-    next.step = 2;
-    for (const int m : {0, 1, 2}) driven.controller.begin(m, next, driven.now);
-    CHECK(driven.last<gang::Regroup>(0).members == std::vector<int>{0, 1, 2});
-  }
 }
 
 TEST_CASE("a gang whose trained workers are all gone is closed") {
