@@ -1,14 +1,14 @@
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <vector>
-
-#include <ATen/Parallel.h>
 
 #include "dtune/nn/buffer.h"
 #include "dtune/nn/channels_last.h"
 #include "dtune/nn/fuse.h"
 #include "dtune/nn/kernels/conv_block.h"
+#include "dtune/nn/ranges.h"
 
 namespace dtune {
 namespace {
@@ -22,12 +22,6 @@ struct Worker {
   std::vector<float> dbias;
   std::vector<Active> actives;
   std::vector<int> counts;
-};
-
-// A thread's share of the batch.
-struct Range {
-  int64_t begin;
-  int64_t end;
 };
 
 // max_pool_2x2(relu(conv_3x3(x))) by the kernels of kernels/conv_block.h. The
@@ -56,9 +50,14 @@ class ConvBlock : public Layer {
     reuse_buffer(slots.tensors[kOutput], out);
     reuse_buffer(slots.tensors[kChoice], out, at::kByte);
     pack_forward_weights();
-    for_each_range(x.size(0), [&](Range range, Worker& worker) {
+    for_each_worker(x.size(0), [&](Range range, Worker& worker) {
       forward_range(range, slots, worker);
     });
+    // Winograd's products spread an Inf over their tile as NaN.
+    const bool exact =
+        shape_.narrow() ||
+        std::isfinite(slots.tensors[kOutput].sum().item<float>());
+    if (!exact) forward_exactly(slots);
     return slots.tensors[kOutput];
   }
 
@@ -72,8 +71,7 @@ class ConvBlock : public Layer {
                         saved.tensors[kInput].sizes());
       taps_ = weight_.value.permute({0, 2, 3, 1}).contiguous();
     }
-    const size_t workers = for_each_range(dy.size(0), [&](Range range,
-                                                          Worker& worker) {
+    for_each_worker(dy.size(0), [&](Range range, Worker& worker) {
       clear_sums(worker);
       if (shape_.narrow()) {
         narrow_backward_range(range, gradient, saved, worker);
@@ -82,7 +80,7 @@ class ConvBlock : public Layer {
                             need_dx ? dx.data_ptr<float>() : nullptr, worker);
       }
     });
-    for (size_t i = 0; i < workers; ++i) add_sums(workers_[i]);
+    for (size_t i = 0; i < range_count(dy.size(0)); ++i) add_sums(workers_[i]);
     saved.tensors[kInput].reset();
     return dx;
   }
@@ -90,18 +88,12 @@ class ConvBlock : public Layer {
  private:
   enum Slot { kInput, kOutput, kChoice, kInputGradient, kSlots };
 
-  // Calls `work` for each thread's range at the same time; returns how many.
-  size_t for_each_range(int64_t samples,
-                        const std::function<void(Range, Worker&)>& work) {
-    const int64_t count = std::min<int64_t>(samples, at::get_num_threads());
-    workers_.resize(std::max(workers_.size(), static_cast<size_t>(count)));
-    at::parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) {
-        work({samples * i / count, samples * (i + 1) / count},
-             workers_[static_cast<size_t>(i)]);
-      }
-    });
-    return static_cast<size_t>(count);
+  // Calls `work` for each thread's range at the same time.
+  void for_each_worker(int64_t samples,
+                       const std::function<void(Range, Worker&)>& work) {
+    workers_.resize(std::max(workers_.size(), range_count(samples)));
+    for_each_range(samples,
+                   [&](size_t i, Range range) { work(range, workers_[i]); });
   }
 
   void pack_forward_weights() {
@@ -151,6 +143,19 @@ class ConvBlock : public Layer {
                               choice + at);
       }
     }
+  }
+
+  // Fills output and choice by ATen.
+  void forward_exactly(Saved& saved) const {
+    const at::Tensor dense = at::convolution(
+        saved.tensors[kInput], weight_.value, bias_ ? bias_->value : no_bias_,
+        {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1);
+    const auto [best, index] = at::max_pool2d_with_indices(dense, {2, 2});
+    const at::Tensor row = at::floor_divide(index, shape_.width);
+    const at::Tensor choice = row.remainder(2) * 2 + index.remainder(2);
+    const at::Tensor dead = best <= 0;
+    saved.tensors[kOutput].copy_(best.masked_fill(dead, 0));
+    saved.tensors[kChoice].copy_(choice.masked_fill(dead, kDead));
   }
 
   void clear_sums(Worker& worker) const {

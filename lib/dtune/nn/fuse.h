@@ -1,4 +1,5 @@
-// Runs of layers that one fast layer can stand for.
+// Fast layers of the CPU that stand for one or several of a list. Each computes
+// what those compute, up to rounding, with the same names and order of weights.
 #pragma once
 
 #include <vector>
@@ -7,17 +8,45 @@
 
 namespace dtune {
 
-// Whether conv, ReLU and max pool (or pool, then ReLU: the same) at layers[at]
-// can be one ConvBlock on the CPU: 3x3, stride 1, "same" padding, one group;
-// pool 2x2 of an even image; 1 to 4 or a multiple of 16 input channels, a
-// multiple of 16 output channels.
-bool is_conv_block(const std::vector<LayerSpec>& layers, size_t at,
-                   const Shape& input);
-inline constexpr int kConvBlockLayers = 3;
+enum class FastKind {
+  none,           // the layer itself
+  conv_block,     // conv, ReLU, max pool (or pool, then ReLU: the same)
+  winograd,       // a convolution
+  norm,           // batch norm and a ReLU behind it, if there is one
+  residual_relu,  // a residual and the ReLU behind it
+};
 
-// `conv`: the first of the three. Computes what the three compute, up to
-// rounding.
+struct FastRun {
+  FastKind kind = FastKind::none;
+  int count = 1;  // layers that it stands for
+};
+
+// What stands for layers[at] and those behind it.
+// Convolutions: 3x3, stride 1, "same" padding, one group, a multiple of 16
+// outputs. conv_block: pool 2x2 of an even image; 1 to 4 or a multiple of 16
+// input channels. winograd: a multiple of 16 input channels, images of 3x3 or
+// more. norm: images, a multiple of 16 channels.
+FastRun fast_run(const std::vector<LayerSpec>& layers, size_t at,
+                 const Shape& input);
+
+bool is_fast_norm(const LayerSpec& layer, const Shape& input);
+
+// One or several of the layers that a list begins with.
+struct Stage {
+  LayerPtr layer;
+  int first;
+  int count;
+};
+
+// The stage that begins at layers[at]; `shape`, of its input, becomes that of
+// its output. `fuse`: as NetworkOptions::fuse, and what it needs is there.
+Stage make_stage(const std::vector<LayerSpec>& layers, size_t at, Shape& shape,
+                 ParameterPool& pool, bool fuse);
+
+// `conv`: the first of the three.
 LayerPtr make_conv_block(const LayerSpec& conv, const Shape& input,
                          ParameterPool& pool);
+LayerPtr make_winograd_conv(const LayerSpec& conv, const Shape& input,
+                            ParameterPool& pool);
 
 }  // namespace dtune

@@ -15,28 +15,9 @@ int64_t sum_of_flops(const std::vector<LayerSpec>& layers, const Shape& input) {
   return flops;
 }
 
-// One or several of the layers that the network was made from.
-struct Stage {
-  LayerPtr layer;
-  int first;
-  int count;
-};
-
 bool fuses(const NetworkOptions& options) {
   return options.fuse && options.device.is_cpu() &&
          options.compute == at::kFloat;
-}
-
-Stage make_stage(const std::vector<LayerSpec>& layers, int first, Shape& shape,
-                 ParameterPool& pool, bool fuse) {
-  const auto at = static_cast<size_t>(first);
-  if (!fuse || !is_conv_block(layers, at, shape)) {
-    return {make_layer(layers[at], shape, pool, shape), first, 1};
-  }
-  Stage stage{make_conv_block(layers[at], shape, pool), first,
-              kConvBlockLayers};
-  shape = {layers[at].channels, shape.height / 2, shape.width / 2, false};
-  return stage;
 }
 
 }  // namespace
@@ -49,8 +30,8 @@ std::vector<int> network_units(const std::vector<LayerSpec>& layers,
   for (size_t at = 0; at < layers.size();) {
     units.push_back(static_cast<int>(at));
     const Shape& shape = at == 0 ? input : infos[at - 1].output;
-    const bool block = fuses(options) && is_conv_block(layers, at, shape);
-    at += block ? kConvBlockLayers : 1;
+    const int count = fuses(options) ? fast_run(layers, at, shape).count : 1;
+    at += static_cast<size_t>(count);
   }
   return units;
 }
@@ -72,7 +53,8 @@ Network::Network(std::vector<LayerSpec> layers, const Shape& input,
   const int count = static_cast<int>(layers.size());
   for (int i = 0; i < count; i += impl_->stages.back().count) {
     impl_->pool.begin_layer(i);
-    impl_->stages.push_back(make_stage(layers, i, shape, impl_->pool, fuse));
+    impl_->stages.push_back(
+        make_stage(layers, static_cast<size_t>(i), shape, impl_->pool, fuse));
   }
   impl_->pool.allocate(options);
 }

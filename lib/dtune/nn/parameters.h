@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "dtune/nn/network.h"
+#include "dtune/nn/workspace.h"
 
 namespace dtune {
 
@@ -49,6 +51,7 @@ class ParameterPool {
   at::Tensor buffers;
   std::vector<ParameterSlice> parameter_slices;
   std::vector<BufferSlice> buffer_slices;
+  const std::shared_ptr<Workspace> workspace = std::make_shared<Workspace>();
 
  private:
   void fill_weights(float* data, uint64_t seed) const;

@@ -1,67 +1,125 @@
 #include <utility>
 #include <vector>
 
-#include "dtune/nn/layer.h"
+#include "dtune/nn/fast_norm.h"
+#include "dtune/nn/fuse.h"
 
 namespace dtune {
 namespace {
 
-// Layers one after the other, with a Saved for each.
+// Layers one after the other, with a Saved for each. The last one may be a norm
+// that adds the other branch.
 class Branch {
  public:
-  Branch(const std::vector<LayerSpec>& specs, Shape shape,
-         ParameterPool& pool) {
-    for (const LayerSpec& spec : specs) {
-      layers_.push_back(make_layer(spec, shape, pool, shape));
+  Branch(const std::vector<LayerSpec>& specs, Shape shape, ParameterPool& pool,
+         bool fuse) {
+    for (size_t at = 0; at < specs.size();) {
+      Stage stage = make_stage(specs, at, shape, pool, fuse);
+      at += static_cast<size_t>(stage.count);
+      layers_.push_back(std::move(stage.layer));
     }
   }
 
-  at::Tensor forward(at::Tensor x, Saved* saved, const PassContext& context) {
+  // As above, but the ReLU that follows the sum is a part of the last layer.
+  static Branch with_sum(std::vector<LayerSpec> specs, Shape shape,
+                         ParameterPool& pool) {
+    const LayerSpec last = specs.back();
+    specs.pop_back();
+    Branch branch(specs, shape, pool, /*fuse=*/true);
+    if (!specs.empty()) shape = infer_shapes(specs, shape).back().output;
+    auto norm = make_fast_norm(last, shape, pool, /*relu=*/true);
+    branch.norm_ = norm.get();
+    branch.layers_.push_back(std::move(norm));
+    return branch;
+  }
+
+  bool sums() const { return norm_ != nullptr; }
+
+  // addend: undefined unless sums().
+  at::Tensor forward(at::Tensor x, const at::Tensor& addend, Saved* saved,
+                     const PassContext& context) {
     if (saved) saved->children.resize(layers_.size());
     for (size_t i = 0; i < layers_.size(); ++i) {
-      x = layers_[i]->forward(x, saved ? &saved->children[i] : nullptr,
-                              context);
+      Saved* child = saved ? &saved->children[i] : nullptr;
+      x = layers_[i].get() == norm_
+              ? norm_->forward_sum(x, addend, child, context)
+              : layers_[i]->forward(x, child, context);
     }
     return x;
   }
 
   // The branch's input needs its gradient as soon as anything before it has
-  // weights, so only the first layer may skip it.
-  at::Tensor backward(at::Tensor dy, Saved& saved, bool need_dx) {
+  // weights, so only the first layer may skip it. daddend: likewise null.
+  at::Tensor backward(at::Tensor dy, Saved& saved, bool need_dx,
+                      at::Tensor* daddend) {
     for (size_t i = layers_.size(); i-- > 0;) {
-      dy = layers_[i]->backward(dy, saved.children[i], i > 0 || need_dx);
+      const bool need = i > 0 || need_dx;
+      Saved& child = saved.children[i];
+      dy = layers_[i].get() == norm_
+               ? norm_->backward_sum(dy, child, need, daddend)
+               : layers_[i]->backward(dy, child, need);
     }
     return dy;
   }
 
  private:
   std::vector<LayerPtr> layers_;
+  FastNorm* norm_ = nullptr;  // the last one
 };
 
-// y = body(x) + shortcut(x) (He et al. 2015, arXiv 1512.03385).
+// y = body(x) + shortcut(x) (He et al. 2015, arXiv 1512.03385), and a ReLU
+// where that is a part of it.
 class Residual : public Layer {
  public:
-  Residual(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
-      : body_(spec.body, input, pool), shortcut_(spec.shortcut, input, pool) {}
+  Residual(const LayerSpec& spec, const Shape& input, ParameterPool& pool,
+           const ResidualOptions& options)
+      : relu_(options.relu),
+        body_(make_body(spec, input, pool, options)),
+        shortcut_(spec.shortcut, input, pool, options.fuse) {}
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext& context) override {
     if (saved) saved->children.resize(2);
-    const at::Tensor y =
-        body_.forward(x, saved ? &saved->children[0] : nullptr, context);
-    return y +
-           shortcut_.forward(x, saved ? &saved->children[1] : nullptr, context);
+    Saved* body = saved ? &saved->children[0] : nullptr;
+    Saved* other = saved ? &saved->children[1] : nullptr;
+    const at::Tensor addend = shortcut_.forward(x, {}, other, context);
+    if (body_.sums()) return body_.forward(x, addend, body, context);
+    at::Tensor y = body_.forward(x, {}, body, context) + addend;
+    if (relu_) y.relu_();
+    if (saved && relu_) saved->tensors = {y};
+    return y;
   }
 
-  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+  at::Tensor backward(const at::Tensor& gradient, Saved& saved,
                       bool need_dx) override {
-    const at::Tensor body = body_.backward(dy, saved.children[0], need_dx);
-    const at::Tensor shortcut =
-        shortcut_.backward(dy, saved.children[1], need_dx);
-    return need_dx ? body + shortcut : at::Tensor();
+    at::Tensor dy = gradient;
+    if (relu_ && !body_.sums()) {
+      dy = at::threshold_backward(dy, saved.tensors.at(0), 0);
+      saved.tensors.clear();
+    }
+    at::Tensor daddend = dy;
+    const at::Tensor body = body_.backward(dy, saved.children[0], need_dx,
+                                           body_.sums() ? &daddend : nullptr);
+    const at::Tensor other =
+        shortcut_.backward(daddend, saved.children[1], need_dx, nullptr);
+    if (!need_dx) return {};
+    // A new tensor, unless the branch gave back what it got.
+    return body.is_same(dy) ? body + other : body.add_(other);
   }
 
  private:
+  // A batch norm at the end of the body takes the sum and the ReLU in.
+  static Branch make_body(const LayerSpec& spec, const Shape& input,
+                          ParameterPool& pool, const ResidualOptions& options) {
+    const std::vector<LayerSpec>& body = spec.body;
+    const bool sums =
+        options.fuse && options.relu && !body.empty() &&
+        is_fast_norm(body.back(), infer_shapes(body, input).back().output);
+    return sums ? Branch::with_sum(body, input, pool)
+                : Branch(body, input, pool, options.fuse);
+  }
+
+  bool relu_;
   Branch body_;
   Branch shortcut_;
 };
@@ -69,8 +127,8 @@ class Residual : public Layer {
 }  // namespace
 
 LayerPtr make_residual(const LayerSpec& spec, const Shape& input,
-                       ParameterPool& pool) {
-  return std::make_unique<Residual>(spec, input, pool);
+                       ParameterPool& pool, const ResidualOptions& options) {
+  return std::make_unique<Residual>(spec, input, pool, options);
 }
 
 }  // namespace dtune

@@ -11,4 +11,11 @@ const ConvKernels kAvx2ConvKernels = {
     "avx2",       narrow_forward,        narrow_backward,
     wide_forward, wide_backward_weights, wide_backward_input};
 
+const WinogradKernels kAvx2WinogradKernels = {
+    "avx2", winograd_transform_weights, winograd_forward,
+    winograd_backward_weights, winograd_weights_gradient};
+
+const NormKernels kAvx2NormKernels = {"avx2", norm_statistics, norm_apply,
+                                      norm_gradient_sums, norm_input_gradient};
+
 }  // namespace dtune

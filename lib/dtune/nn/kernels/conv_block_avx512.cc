@@ -11,4 +11,12 @@ const ConvKernels kAvx512ConvKernels = {
     "avx512",     narrow_forward,        narrow_backward,
     wide_forward, wide_backward_weights, wide_backward_input};
 
+const WinogradKernels kAvx512WinogradKernels = {
+    "avx512", winograd_transform_weights, winograd_forward,
+    winograd_backward_weights, winograd_weights_gradient};
+
+const NormKernels kAvx512NormKernels = {"avx512", norm_statistics, norm_apply,
+                                        norm_gradient_sums,
+                                        norm_input_gradient};
+
 }  // namespace dtune

@@ -2,12 +2,22 @@
 // processors than x86-64 all are compiled for what there is (base/cpu.h).
 #pragma once
 
+#include "dtune/nn/kernels/batch_norm.h"
 #include "dtune/nn/kernels/conv_block.h"
+#include "dtune/nn/kernels/winograd.h"
 
 namespace dtune {
 
 extern const ConvKernels kAvx512ConvKernels;
 extern const ConvKernels kAvx2ConvKernels;
 extern const ConvKernels kPortableConvKernels;
+
+extern const WinogradKernels kAvx512WinogradKernels;
+extern const WinogradKernels kAvx2WinogradKernels;
+extern const WinogradKernels kPortableWinogradKernels;
+
+extern const NormKernels kAvx512NormKernels;
+extern const NormKernels kAvx2NormKernels;
+extern const NormKernels kPortableNormKernels;
 
 }  // namespace dtune

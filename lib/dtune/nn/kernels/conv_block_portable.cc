@@ -11,4 +11,12 @@ const ConvKernels kPortableConvKernels = {
     "portable",   narrow_forward,        narrow_backward,
     wide_forward, wide_backward_weights, wide_backward_input};
 
+const WinogradKernels kPortableWinogradKernels = {
+    "portable", winograd_transform_weights, winograd_forward,
+    winograd_backward_weights, winograd_weights_gradient};
+
+const NormKernels kPortableNormKernels = {"portable", norm_statistics,
+                                          norm_apply, norm_gradient_sums,
+                                          norm_input_gradient};
+
 }  // namespace dtune

@@ -1,0 +1,61 @@
+// Batch norm with what surrounds it, on the CPU.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dtune/nn/layer.h"
+
+namespace dtune {
+
+// y = relu(batch_norm(x) + addend) by the kernels of kernels/batch_norm.h; ReLU
+// and addend are optional. What is said of BatchNorm in norm.cc holds.
+class FastNorm : public Layer {
+ public:
+  struct Options {
+    bool relu = false;
+  };
+  FastNorm(const LayerSpec& spec, const Shape& input, ParameterPool& pool,
+           const Options& options);
+
+  at::Tensor forward(const at::Tensor& x, Saved* saved,
+                     const PassContext& context) override;
+  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+                      bool need_dx) override;
+
+  // The same with an addend shaped as x (undefined: none), whose gradient
+  // backward_sum sets where it is asked for.
+  at::Tensor forward_sum(const at::Tensor& x, const at::Tensor& addend,
+                         Saved* saved, const PassContext& context);
+  at::Tensor backward_sum(const at::Tensor& dy, Saved& saved, bool need_dx,
+                          at::Tensor* daddend);
+
+ private:
+  // Of each channel.
+  struct Statistics {
+    std::vector<float> mean;
+    std::vector<float> variance;
+  };
+  struct Sums {
+    std::vector<double> first;
+    std::vector<double> second;
+  };
+
+  int64_t channels() const { return static_cast<int64_t>(mean_.size(0)); }
+  Statistics running() const;
+  Statistics of_batch(const at::Tensor& x) const;
+  void move_running(const Statistics& batch, int64_t rows);
+
+  bool relu_;
+  const Parameter& weight_;
+  const Parameter& bias_;
+  const at::Tensor& mean_;
+  const at::Tensor& variance_;
+};
+
+// The norm that stands for a batch norm at layers[at], and a ReLU behind it.
+std::unique_ptr<FastNorm> make_fast_norm(const LayerSpec& spec,
+                                         const Shape& input,
+                                         ParameterPool& pool, bool relu);
+
+}  // namespace dtune

@@ -1,0 +1,37 @@
+#include "dtune/nn/kernels/winograd.h"
+
+#include <algorithm>
+
+#include "dtune/base/cpu.h"
+#include "dtune/nn/kernels/conv_block_isa.h"
+
+namespace dtune {
+
+std::vector<const WinogradKernels*> runnable_winograd_kernels() {
+  return runnable_tables(&kAvx512WinogradKernels, &kAvx2WinogradKernels,
+                         &kPortableWinogradKernels);
+}
+
+const WinogradKernels& winograd_kernels() {
+  static const WinogradKernels& best = *runnable_winograd_kernels().front();
+  return best;
+}
+
+int winograd4_tiles(const WinogradShape& shape) {
+  // Most of the second cache of common CPUs, in multiples of every register
+  // block's rows (6 and 7). Where the weights alone do not fit there, more
+  // tiles, so that each weight that is fetched is used more often.
+  constexpr int kScratchBytes = 768 * 1024;
+  constexpr int kStep = 42;
+  if (shape.transformed_size() >= int64_t{36} * 256 * 256) return 3 * kStep;
+  const int bytes = 36 * 4 * (shape.channels + shape.outputs);
+  return std::clamp(kScratchBytes / bytes / kStep, 1, 4) * kStep;
+}
+
+int64_t winograd4_scratch(const WinogradShape& shape) {
+  const int64_t rows =
+      winograd4_row(shape.channels) + winograd4_row(shape.outputs);
+  return 36 * (winograd4_tiles(shape) * rows + 32);
+}
+
+}  // namespace dtune
