@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // Much longer than any of these studies, on a machine that does other work.
-constexpr seconds kPatience{400};
+constexpr seconds kCampaignPatience{400};
 
 constexpr const char* kScript =
     "s=0; [ -e $DTUNE_CHECKPOINT ] && s=$(cat $DTUNE_CHECKPOINT)\n"
@@ -116,7 +116,7 @@ void Campaign::run(int most) {
       alive = strike(program);
     }
     if (alive) keep_far_agents();
-    const Outcome outcome = program.wait(kPatience);
+    const Outcome outcome = program.wait(kCampaignPatience);
     if (!alive || may_go_on(outcome)) continue;
     end_far_agents();
     if (outcome.code == 0) return;

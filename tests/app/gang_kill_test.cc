@@ -14,7 +14,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr const char* kNetwork =
+constexpr const char* kGangNetwork =
     "study: tiny\n"
     "data: { kind: synthetic, size: [8, 8], classes: 3, samples: 1500 }\n"
     "model: { arch: cnn-small, width: 4 }\n"
@@ -56,7 +56,7 @@ TEST_CASE("a worker that dies while it replaces a checkpoint costs a step") {
     place.write("tiny.yaml",
                 fmt::format("{}train: {{ epochs: 3, batch_size: 32 }}\n"
                             "slots: 1\n",
-                            kNetwork));
+                            kGangNetwork));
     place.write("moment", moment);
     place.environment["LD_PRELOAD"] = preload();
     place.environment["DTUNE_TEST_RENAME"] = (place / "moment").string();
@@ -75,7 +75,7 @@ TEST_CASE("each process of a parameter server's gang may be killed") {
                           "parallel: {{ mode: data, ranks: 2, sync: ps }}\n"
                           "slots: 3\n"
                           "final: false\n",
-                          kNetwork));
+                          kGangNetwork));
   RunningProgram program =
       place.start({"run", "tiny.yaml", "--verbose", "--events", "events.json"});
   REQUIRE(program.wait_for("step 1/60"));
@@ -97,7 +97,7 @@ TEST_CASE("a gang whose connections are cut goes on") {
               fmt::format("{}train: {{ epochs: 5, batch_size: 32 }}\n"
                           "parallel: {{ mode: data, ranks: 2 }}\n"
                           "slots: 2\n",
-                          kNetwork));
+                          kGangNetwork));
   RunningProgram program =
       place.start({"run", "tiny.yaml", "--verbose", "--events", "events.json"});
   REQUIRE(program.wait_for("step 1/5"));

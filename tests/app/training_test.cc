@@ -14,7 +14,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr const char* kRecipe =
+constexpr const char* kTrainingRecipe =
     "study: tiny\n"
     "deterministic: true\n"
     "data: { kind: synthetic, size: [12, 12], classes: 3, samples: 400,"
@@ -73,7 +73,7 @@ nlohmann::json result_of(const Outcome& outcome) {
 
 TEST_CASE("a tuned model is kept, and eval gives its test metrics exactly") {
   Workplace place;
-  place.write("tiny.yaml", kRecipe);
+  place.write("tiny.yaml", kTrainingRecipe);
   const auto result =
       result_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
   CHECK(place.has("tiny.files/model.safetensors"));
@@ -272,7 +272,7 @@ TEST_CASE("ranks that are slowed and killed leave a measurement behind") {
 
 TEST_CASE("eval needs nothing beside the model") {
   Workplace place;
-  place.write("tiny.yaml", kRecipe);
+  place.write("tiny.yaml", kTrainingRecipe);
   const auto result =
       result_of(place.run({"run", "tiny.yaml", "--json", "--quiet"}));
   std::filesystem::rename(place / "tiny.files/model.safetensors",
@@ -340,7 +340,7 @@ TEST_CASE("float images in [0, 1] train as the same images in uint8 do") {
 
 TEST_CASE("plan measures how long a study takes") {
   Workplace place;
-  place.write("tiny.yaml", kRecipe);
+  place.write("tiny.yaml", kTrainingRecipe);
   const auto plan =
       result_of(place.run({"plan", "tiny.yaml", "--measure", "--json"}));
   CHECK(contains(plan["time"]["source"], "measured: "));

@@ -63,7 +63,7 @@ exec /bin/sh $DIR/agent
 // Folders with a program `ssh` here and a program `dtune` "there".
 class SshNetwork {
  public:
-  Network() : path_before_(std::getenv("PATH")) {
+  SshNetwork() : path_before_(std::getenv("PATH")) {
     script("ssh", kSsh);
     script("dtune", kDtune);
     // What an agent does with its stdin.
@@ -73,7 +73,7 @@ class SshNetwork {
     const std::string path = folder_.path().string() + ":" + path_before_;
     setenv("PATH", path.c_str(), 1);
   }
-  ~Network() { setenv("PATH", path_before_.c_str(), 1); }
+  ~SshNetwork() { setenv("PATH", path_before_.c_str(), 1); }
 
   void set(const std::string& name, const std::string& text) {
     write_file_atomic(file(name), text, false);
