@@ -1,10 +1,9 @@
 // What dtune printed as JSON.
 #pragma once
 
+#include "app/program.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
-
-#include "app/program.h"
 
 namespace dtune {
 

@@ -53,7 +53,8 @@ std::string story(const std::string& delay_seed) {
 
 }  // namespace
 
-TEST_CASE("a deterministic study has the same record, whichever slot was faster") {
+TEST_CASE(
+    "a deterministic study has the same record, whichever slot was faster") {
   const std::string once = story("1");
   CHECK(once.find("finished") == 0);
   CHECK(story("2") == once);

@@ -206,7 +206,8 @@ TEST_CASE("float images that are not finite are refused") {
         "finite, e.g. by numpy.nan_to_num)");
 }
 
-TEST_CASE("images with the channels first are distinguished from those of strips") {
+TEST_CASE(
+    "images with the channels first are distinguished from those of strips") {
   NpzFile file;
   const Bytes values(2 * 3 * 8 * 8);
   CHECK(file.error(tiny(npy_bytes("|u1", {2, 3, 8, 8}, values))) ==

@@ -54,7 +54,8 @@ double share_of(const Importance& importance, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("what matters is distinguished from what does not, and where it is best") {
+TEST_CASE(
+    "what matters is distinguished from what does not, and where it is best") {
   const Study study = make_study(120, [](const std::vector<double>& u) {
     return 0.9 - (u[0] - 0.5) * (u[0] - 0.5) - 0.05 * u[2];
   });

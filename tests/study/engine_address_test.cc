@@ -61,8 +61,8 @@ TEST_CASE("what is wrong with an engine's address is said with a remedy") {
         "'slurm://gpu?max=0': max is '0' (a number from 1 to 100)");
   CHECK(engine_error("slurm://gpu?max=8&max=9") ==
         "'slurm://gpu?max=8&max=9': has 'max' twice (keep one)");
-  CHECK(engine_error("slurm://gpu?time=soon").starts_with(
-      "'slurm://gpu?time=soon': time: "));
+  CHECK(engine_error("slurm://gpu?time=soon")
+            .starts_with("'slurm://gpu?time=soon': time: "));
   CHECK(engine_error("slurm://gpu?") != "");
   CHECK(engine_error("slurm:gpu") != "");
   CHECK(engine_error("ssh://x").find("no engine 'ssh'") != std::string::npos);

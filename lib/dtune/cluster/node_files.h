@@ -20,7 +20,7 @@
 namespace dtune {
 
 struct NodeFilesOptions {
-  CurveKeys keys;               // of this process, where the server requires them
+  CurveKeys keys;  // of this process, where the server requires them
   std::filesystem::path cache;  // "": base/file.h cache_directory()
   std::string node;  // named where its disk is the problem; "": host_name()
   Duration silence = std::chrono::seconds(5);  // of FileAccess
