@@ -34,6 +34,16 @@ auto matern32_of(const Eigen::ArrayBase<Derived>& r) {
   return ((1 + kRoot3 * r) * (-kRoot3 * r).exp()).eval();
 }
 
+// Between the rows of `a` and those of `b`, as |a|^2 - 2 ab + |b|^2: rounding
+// leaves some 1e-16 of points that are one, which the covariance, flat at 0,
+// does not show. [na][nb]
+MatrixXd squared_distances(const MatrixXd& a, const MatrixXd& b) {
+  MatrixXd d = -2 * (a * b.transpose());
+  d.colwise() += a.rowwise().squaredNorm();
+  d.rowwise() += b.rowwise().squaredNorm().transpose();
+  return d.cwiseMax(0.0);
+}
+
 }  // namespace
 
 void ProcessInputs::reserve_columns(Index dimensions, Index components) {
@@ -139,6 +149,15 @@ void ProcessKernel::add_squares(const ProcessInputs& a, Index from,
   }
 }
 
+// The squares of what lies beyond the ends of the prior's axes.
+void ProcessKernel::add_beyond(const ProcessInputs& a, Index from,
+                               const ProcessInputs& b, Index j, Array& sum) {
+  for (Index e = 0; e < a.beyond.cols(); ++e) {
+    sum += (a.beyond.col(e).tail(a.size() - from).array() - b.beyond(j, e))
+               .square();
+  }
+}
+
 ProcessKernel::Array ProcessKernel::gaps(const ProcessInputs& a, Index from,
                                          const ProcessInputs& b,
                                          Index j) const {
@@ -161,15 +180,34 @@ ProcessKernel::Parts ProcessKernel::parts(const ProcessInputs& a, Index from,
   p.space = matern32_of(p.distance);
   p.apart = any_unrecorded_ || a.any_beyond || b.any_beyond;
   if (p.apart) {
-    for (Index e = 0; e < a.beyond.cols(); ++e) {
-      p.outside += (a.beyond.col(e).tail(n).array() - b.beyond(j, e)).square();
-    }
+    add_beyond(a, from, b, j, p.outside);
     p.outside = p.outside.sqrt();
     p.context = matern32_of(p.outside);
   } else {
     p.context = Array::Ones(n);
   }
   return p;
+}
+
+void ProcessKernel::add_categories(const ProcessInputs& a,
+                                   const ProcessInputs& b, Index j,
+                                   Array& inside, Array& outside) const {
+  for (Index d = 0; d < inverse_.size(); ++d) {
+    const ProcessDimension& dimension = dimensions_[static_cast<size_t>(d)];
+    if (!dimension.categorical) continue;
+    add_squares(a, 0, b, j, d, dimension.recorded ? inside : outside);
+  }
+}
+
+// The columns of real dimensions, recorded ones or the others, in units of
+// their length scales; others are 0.
+MatrixXd ProcessKernel::scaled(const ProcessInputs& a, bool recorded) const {
+  VectorXd scale = inverse_;
+  for (Index d = 0; d < scale.size(); ++d) {
+    const ProcessDimension& dimension = dimensions_[static_cast<size_t>(d)];
+    if (dimension.recorded != recorded || dimension.categorical) scale[d] = 0;
+  }
+  return a.unit * scale.asDiagonal();
 }
 
 MatrixXd ProcessKernel::cross(const ProcessInputs& a,
@@ -180,15 +218,35 @@ MatrixXd ProcessKernel::cross(const ProcessInputs& a,
   } else {
     k.setZero();
   }
-  // New points are asked about at one time.
-  Array time;
-  for (Index j = 0; j < b.size(); ++j) {
-    const Parts p = parts(a, 0, b, j);
-    if (j == 0 || b.log_time[j] != b.log_time[j - 1]) {
-      time = matern32_of(gaps(a, 0, b, j));
+  const MatrixXd a_inside = scaled(a, true), b_inside = scaled(b, true);
+  const MatrixXd a_outside = scaled(a, false), b_outside = scaled(b, false);
+  const bool apart = any_unrecorded_ || a.any_beyond || b.any_beyond;
+  constexpr Index kBlock = 32;  // columns that stay in the cache
+  Array time, recorded, others, distance;
+  for (Index from = 0; from < b.size(); from += kBlock) {
+    const Index count = std::min(kBlock, b.size() - from);
+    const MatrixXd inside =
+        squared_distances(a_inside, b_inside.middleRows(from, count));
+    const MatrixXd outside =
+        squared_distances(a_outside, b_outside.middleRows(from, count));
+    for (Index i = 0; i < count; ++i) {
+      const Index j = from + i;
+      // New points are asked about at one time.
+      if (j == 0 || b.log_time[j] != b.log_time[j - 1]) {
+        time = matern32_of(gaps(a, 0, b, j));
+      }
+      recorded = inside.col(i);
+      others = outside.col(i);
+      add_categories(a, b, j, recorded, others);
+      distance = (recorded + others).sqrt();
+      if (apart) {
+        add_beyond(a, 0, b, j, others);
+        others = others.sqrt();
+        k.col(j).array() *= matern32_of(others);
+      }
+      k.col(j).array() +=
+          residual2_ * time * matern32_of(distance) + constant2_;
     }
-    k.col(j).array() =
-        k.col(j).array() * p.context + residual2_ * p.space * time + constant2_;
   }
   return k;
 }

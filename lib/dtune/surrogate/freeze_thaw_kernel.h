@@ -78,6 +78,11 @@ class ProcessKernel {
                    Array& sum) const;
   Array gaps(const ProcessInputs& a, Eigen::Index from, const ProcessInputs& b,
              Eigen::Index j) const;
+  static void add_beyond(const ProcessInputs& a, Eigen::Index from,
+                         const ProcessInputs& b, Eigen::Index j, Array& sum);
+  void add_categories(const ProcessInputs& a, const ProcessInputs& b,
+                      Eigen::Index j, Array& inside, Array& outside) const;
+  Eigen::MatrixXd scaled(const ProcessInputs& a, bool recorded) const;
   struct Parts;
   Parts parts(const ProcessInputs& a, Eigen::Index from, const ProcessInputs& b,
               Eigen::Index j) const;
