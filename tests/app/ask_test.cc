@@ -64,7 +64,9 @@ TEST_CASE("points are asked for and told of until the budget is spent") {
   CHECK(json::parse(over.out)["finished"] == true);
   const json found = parsed(place.run({"best", "s.db", "--json"}));
   CHECK(found["value"].get<double>() == doctest::Approx(best));
-  CHECK(parsed(place.run({"status", "s.db", "--json"}))["state"] == "finished");
+  const json status = parsed(place.run({"status", "s.db", "--json"}));
+  CHECK(status["state"] == "finished");
+  CHECK(contains(status["why"].get<std::string>(), "is spent"));
   const Outcome replay = place.run({"replay", "s.db"});
   CHECK_MESSAGE(replay.code == 0, (replay.out + replay.err));
 }
