@@ -183,6 +183,9 @@ void declare_options(Arguments& arguments, RunOptions& options) {
   arguments.option("--ports", options.view.ports, "A-B",
                    "The ports of this machine that its fire wall lets in, for "
                    "ranks.");
+  arguments.flag("--encrypt-ranks", options.view.encrypt_ranks,
+                 "Encrypt what ranks of this machine say to others, and those "
+                 "of 'nodes:' (Gloo; slower).");
   arguments.option("--job-key", options.view.job_key, "FILE",
                    "A key for the agents of an engine's jobs ('dtune keygen "
                    "--job'; - reads stdin), where nodes share no folder.",

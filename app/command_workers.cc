@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -44,6 +45,7 @@ struct NodeOptions {
   std::string state;
   std::string wait;
   std::string ports;
+  bool encrypt_ranks = false;
   std::string job_key;
   std::string lifetime;
   std::string idle;
@@ -198,6 +200,7 @@ int serve_job_key(const NodeOptions& options) {
 
 int serve_node(const NodeOptions& options) {
   use_ports(options.ports);
+  if (options.encrypt_ranks) ::setenv("DTUNE_ENCRYPT_RANKS", "1", 1);
   if (!options.job_key.empty()) return serve_job_key(options);
   require(options.connect, "dtune agent", "--connect");
   const StopSignals signals(true);
@@ -299,6 +302,9 @@ Action declare_agent(Arguments& arguments) {
   arguments.option("--ports", options->ports, "A-B",
                    "The ports of this machine that its fire wall lets in, for "
                    "ranks.");
+  arguments.flag("--encrypt-ranks", options->encrypt_ranks,
+                 "Encrypt what ranks of this machine say to others (Gloo; "
+                 "slower).");
   arguments.option("--wait", options->wait, "TIME",
                    "How long to look for a coordinator that is not there "
                    "(default: 10m).");

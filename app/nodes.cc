@@ -1,5 +1,6 @@
 #include "app/nodes.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -71,6 +72,9 @@ void Nodes::add_ssh(const NodeSpec& node) {
   if (const PortRange ports = allowed_ports(); ports.first > 0) {
     ssh.argv.insert(ssh.argv.end(),
                     {"--ports", fmt::format("{}-{}", ports.first, ports.last)});
+  }
+  if (std::getenv("DTUNE_ENCRYPT_RANKS") != nullptr) {
+    ssh.argv.emplace_back("--encrypt-ranks");
   }
   if (node.slots > 0) {
     ssh.argv.insert(ssh.argv.end(), {"--slots", std::to_string(node.slots)});

@@ -89,6 +89,7 @@ bool asks_engines(const Recipe& recipe) {
 StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                         const RunView& view) {
   use_ports(view.ports);
+  if (view.encrypt_ranks) ::setenv("DTUNE_ENCRYPT_RANKS", "1", 1);
   const Recipe& recipe = loaded.study.recipe;
   const Tuner tuner =
       make_tuner(recipe, loaded.study.horizon, tuner_options(recipe));

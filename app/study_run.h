@@ -27,6 +27,7 @@ struct RunView {
   std::string ports;        // allowed_ports(), "5600-5699", or ""
   std::string job_key;      // file of a key made at submission, "-", or ""
   JobDoor* door = nullptr;  // for agents of an engine's jobs; not owned
+  bool encrypt_ranks = false;
 };
 
 // The options that `dtune run` and `dtune resume` have in common.

@@ -38,16 +38,19 @@ Bytes random_bytes() {
   return bytes;
 }
 
-// As a rank puts it into the store: "<port> <secret> <address>".
+// As a rank puts it into the store: "<port> <secret> <address>", and " sealed"
+// where it wants that.
 struct Meeting {
   int port = 0;
   Bytes secret{};
   std::string address;
+  bool sealed = false;
 
   std::string text() const {
     std::array<char, 2 * kBytes + 1> hex{};
     sodium_bin2hex(hex.data(), hex.size(), secret.data(), secret.size());
-    return fmt::format("{} {} {}", port, hex.data(), address);
+    return fmt::format("{} {} {}{}", port, hex.data(), address,
+                       sealed ? " sealed" : "");
   }
 };
 
@@ -63,6 +66,9 @@ std::optional<Meeting> parse_meeting(const std::string& text) {
       size != kBytes) {
     return std::nullopt;
   }
+  std::string more;
+  words >> more;
+  meeting.sealed = more == "sealed";
   return meeting;
 }
 
@@ -208,8 +214,10 @@ struct Guest {
 
 class Meetings {
  public:
-  Meetings(const GroupOptions& options, int meshes, RendezvousStore& store)
+  Meetings(const GroupOptions& options, int meshes, RendezvousStore& store,
+           bool sealed)
       : options_(options),
+        sealed_(sealed),
         deadline_(system_clock().now() + options.connect_timeout),
         listening_(listen_in(options)),
         ranks_(static_cast<size_t>(options.size)) {
@@ -232,7 +240,8 @@ class Meetings {
   // Everybody's port and secret; names those that do not come.
   void exchange(RendezvousStore& store) {
     Meeting& mine = ranks_[static_cast<size_t>(options_.rank)];
-    mine = {port_of(listening_.get()), random_bytes(), options_.address};
+    mine = {port_of(listening_.get()), random_bytes(), options_.address,
+            sealed_};
     store.set(key(options_.rank), mine.text());
     std::vector<int> missing;
     for (int peer = 0; peer < options_.size; ++peer) {
@@ -279,7 +288,7 @@ class Meetings {
                       static_cast<uint32_t>(mesh)};
     do {
       Descriptor socket = call(ranks_[static_cast<size_t>(peer)]);
-      if (socket.get() >= 0 && introduce(socket.get(), place)) return socket;
+      if (socket.get() >= 0 && introduce(socket, place)) return socket;
       poll(nullptr, 0, static_cast<int>(kRetry / std::chrono::milliseconds(1)));
     } while (system_clock().now() < deadline_);
     throw silent({peer});
@@ -299,7 +308,23 @@ class Meetings {
     return socket;
   }
 
-  bool introduce(int socket, const Place& place) const {
+  // The connection of two ranks that have met: as it is, or sealed with keys
+  // that none else has.
+  Descriptor in_use(Descriptor socket, const Place& place, const Bytes& a,
+                    const Bytes& b) const {
+    const bool sealed =
+        ranks_[place.lower].sealed || ranks_[place.higher].sealed;
+    if (!sealed) return socket;
+    const Bytes key = key_with(place);
+    const Bytes up = proof(key, 'u', a, b, place);    // to the higher rank
+    const Bytes down = proof(key, 'd', a, b, place);  // to the lower
+    const bool is_lower = static_cast<uint32_t>(options_.rank) == place.lower;
+    return seal(std::move(socket),
+                is_lower ? SealKeys{up, down} : SealKeys{down, up});
+  }
+
+  bool introduce(Descriptor& given, const Place& place) const {
+    const int socket = given.get();
     const Bytes key = key_with(place);
     Bytes theirs;
     if (!receive_all(socket, theirs.data(), kBytes, deadline_)) return false;
@@ -312,7 +337,9 @@ class Meetings {
       return false;
     }
     const Bytes wanted = proof(key, 'l', theirs, mine.challenge, place);
-    return sodium_memcmp(answer.data(), wanted.data(), kBytes) == 0;
+    if (sodium_memcmp(answer.data(), wanted.data(), kBytes) != 0) return false;
+    given = in_use(std::move(given), place, theirs, mine.challenge);
+    return true;
   }
 
   void wait_for_higher() {
@@ -378,7 +405,8 @@ class Meetings {
     }
     const Bytes mine = proof(key, 'l', guest.challenge, words.challenge, place);
     if (!send_all(socket.get(), mine.data(), kBytes)) return false;
-    sockets_[place.mesh][place.higher] = std::move(socket);
+    sockets_[place.mesh][place.higher] =
+        in_use(std::move(socket), place, guest.challenge, words.challenge);
     return true;
   }
 
@@ -414,6 +442,7 @@ class Meetings {
   }
 
   const GroupOptions& options_;
+  const bool sealed_;
   const MonoTime deadline_;
   const Descriptor listening_;
   std::vector<Meeting> ranks_;
@@ -429,10 +458,11 @@ std::string group_text(const std::string& name) {
 
 std::vector<std::vector<Descriptor>> connect_ranks(const GroupOptions& given,
                                                    int meshes,
-                                                   RendezvousStore& store) {
+                                                   RendezvousStore& store,
+                                                   bool sealed) {
   GroupOptions options = given;
   if (options.address.empty()) options.address = "127.0.0.1";
-  return Meetings(options, meshes, store).connect();
+  return Meetings(options, meshes, store, sealed).connect();
 }
 
 }  // namespace dtune

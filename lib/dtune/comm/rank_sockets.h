@@ -10,12 +10,13 @@
 //     |<------------ TCP connect -----------|
 //     |--- challenge a: 32 random bytes --->|
 //     |<-- rank, mesh, challenge b, --------|
-//     |    HMAC(key, "higher" a b rank mesh)|
-//     |--- HMAC(key, "lower" a b rank mesh)>|
+//     |    HMAC(key, "h" a b rank mesh)     |
+//     |--- HMAC(key, "l" a b rank mesh) --->|
 //
 // The key is BLAKE2b over the group's name and both ranks' random bytes; HMAC
-// is HMAC-SHA-512-256 (both libsodium's). After that the bytes are Gloo's, in
-// the clear.
+// is HMAC-SHA-512-256 (both libsodium's). After that the bytes are Gloo's: in
+// the clear, or, where one of the two ranks wants it, sealed (sealed_socket.h)
+// with the keys HMAC(key, "u" or "d" a b rank mesh).
 #pragma once
 
 #include <string>
@@ -23,6 +24,7 @@
 
 #include "dtune/base/descriptor.h"
 #include "dtune/comm/collective.h"
+#include "dtune/comm/sealed_socket.h"
 
 namespace dtune {
 
@@ -33,8 +35,8 @@ std::string group_text(const std::string& name);
 // want as many meshes. Costs 1 set and size - 1 gets of the store for each
 // rank. Blocks within options.connect_timeout; throws as make_gloo_group(), and
 // Error(comm) where no port of the range is free.
-std::vector<std::vector<Descriptor>> connect_ranks(const GroupOptions& options,
-                                                   int meshes,
-                                                   RendezvousStore& store);
+std::vector<std::vector<Descriptor>> connect_ranks(
+    const GroupOptions& options, int meshes, RendezvousStore& store,
+    bool sealed = wants_sealed_ranks());
 
 }  // namespace dtune
