@@ -117,3 +117,21 @@ TEST_CASE("a study ships the trial that its scheduler expects most of") {
     CHECK(local.study.trial(outcome.final_trial).point == toy::point(0.3));
   }
 }
+
+TEST_CASE("a winner near the best report goes on from its checkpoint") {
+  for (const auto& [winner, steps] : {std::pair(3, 0), std::pair(4, 5)}) {
+    const TemporaryDirectory folder;
+    toy::LocalStudy local(
+        folder.path(), toy::unique("contender"), 2, toy::recipe(4),
+        {toy::point(0.2), toy::point(0.4), toy::point(0.3), toy::point(0.1)});
+    local.scheduler = std::make_unique<Holding>(std::move(local.scheduler),
+                                                Leader{winner, 5});
+    int trained = 0;
+    local.sink.at_report = [&](const Study& /*study*/, const Trial& trial,
+                               const StepReport& /*report*/) {
+      trained += trial.kind == TrialKind::final ? 1 : 0;
+    };
+    CHECK(local.run().best == winner);
+    CHECK(trained == steps);
+  }
+}

@@ -144,10 +144,10 @@ void Coordinator::Impl::release(Trial& trial, bool keep) {
   drop_checkpoint(trial);
 }
 
-// Of a trial that will not be continued: only the incumbent may be.
+// Of a trial that will not be continued: only a contender may be.
 void Coordinator::Impl::drop_checkpoint(Trial& trial) {
   if (trial.checkpoint.empty() || !is_terminal(trial.state)) return;
-  if (trial.id == best_.id() || trial.kind == TrialKind::final) return;
+  if (best_.is_contender(trial.id) || trial.kind == TrialKind::final) return;
   if (leases_.leased(trial.id) || leases_.is_owed(trial.id)) return;
   best_.checkpoints().remove(trial.id);
   trial.checkpoint.clear();

@@ -113,6 +113,10 @@ void Coordinator::Impl::free_checkpoints() {
   const int64_t cap = study_.recipe.resources.disk_mb;
   if (cap == 0) return;
   while (best_.checkpoints().bytes() > cap * 1024 * 1024) {
+    if (const TrialId last = best_.give_up_last()) {
+      drop_checkpoint(study_.trial(last));
+      continue;
+    }
     auto one = scheduler_.dismiss(study_, true);
     if (!one) one = worst_paused();
     if (!one) return;

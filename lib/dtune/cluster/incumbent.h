@@ -1,8 +1,9 @@
-// The best trial of a search as it runs, and the checkpoints that it may be
-// shipped from.
+// The best trials of a search as it runs, and the checkpoints that one of them
+// may be shipped from.
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "dtune/cluster/checkpoints.h"
 #include "dtune/study/study.h"
@@ -12,33 +13,48 @@ namespace dtune {
 // Follows incumbent(study) report by report, in O(1). Not thread-safe.
 class Incumbent {
  public:
+  // Trials that keep what they may be shipped from: the winner of a search is
+  // not always the trial with the best report (winner.h), but seldom one far
+  // from it. Another has to be trained again.
+  static constexpr size_t kContenders = 3;
+
   // `study` outlives this.
   Incumbent(const Study& study, std::filesystem::path checkpoints);
 
-  TrialId id() const { return best_; }  // 0: none
+  TrialId id() const { return best_.empty() ? 0 : best_.front().trial; }
+  bool is_contender(TrialId trial) const;
   Checkpoints& checkpoints() { return checkpoints_; }
   const Checkpoints& checkpoints() const { return checkpoints_; }
 
   // A loaded study: checkpoints of steps that are not to be shipped go.
   void recover();
-  // A trial has reported. Returns the trial that was the best before and is not
-  // any more; 0: there is none.
+  // A trial has reported. Returns the trial that was a contender before and is
+  // not any more; 0: there is none.
   TrialId note(const Trial& trial, const StepReport& report);
   // A trial has failed, and its reports may count no longer.
   void reconsider(const Trial& failed);
   // From all that was reported.
   void find();
-  // What is held for the best, whatever was reported; until the next find().
+  // What is held for the best, whatever was reported, and for the only
+  // contender; until the next find().
   void appoint(TrialId trial);
-  // The steps that may be shipped, those of the best trial and of each final
+  // The last contender is one no more; 0: there is none but the best.
+  TrialId give_up_last();
+  // The steps that may be shipped, those of contenders and of each final
   // training, keep their checkpoints.
   void keep_step(const Trial& trial, int step);
 
  private:
+  struct Contender {
+    TrialId trial = 0;
+    double value = 0;
+  };
+  void insert(const Contender& contender);
+  void replace(std::vector<Contender> best);
+
   const Study& study_;
   Checkpoints checkpoints_;
-  TrialId best_ = 0;
-  double value_ = 0;
+  std::vector<Contender> best_;  // first; ties go to the earlier trial
 };
 
 }  // namespace dtune
