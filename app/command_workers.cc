@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <thread>
 
@@ -40,6 +41,7 @@ struct NodeOptions {
   std::optional<uint64_t> slots;
   std::optional<uint64_t> threads;
   std::string devices;
+  std::string fused;
   std::string token_file;
   bool token_stdin = false;
   std::string state;
@@ -55,6 +57,7 @@ struct NodeOptions {
 struct SlotOptions {
   std::string connect;
   std::optional<uint64_t> slot;
+  std::optional<uint64_t> seats;
   std::optional<uint64_t> threads;
 };
 
@@ -99,6 +102,34 @@ std::vector<std::string> parse_devices(const std::string& text) {
     devices.push_back(word);
   }
   return devices;
+}
+
+constexpr int kMostFused = 64;
+
+// 0: auto.
+int parse_fused(const std::string& text) {
+  if (text.empty() || text == "off") return 1;
+  if (text == "auto") return 0;
+  int fused = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, fused);
+  if (stop != end || error != std::errc() || fused < 1 || fused > kMostFused) {
+    throw Error(ErrorKind::config,
+                fmt::format("--fused: '{}' is not auto, off or 1 to {}", text,
+                            kMostFused));
+  }
+  return fused;
+}
+
+// Of the agent's GPUs, those that the driver shows.
+std::vector<Gpu> gpus_of(const AgentOptions& agent) {
+  if (agent.devices.empty()) return {};
+  std::vector<Gpu> gpus = find_gpus().usable;
+  std::erase_if(gpus, [&](const Gpu& gpu) {
+    return std::find(agent.devices.begin(), agent.devices.end(), gpu.id) ==
+           agent.devices.end();
+  });
+  return gpus;
 }
 
 constexpr uint64_t kMaxTokenBytes = 4096;
@@ -174,6 +205,10 @@ AgentOptions describe_agent(const NodeOptions& options) {
   if (!options.slots && !agent.devices.empty()) {
     agent.slots = static_cast<int>(agent.devices.size());
   }
+  int fused = parse_fused(options.fused);
+  if (fused == 0) fused = fused_trials(0, gpus_of(agent), agent.slots);
+  agent.seats = fused;
+  agent.slots *= fused;
   agent.log_line = [](int slot, const std::string& line) {
     spdlog::warn("slot {}: {}", slot, line);
   };
@@ -252,10 +287,12 @@ int serve_slot(const SlotOptions& options) {
   WorkerOptions worker;
   worker.endpoint = options.connect;
   worker.slot = static_cast<int>(options.slot.value_or(0));
+  worker.seats = static_cast<int>(options.seats.value_or(1));
   worker.threads = static_cast<int>(options.threads.value_or(1));
   RecipeCache recipes;
-  worker.parse_recipe = [&recipes](const std::string& yaml,
-                                   const Point& point) {
+  std::mutex mutex;  // of recipes: seats have threads of their own
+  worker.parse_recipe = [&](const std::string& yaml, const Point& point) {
+    const std::lock_guard lock(mutex);
     return recipes.with_point(yaml, point);
   };
   return run_worker(
@@ -327,6 +364,9 @@ Action declare_agent(Arguments& arguments) {
                    "Trials at the same time (default: one per core).");
   arguments.option("--threads", options->threads, "N",
                    "Threads of one slot (default: 1).");
+  arguments.option("--fused", options->fused, "K",
+                   "Trials that a slot trains as one program: auto, off or a "
+                   "number (default: off).");
   arguments.option(
       "--devices", options->devices, "LIST",
       "GPUs of the slots: 0,1, GPU-..., MIG-...; none; default: auto, all that "
@@ -343,6 +383,9 @@ Action declare_worker(Arguments& arguments) {
       "Trains trials in one slot; agents start workers by themselves.");
   arguments.option("--connect", options->connect, "ENDPOINT", "Of the agent.");
   arguments.option("--slot", options->slot, "N", "The slot's number, from 0.");
+  arguments.option("--seats", options->seats, "N",
+                   "Slots from that one on, whose trials are trained as one "
+                   "program (default: 1).");
   arguments.option("--threads", options->threads, "N", "Default: 1.");
   return [options](const Console&) { return serve_slot(*options); };
 }

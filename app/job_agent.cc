@@ -129,7 +129,8 @@ int serve_rank(const JobEnvironment& job, const RecipeFile& recipe,
   const SlotPlan plan = plan_slots(recipe.recipe());
   AgentOptions agent = agent_of_job(job);
   agent.node = rank_name(job);
-  agent.slots = plan.slots;
+  agent.slots = plan.slots * plan.fused;
+  agent.seats = plan.fused;
   agent.threads_per_slot = plan.threads;
   agent.devices = plan.devices();
   JobMeeting meeting;

@@ -219,6 +219,26 @@ std::vector<std::string> SlotPlan::devices() const {
   return ids;
 }
 
+int fused_wanted(const Recipe& recipe) {
+  const bool one = recipe.command || recipe.deterministic ||
+                   recipe.parallel.mode != ParallelMode::none;
+  return one ? 1 : recipe.resources.fused;
+}
+
+int fused_trials(int wanted, const std::vector<Gpu>& gpus, int slots) {
+  constexpr uint64_t kMost = 8;
+  if (wanted > 0) return wanted;
+  if (gpus.empty()) return 1;
+  const auto by_memory = [](const Gpu& a, const Gpu& b) {
+    return a.memory < b.memory;
+  };
+  const uint64_t least =
+      std::min_element(gpus.begin(), gpus.end(), by_memory)->memory;
+  const size_t shared = std::max(
+      (static_cast<size_t>(slots) + gpus.size() - 1) / gpus.size(), size_t{1});
+  return static_cast<int>(std::clamp<uint64_t>(least / shared >> 30, 1, kMost));
+}
+
 SlotPlan plan_slots(const Recipe& recipe) {
   SlotPlan plan;
   plan.threads = std::max(recipe.resources.threads_per_slot, 1);
@@ -229,6 +249,7 @@ SlotPlan plan_slots(const Recipe& recipe) {
   plan.slots = slots_of_local_node(recipe.nodes);
   if (plan.slots == 0) plan.slots = recipe.resources.slots;
   if (plan.slots == 0) plan.slots = with_servers(recipe.parallel, natural);
+  plan.fused = fused_trials(fused_wanted(recipe), plan.gpus, plan.slots);
   return plan;
 }
 

@@ -37,6 +37,7 @@ bool has_remote_nodes(const std::vector<NodeSpec>& nodes);
 // Where the trials of a recipe run on this machine.
 struct SlotPlan {
   int slots = 1;
+  int fused = 1;          // trials of one slot
   int threads = 1;        // of one slot
   std::vector<Gpu> gpus;  // of the slots, or empty: CPU
   // With train.device auto: why a GPU that is here is not used; "": all are.
@@ -45,9 +46,16 @@ struct SlotPlan {
   std::vector<std::string> devices() const;  // ids of the GPUs
 };
 // The slots of the local node, else resources.slots, else one per GPU or core
-// with parameter servers on top. Throws Error(config) where train.device wants
-// a GPU that this machine cannot use, and no other node may have one.
+// with parameter servers on top. Throws Error(config) where train.device asks
+// for a GPU that this machine cannot use, and no other node may have one.
 SlotPlan plan_slots(const Recipe& recipe);
+
+// Trials that a recipe wants fused; 0: as many as fused_trials() says.
+int fused_wanted(const Recipe& recipe);
+// Trials that one of `slots` slots on these GPUs trains as one program: `wanted`
+// or, where that is 0, one for each GiB of the slot's memory, up to eight; one
+// without GPUs.
+int fused_trials(int wanted, const std::vector<Gpu>& gpus, int slots);
 
 // Throws Error(config) where a trial takes more slots than this machine has
 // and no other node will bring any.

@@ -21,6 +21,7 @@ std::vector<std::string> local_argv(const NodesOptions& options) {
                                    "--connect",   options.local_endpoint,
                                    "--study",     options.study_id,
                                    "--slots",     std::to_string(plan.slots),
+                                   "--fused",     std::to_string(plan.fused),
                                    "--threads",   std::to_string(plan.threads)};
   const std::string devices = fmt::format("{}", fmt::join(plan.devices(), ","));
   argv.insert(argv.end(), {"--devices", devices.empty() ? "none" : devices});
@@ -67,8 +68,8 @@ void Nodes::add_ssh(const NodeSpec& node) {
               "--study", options_.study_id, "--node",
               ssh.node,  "--threads",       std::to_string(options_.threads)};
   // Where the coordinator is silent it ends, and is started again from here.
-  ssh.argv.insert(ssh.argv.end(),
-                  {"--devices", devices_elsewhere(), "--wait", "1m"});
+  ssh.argv.insert(ssh.argv.end(), {"--devices", devices_elsewhere(), "--fused",
+                                   fused_elsewhere(), "--wait", "1m"});
   if (const PortRange ports = allowed_ports(); ports.first > 0) {
     ssh.argv.insert(ssh.argv.end(),
                     {"--ports", fmt::format("{}-{}", ports.first, ports.last)});
@@ -88,6 +89,10 @@ void Nodes::add_ssh(const NodeSpec& node) {
 
 const char* Nodes::devices_elsewhere() const {
   return options_.gpus ? "auto" : "none";
+}
+
+std::string Nodes::fused_elsewhere() const {
+  return options_.fused == 0 ? "auto" : std::to_string(options_.fused);
 }
 
 void Nodes::check_reachable(const NodeSpec& node) const {
@@ -113,7 +118,8 @@ std::vector<std::string> Nodes::options_of_agent(const NodeSpec& node,
   // Ranks of a gang wait for nodes that are still in the queue.
   if (!options_.gangs) add_time("--idle", idle);
   add_time("--wait", std::chrono::minutes(2));
-  words.insert(words.end(), {"--devices", devices_elsewhere()});
+  words.insert(words.end(), {"--devices", devices_elsewhere(), "--fused",
+                             fused_elsewhere()});
   if (node.slots > 0) {
     words.insert(words.end(), {"--slots", std::to_string(node.slots)});
   }

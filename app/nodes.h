@@ -23,6 +23,7 @@ struct NodesOptions {
   std::string study_id;
   SlotPlan slots;              // of this machine
   int threads = 1;             // of a slot elsewhere
+  int fused = 1;               // likewise: fused_wanted()
   std::string local_endpoint;  // of the coordinator, for this machine
   // tcp://..., as other machines reach it; "" where no node is elsewhere.
   std::string remote_endpoint;
@@ -61,6 +62,7 @@ class Nodes {
                                             Duration lifetime,
                                             Duration idle) const;
   const char* devices_elsewhere() const;
+  std::string fused_elsewhere() const;
   void check_reachable(const NodeSpec& node) const;
   void write_log(const std::string& node, const std::string& line);
   void check_any_left() const;

@@ -217,8 +217,14 @@ class PlanPrinter {
     const SlotPlan& slots = plan_.check.slots;
     const ParallelSpec& parallel = plan_.recipe.parallel;
     if (parallel.mode != ParallelMode::none) return gangs(slots, parallel);
-    return fmt::format("{} trial{} at a time, {} thread{} each", slots.slots,
-                       slots.slots == 1 ? "" : "s", slots.threads,
+    const int trials = slots.slots * slots.fused;
+    const std::string fused =
+        slots.fused == 1
+            ? ""
+            : fmt::format(" ({} slot{}, {} fused in each)", slots.slots,
+                          slots.slots == 1 ? "" : "s", slots.fused);
+    return fmt::format("{} trial{} at a time{}, {} thread{} each", trials,
+                       trials == 1 ? "" : "s", fused, slots.threads,
                        slots.threads == 1 ? "" : "s");
   }
 
@@ -360,6 +366,7 @@ std::string plan_json(const StudyPlan& plan) {
                         {"seconds", to_seconds(budget.time)},
                         {"steps", budget.steps}};
   document["slots"] = {{"slots", plan.check.slots.slots},
+                       {"fused", plan.check.slots.fused},
                        {"threads", plan.check.slots.threads},
                        {"devices", plan.check.slots.devices()}};
   if (!plan.check.warm_start.empty()) {

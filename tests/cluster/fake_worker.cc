@@ -34,6 +34,7 @@ int run_worker_process(int argc, char** argv, const std::atomic<int>& stop) {
     const std::string value = argv[i + 1];
     if (name == "--connect") options.endpoint = value;
     if (name == "--slot") options.slot = std::stoi(value);
+    if (name == "--seats") options.seats = std::stoi(value);
     if (name == "--threads") options.threads = std::stoi(value);
   }
   options.parse_recipe = [](const std::string& yaml, const Point&) {

@@ -44,3 +44,46 @@ TEST_CASE(
   CHECK(environment_of(1, {"0", "1"}, 3) == "1 1 1");
   CHECK(environment_of(0, {"3", "3", "3"}, 3) == "3 3 0.333333");
 }
+
+TEST_CASE("seats of one process: who is killed for another does not pay") {
+  SlotOptions options;
+  options.argv = {"sh", "-c", "sleep 60", "sh"};
+  options.slots = 4;
+  options.seats = 2;
+  options.devices = {"0", "1"};
+  std::vector<control::Ended> ended;
+  std::vector<int> down;
+  SlotProcess process(1, options, [&](const control::Message& message) {
+    if (const auto* one = std::get_if<control::Ended>(&message)) {
+      ended.push_back(*one);
+    }
+    if (const auto* one = std::get_if<control::SlotDown>(&message)) {
+      down.push_back(one->slot);
+    }
+  });
+  process.tick(system_clock().now());
+  CHECK(process.slots() == std::vector<int>{2, 3});
+  CHECK(process.slots_up().empty());
+  for (const int slot : {2, 3}) {
+    process.on_slot_up(slot);
+    control::Assign assign;
+    assign.slot = slot;
+    assign.trial = 10 + slot;
+    assign.attempt = 1;
+    process.on_assign(assign);
+    CHECK(process.holds(slot, 10 + slot, 1));
+  }
+  process.kill(Reason::lease_lapsed, "it hangs", system_clock().now(), 3);
+  while (down.size() < 2) {
+    process.tick(system_clock().now());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(down == std::vector<int>{2, 3});
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0].trial == 12);
+  CHECK(ended[0].outcome == control::Outcome::temporary);
+  CHECK(ended[1].trial == 13);
+  CHECK(ended[1].outcome == control::Outcome::failed);
+  CHECK(ended[1].reason == Reason::lease_lapsed);
+  process.shut_down(true, system_clock().now());
+}

@@ -136,6 +136,20 @@ TEST_CASE("fused trials are each what they are alone") {
   }
 }
 
+TEST_CASE("what is faster is found by trying both, and changes no result") {
+  const Shop shop;
+  const std::vector<Recipe> recipes = various(OptimizerKind::sgd);
+  Trainers together = shop.trainers(recipes);
+  Trainers alone = shop.trainers(recipes);
+  FusedTrainer fused(FusedTrainer::Choice::faster);
+  train_fused(fused, together, 480);
+  for (size_t k = 0; k < alone.size(); ++k) {
+    CAPTURE(k);
+    alone[k]->train_to(480, kNever);
+    check_equal(*together[k], *alone[k]);
+  }
+}
+
 TEST_CASE("trials of another shape train beside fused ones") {
   const Shop shop;
   std::vector<Recipe> recipes = various(OptimizerKind::sgd);

@@ -45,6 +45,7 @@ SlotOptions slot_options(const AgentOptions& options,
           .study_id = options.study_id,
           .threads = options.threads_per_slot,
           .slots = options.slots,
+          .seats = options.seats,
           .devices = options.devices,
           .grace = options.grace,
           .log_line = options.log_line};
@@ -331,6 +332,7 @@ int run_agent(const AgentOptions& options, const std::atomic<int>& stop) {
     throw Error(ErrorKind::config,
                 fmt::format("{} slots (1 to {})", options.slots, kMaxSlots));
   }
+  DTUNE_CHECK(options.seats >= 1 && options.slots % options.seats == 0);
   try {
     become_subreaper();
     Agent agent(options);

@@ -21,7 +21,8 @@ struct AgentOptions {
   std::optional<CurveClient> curve;
   std::string node;  // name shown to people; "": host name
   int slots = 1;
-  int threads_per_slot = 1;
+  int seats = 1;  // slots that share a worker process; slots is a multiple
+  int threads_per_slot = 1;  // of one worker process
   // Of the slots in turn, for CUDA_VISIBLE_DEVICES (Gpu::id); empty: slots see
   // what this process sees.
   std::vector<std::string> devices;
@@ -55,8 +56,8 @@ struct AgentOptions {
 // (`stop`) or the coordinator is gone: a job that ends so is to be run again;
 // config where it refuses, study failed where no worker could be started.
 //
-// Workers get, after worker_argv: --connect <endpoint> --slot <k> --threads
-// <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT and, with
+// Workers get, after worker_argv: --connect <endpoint> --slot <k> --seats <m>
+// --threads <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT and, with
 // devices, what train/device.h reads. Heartbeat
 // and grace are the coordinator's once it has answered. Workers are killed by
 // the kernel when the thread that called this ends; after a kill -9 of this

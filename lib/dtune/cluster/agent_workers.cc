@@ -35,18 +35,19 @@ void AgentWorkers::on_welcome(const control::Welcome& welcome,
   if (slots_.empty()) start();
   stirred_ = true;
   for (const SlotProcess& s : slots_) {
-    if (s.gone()) {
-      send_(encode(control::SlotDown{s.slot(), true, "given up before"}));
+    for (const int number : s.gone() ? s.slots() : std::vector<int>()) {
+      send_(encode(control::SlotDown{number, true, "given up before"}));
     }
-    if (!s.up()) continue;
-    forward(s.slot(), frame);
-    send_(encode(control::SlotUp{s.slot(), s.pid(), keys_[s.slot()]}));
+    for (const int number : s.slots_up()) {
+      forward(number, frame);
+      send_(encode(control::SlotUp{number, s.pid(), keys_[number]}));
+    }
   }
 }
 
 void AgentWorkers::start() {
   kill_orphans(options_.study_id);
-  for (int i = 0; i < options_.slots; ++i) {
+  for (int i = 0; i < options_.slots / options_.seats; ++i) {
     slots_.emplace_back(
         i, options_, [this](const control::Message& m) { send_(encode(m)); });
   }
@@ -56,14 +57,14 @@ void AgentWorkers::leave_session() {
   control::Welcome none = welcome_;
   none.session = "none";
   for (const SlotProcess& s : slots_) {
-    if (s.up()) forward(s.slot(), encode(none));
+    for (const int number : s.slots_up()) forward(number, encode(none));
   }
 }
 
 void AgentWorkers::on_assign(const control::Assign& assign,
                              const std::string& frame) {
   SlotProcess* s = slot(assign.slot);
-  if (s != nullptr && s->up() && !s->dying()) {
+  if (s != nullptr && s->up(assign.slot) && !s->dying()) {
     s->on_assign(assign);
     forward(assign.slot, frame);
     return;
@@ -74,8 +75,10 @@ void AgentWorkers::on_assign(const control::Assign& assign,
 // Not the next lease, if the one meant has ended meanwhile.
 void AgentWorkers::on_kill(const control::Kill& kill, MonoTime now) {
   SlotProcess* s = slot(kill.slot);
-  if (s == nullptr || !s->holds(kill.trial, kill.attempt)) return;
-  s->kill(kill.reason, kill.why, now);
+  if (s == nullptr || !s->holds(kill.slot, kill.trial, kill.attempt)) {
+    return;
+  }
+  s->kill(kill.reason, kill.why, now, kill.slot);
   stirred_ = true;
 }
 
@@ -96,7 +99,9 @@ bool AgentWorkers::alive() const {
 void AgentWorkers::close(bool now) {
   for (SlotProcess& s : slots_) {
     s.close();
-    if (s.up()) forward(s.slot(), encode(control::Stop{.now = now}));
+    for (const int number : s.slots_up()) {
+      forward(number, encode(control::Stop{.now = now}));
+    }
   }
 }
 
@@ -135,15 +140,16 @@ void AgentWorkers::on_message(const std::string& identity,
     spdlog::warn("from a worker: {}", e.what());
     return;
   }
-  SlotProcess* s = slot(slot_of(message));
+  const int number = slot_of(message);
+  SlotProcess* s = slot(number);
   if (s == nullptr || !s->alive()) return;
   if (const auto* up = std::get_if<control::SlotUp>(&message)) {
     if (up->pid != s->pid()) return;  // a late message of a dead worker
-    identities_[s->slot()] = identity;
-    keys_[s->slot()] = up->public_key;
-    s->on_slot_up();
-    forward(s->slot(), welcome_frame_);
-  } else if (identities_[s->slot()] != identity) {
+    identities_[number] = identity;
+    keys_[number] = up->public_key;
+    s->on_slot_up(number);
+    forward(number, welcome_frame_);
+  } else if (identities_[number] != identity) {
     return;
   }
   if (const auto* ended = std::get_if<control::Ended>(&message)) {
@@ -168,19 +174,20 @@ void AgentWorkers::tick(MonoTime now) {
   next_tick_ = now + std::chrono::seconds(1);
   stirred_ = false;
   for (SlotProcess& s : slots_) {
-    const bool was_up = s.up();
+    const std::vector<int> were_up = s.slots_up();
     next_tick_ = std::min(next_tick_, s.tick(now));
-    if (!was_up || s.up()) continue;
-    identities_.erase(s.slot());
-    outbox_.erase(s.slot());
+    for (const int number : were_up) {
+      if (s.up(number)) continue;
+      identities_.erase(number);
+      outbox_.erase(number);
+    }
   }
 }
 
 SlotProcess* AgentWorkers::slot(int number) {
-  if (number < 0 || static_cast<size_t>(number) >= slots_.size()) {
-    return nullptr;
-  }
-  return &slots_[static_cast<size_t>(number)];
+  if (number < 0) return nullptr;
+  const auto process = static_cast<size_t>(number / options_.seats);
+  return process < slots_.size() ? &slots_[process] : nullptr;
 }
 
 }  // namespace dtune

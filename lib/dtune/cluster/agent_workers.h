@@ -1,5 +1,5 @@
-// The workers of one agent: a process in each slot, and the messages from and
-// to them.
+// The workers of one agent: a process in each slot, or one for every `seats`
+// slots, and the messages from and to them.
 #pragma once
 
 #include <deque>

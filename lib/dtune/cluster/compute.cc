@@ -96,6 +96,7 @@ control::Progress Compute::progress() {
   progress.activity = step.activity;
   progress.fraction = step.fraction;
   progress.samples_per_second = step.samples_per_second;
+  progress.together = step.together;
   if (step.fraction <= 0 && last_step_seconds_ > 0) {
     progress.fraction =
         std::min(0.99, seconds_since(step_began_) / last_step_seconds_);

@@ -82,6 +82,7 @@ ClusterStatus Coordinator::Impl::cluster_status() {
     out.progress = slot.progress.fraction;
     out.samples_per_second = slot.progress.samples_per_second;
     out.resident_bytes = slot.progress.resident_bytes;
+    out.together = slot.progress.together;
     status.slots.push_back(std::move(out));
   }
   show_gangs(status);

@@ -162,6 +162,7 @@ void fields(V& visit, Progress& m) {
   visit("samples_per_second", m.samples_per_second, Within{0, 1e15});
   visit("resident_bytes", m.resident_bytes);
   visit("activity", m.activity);
+  visit("together", m.together, Between{1, kMaxSlots});
 }
 
 template <class V>

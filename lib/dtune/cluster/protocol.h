@@ -217,6 +217,7 @@ struct Progress {
   // Grows while the trial computes or writes: milliseconds of CPU time, or
   // more.
   uint64_t activity = 0;
+  int together = 1;  // StepProgress
 };
 
 struct Stop {

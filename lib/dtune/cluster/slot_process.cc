@@ -32,17 +32,18 @@ bool mentions_memory(const std::string& text) {
          text.find("Cannot allocate memory") != std::string::npos;
 }
 
-// The slot's GPU, and which part of its memory is the slot's.
+// The process's GPU, and which part of its memory it may take.
 std::map<std::string, std::string> device_environment(
-    const SlotOptions& options, int slot) {
+    const SlotOptions& options, int number) {
   if (options.devices.empty()) return {};
   const auto count = static_cast<int>(options.devices.size());
   const auto device_of = [&](int one) -> const std::string& {
     return options.devices[static_cast<size_t>(one % count)];
   };
-  const std::string& device = device_of(slot);
+  const std::string& device = device_of(number);
+  const int processes = options.slots / options.seats;
   int sharing = 0;
-  for (int other = 0; other < std::max(options.slots, slot + 1); ++other) {
+  for (int other = 0; other < std::max(processes, number + 1); ++other) {
     sharing += device_of(other) == device ? 1 : 0;
   }
   return {{"CUDA_VISIBLE_DEVICES", device},
@@ -52,11 +53,29 @@ std::map<std::string, std::string> device_environment(
 
 }  // namespace
 
-SlotProcess::SlotProcess(int slot, const SlotOptions& options, Send send)
-    : slot_(slot),
+SlotProcess::SlotProcess(int number, const SlotOptions& options, Send send)
+    : number_(number),
       options_(options),
       send_(std::move(send)),
-      group_("slot" + std::to_string(slot)) {}
+      group_("slot" + std::to_string(number)),
+      seats_(static_cast<size_t>(options.seats)) {}
+
+std::vector<int> SlotProcess::slots() const {
+  std::vector<int> slots;
+  for (int i = 0; i < options_.seats; ++i) slots.push_back(first_slot() + i);
+  return slots;
+}
+
+std::vector<int> SlotProcess::slots_up() const {
+  std::vector<int> slots = this->slots();
+  std::erase_if(slots, [this](int slot) { return !up(slot); });
+  return slots;
+}
+
+bool SlotProcess::holds_trial() const {
+  return std::any_of(seats_.begin(), seats_.end(),
+                     [](const Seat& seat) { return seat.trial != 0; });
+}
 
 control::Ended SlotProcess::not_taken(const control::Assign& assign) {
   control::Ended ended;
@@ -69,23 +88,25 @@ control::Ended SlotProcess::not_taken(const control::Assign& assign) {
   return ended;
 }
 
-void SlotProcess::on_slot_up() {
-  up_ = true;
+void SlotProcess::on_slot_up(int slot) {
+  seat(slot).up = true;
   failed_starts_ = 0;
 }
 
 void SlotProcess::on_assign(const control::Assign& assign) {
-  trial_ = assign.trial;
-  attempt_ = assign.attempt;
+  seat(assign.slot).trial = assign.trial;
+  seat(assign.slot).attempt = assign.attempt;
 }
 
 void SlotProcess::on_ended(const control::Ended& ended) {
-  if (ended.trial == trial_ && ended.attempt == attempt_) trial_ = 0;
+  Seat& own = seat(ended.slot);
+  if (ended.trial == own.trial && ended.attempt == own.attempt) own.trial = 0;
 }
 
-void SlotProcess::kill(Reason reason, const std::string& why, MonoTime now) {
+void SlotProcess::kill(Reason reason, const std::string& why, MonoTime now,
+                       int slot) {
   if (!child_ || dying_) return;
-  kill_order_ = control::Kill{slot_, trial_, attempt_, reason, why};
+  kill_order_ = control::Kill{slot, 0, 0, reason, why};
   dying_ = true;
   kill_at_ = now + options_.grace;
   child_->signal_group(SIGTERM);
@@ -132,20 +153,22 @@ void SlotProcess::spawn(MonoTime now) {
   spawn.argv = options_.argv;
   for (const std::string& word :
        {std::string("--connect"), options_.endpoint, std::string("--slot"),
-        std::to_string(slot_), std::string("--threads"),
+        std::to_string(first_slot()), std::string("--seats"),
+        std::to_string(options_.seats), std::string("--threads"),
         std::to_string(options_.threads)}) {
     spawn.argv.push_back(word);
   }
   spawn.environment = {{"DTUNE_STUDY", options_.study_id},
                        {"DTUNE_AGENT", process_name(getpid())},
-                       {"DTUNE_SLOT", std::to_string(slot_)}};
-  spawn.environment.merge(device_environment(options_, slot_));
+                       {"DTUNE_SLOT", std::to_string(number_)}};
+  spawn.environment.merge(device_environment(options_, number_));
   spawn.control_group = group_.folder().string();
   spawn.merge = true;
-  spawn.data_bytes = options_.memory_bytes;
+  spawn.data_bytes = memory_bytes();
   tail_.clear();
   partial_line_.clear();
-  up_ = dying_ = false;
+  seats_.assign(seats_.size(), {});
+  dying_ = false;
   kill_order_.reset();
   kernel_kills_ = {};
   try {
@@ -176,7 +199,7 @@ void SlotProcess::take_lines(bool all) {
       end = std::min(partial_line_.size(), begin + kMaxLine);
     }
     const std::string line = partial_line_.substr(begin, end - begin);
-    if (options_.log_line) options_.log_line(slot_, line);
+    if (options_.log_line) options_.log_line(first_slot(), line);
     tail_ += line + "\n";
     begin = end + 1;
   }
@@ -191,11 +214,11 @@ void SlotProcess::check_memory(MonoTime now) {
   if (options_.memory_bytes == 0 || now < next_memory_check_) return;
   next_memory_check_ = now + kMemoryInterval;
   const uint64_t bytes = resident_bytes(child_->pid());
-  if (bytes <= options_.memory_bytes) return;
+  if (bytes <= memory_bytes()) return;
   kill(Reason::out_of_memory,
        fmt::format("used {} MB of memory, {} MB are allowed "
                    "(resources.memory_mb)",
-                   bytes >> 20, options_.memory_bytes >> 20),
+                   bytes >> 20, memory_bytes() >> 20),
        now);
 }
 
@@ -206,33 +229,38 @@ void SlotProcess::escalate(MonoTime now) {
 void SlotProcess::on_exit(const ExitStatus& status, MonoTime now) {
   read_output();
   take_lines(true);
-  const bool was_up = up_;
-  const control::Ended ended = explain(status);
+  const bool was_up = !slots_up().empty();
+  std::vector<control::Ended> ended;
+  for (const int slot : slots()) ended.push_back(explain(status, slot));
   child_.reset();
-  up_ = dying_ = false;
+  seats_.assign(seats_.size(), {});
+  dying_ = false;
   // What its commands have started, however they hid from its group.
   group_.end();
   kill_adopted({"DTUNE_STUDY=" + options_.study_id,
                 "DTUNE_AGENT=" + process_name(getpid()),
-                "DTUNE_SLOT=" + std::to_string(slot_)});
-  if (trial_ != 0) send_(ended);
-  trial_ = 0;
+                "DTUNE_SLOT=" + std::to_string(number_)});
+  for (const control::Ended& one : ended) {
+    if (one.trial != 0) send_(one);
+  }
   if (closing_) return;
   failed_starts_ = was_up ? 0 : failed_starts_ + 1;
   start_at_ = now + start_delay(failed_starts_);
   if (failed_starts_ >= kMaxFailedStarts) {
     give_up(fmt::format("its worker ended {} times before it was ready: {}",
-                        failed_starts_, ended.detail));
-  } else {
-    send_(control::SlotDown{slot_, false, ended.detail});
+                        failed_starts_, ended.front().detail));
+    return;
+  }
+  for (const control::Ended& one : ended) {
+    send_(control::SlotDown{one.slot, false, one.detail});
   }
 }
 
-control::Ended SlotProcess::explain(const ExitStatus& status) const {
+control::Ended SlotProcess::explain(const ExitStatus& status, int slot) const {
   control::Ended ended;
-  ended.slot = slot_;
-  ended.trial = trial_;
-  ended.attempt = attempt_;
+  ended.slot = slot;
+  ended.trial = seat(slot).trial;
+  ended.attempt = seat(slot).attempt;
   ended.outcome = control::Outcome::failed;
   ended.exit_code = status.exit_code;
   ended.signal = status.signal;
@@ -240,6 +268,12 @@ control::Ended SlotProcess::explain(const ExitStatus& status) const {
   if (kill_order_) {
     ended.reason = kill_order_->reason;
     ended.detail = fmt::format("{} ({})", kill_order_->why, how);
+    if (kill_order_->slot >= 0 && kill_order_->slot != slot) {
+      ended.outcome = control::Outcome::temporary;
+      ended.reason = Reason::node_lost;
+      ended.detail =
+          "the process was ended for another of its trials: " + ended.detail;
+    }
     return ended;
   }
   const bool by_kernel = status.signal == SIGKILL && kernel_kills_.recent();
@@ -261,7 +295,7 @@ control::Ended SlotProcess::explain(const ExitStatus& status) const {
 
 void SlotProcess::give_up(const std::string& why) {
   gone_ = true;
-  send_(control::SlotDown{slot_, true, why});
+  for (const int slot : slots()) send_(control::SlotDown{slot, true, why});
 }
 
 }  // namespace dtune

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <ctime>
+#include <future>
 #include <utility>
+#include <vector>
 
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -120,6 +122,34 @@ class Worker {
   bool stopped_ = false;
 };
 
+int run_seat(const WorkerOptions& options, const RunnerFactory& make_runner,
+             const std::atomic<int>& stop) {
+  try {
+    Worker worker(options, make_runner);
+    worker.run(stop);
+    return kExitOk;
+  } catch (const Error& e) {
+    spdlog::error("worker {}: {}", options.slot, e.what());
+    return exit_code(e.kind());
+  }
+}
+
+// The first on this thread, each other on one of its own.
+int run_seats(WorkerOptions options, const RunnerFactory& make_runner,
+              const std::atomic<int>& stop) {
+  std::vector<std::future<int>> others;
+  for (int seat = 1; seat < options.seats; ++seat) {
+    WorkerOptions other = options;
+    other.slot += seat;
+    others.push_back(std::async(std::launch::async, [=, &make_runner, &stop] {
+      return run_seat(other, make_runner, stop);
+    }));
+  }
+  int code = run_seat(options, make_runner, stop);
+  for (std::future<int>& other : others) code = std::max(code, other.get());
+  return code;
+}
+
 }  // namespace
 
 int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
@@ -131,9 +161,7 @@ int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
     if (own.keys.secret_key.empty() && has_curve()) {
       own.keys = generate_curve_keys();
     }
-    Worker worker(own, make_runner);
-    worker.run(stop);
-    return kExitOk;
+    return run_seats(own, make_runner, stop);
   } catch (const Error& e) {
     spdlog::error("worker {}: {}", options.slot, e.what());
     return exit_code(e.kind());

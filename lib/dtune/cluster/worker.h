@@ -1,4 +1,5 @@
-// A worker process: one slot, kept warm between trials. Receives assignments
+// A worker process: one slot, or several whose trials are trained as one
+// program, kept warm between trials. Receives assignments
 // from its agent, runs steps, reports; keeps paused trials in memory while
 // there is room.
 #pragma once
@@ -18,6 +19,7 @@ namespace dtune {
 struct WorkerOptions {
   std::string endpoint;  // of the agent
   int slot = 0;
+  int seats = 1;  // slots from this one on that it has
   int threads = 1;
   uint64_t warm_bytes = uint64_t{1} << 30;  // of paused sessions kept
   // This process's own; made by run_worker where they are empty.
@@ -26,13 +28,15 @@ struct WorkerOptions {
   // cache_directory().
   std::filesystem::path cache;
   // config's reader, passed in: the study's resolved YAML travels once, an
-  // assignment carries only the point.
+  // assignment carries only the point. With several seats it is called by
+  // several threads.
   std::function<TrialRecipe(const std::string& yaml, const Point& point)>
       parse_recipe;
 };
 
 // Makes the runner for an assignment's recipe (CNN or command); called once
-// per kind, on first use, so that command studies never load LibTorch.
+// per kind and slot, on first use, so that command studies never load LibTorch;
+// with several seats by several threads.
 using RunnerFactory =
     std::function<std::unique_ptr<TrialRunner>(const Recipe& recipe)>;
 

@@ -163,6 +163,31 @@ void check_nodes(const CheckContext& c) {
   }
 }
 
+void check_fused(const CheckContext& c) {
+  constexpr int kMost = 64;
+  const int fused = c.recipe.resources.fused;
+  if (fused < 0 || fused > kMost) {
+    c.complain(
+        "resources.fused",
+        fmt::format("'resources.fused' must be auto, off or 2 to {}", kMost));
+  }
+  if (fused < 2) return;
+  if (c.recipe.command) {
+    c.complain("resources.fused",
+               "'resources.fused' is for networks that dtune trains; commands "
+               "run one in a slot (remove it, or raise resources.slots)");
+  } else if (c.recipe.parallel.mode != ParallelMode::none) {
+    c.complain("resources.fused",
+               "'resources.fused' puts several trials into one process, "
+               "'parallel' one trial into several (use one of them)");
+  } else if (c.recipe.deterministic) {
+    c.complain("resources.fused",
+               "'resources.fused' rounds a trial's sums by what is trained "
+               "beside it, so results do not repeat to the last bit (remove "
+               "it, or deterministic: true)");
+  }
+}
+
 void check_parallel(const CheckContext& c) {
   const ParallelSpec& parallel = c.recipe.parallel;
   if (parallel.mode == ParallelMode::none) {
@@ -218,6 +243,7 @@ void check_recipe(const YamlNode& tree, const Recipe& recipe,
   check_stop(c);
   check_nodes(c);
   check_parallel(c);
+  check_fused(c);
   if (recipe.command) {
     check_command(c);
     return;

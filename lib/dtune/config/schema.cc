@@ -198,12 +198,32 @@ void describe_limits(Fields& f, LimitsSpec& limits) {
   f.choice("failed_results", limits.failed_results, FailedResults::use);
 }
 
+std::string fused_word(int fused) {
+  if (fused == 0) return "auto";
+  return fused == 1 ? "off" : std::to_string(fused);
+}
+
+// -1, which the checks refuse, for other words.
+int fused_number(const std::string& word) {
+  if (word == "auto") return 0;
+  if (word == "off") return 1;
+  int number = -1;
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, number);
+  return stop == end && error == std::errc() && number > 1 ? number : -1;
+}
+
 void describe_resources(Fields& f, ResourcesSpec& resources) {
   f.integer("slots", resources.slots, between(0, 4096));
   f.integer("threads_per_slot", resources.threads_per_slot, between(1, 1024));
   f.memory("memory", resources.memory_mb);
   f.integer("warm_trials", resources.warm_trials, between(0, 1e6));
   f.memory("disk", resources.disk_mb);
+  if (f.reading() || resources.fused != 0) {  // as in describe_augment
+    std::string fused = fused_word(resources.fused);
+    f.text("fused", fused);
+    resources.fused = fused_number(fused);
+  }
 }
 
 void describe_servers(Fields& f, ParameterServerSpec& ps) {

@@ -131,14 +131,17 @@ std::string slot_totals(const ClusterStatus& status) {
   double rate = 0;
   int busy = 0;
   int lost = 0;
+  int together = 1;
   for (const SlotStatus& slot : status.slots) {
     rate += slot.samples_per_second;
+    together = std::max(together, slot.together);
     busy += slot.trial != 0 ? 1 : 0;
     lost += slot.phase == "lost" ? 1 : 0;
   }
   std::string text =
       fmt::format("slots  {} of {} busy", busy, status.slots.size());
   if (lost > 0) text += fmt::format(", {} lost", lost);
+  if (together > 1) text += fmt::format(", fused {}", together);
   if (rate > 0) text += ", " + rate_text(rate);
   return text;
 }

@@ -1,12 +1,14 @@
 #include "dtune/train/fused_trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "dtune/base/clock.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/fused_batch.h"
@@ -43,6 +45,29 @@ struct FusedTrainer::Job {
   bool over() const { return failure != nullptr || trainer->position() >= end; }
 };
 
+// What a batch of each of n trainers takes, fused and by turns; of the thread
+// that leads.
+struct FusedTrainer::Pace {
+  struct Tries {
+    int count = 0;
+    double seconds = 0;  // the fastest: what else runs here only adds
+
+    void add(double one) {
+      seconds = count == 0 ? one : std::min(seconds, one);
+      ++count;
+    }
+  };
+  static constexpr int kTries = 8;  // the first choose kernels
+
+  std::map<size_t, std::array<Tries, 2>> tries;  // by n, then [is fused]
+
+  bool prefers_fused(size_t trainers) {
+    const auto& [turns, fused] = tries[trainers];
+    if (fused.count < kTries) return true;
+    return turns.count >= kTries && fused.seconds <= turns.seconds;
+  }
+};
+
 // The jobs of one shape.
 struct FusedTrainer::Group {
   std::vector<Job*> jobs;  // guarded by the mutex
@@ -50,6 +75,7 @@ struct FusedTrainer::Group {
   std::condition_variable changed;
 
   // Of the thread that leads:
+  std::shared_ptr<Pace> pace;  // null: fused without a look at the time
   std::unique_ptr<FusedBatch> batch;
   bool fresh = false;  // it has trained nothing yet
   bool alone = false;  // they take turns
@@ -58,6 +84,7 @@ struct FusedTrainer::Group {
   static int64_t usual_size(const std::vector<Job*>& jobs);
   void train_one_batch(std::vector<Job*> now);
   bool fuse(const std::vector<Job*>& now);
+  void train(const std::vector<Job*>& now, bool fused);
   void train_fused(const std::vector<Job*>& now);
   bool train_odd_sizes(const std::vector<Job*>& now);
   void leave(Job& job);
@@ -117,7 +144,8 @@ void FusedTrainer::Group::give_up(const std::exception& error) {
 
 // False: they take turns.
 bool FusedTrainer::Group::fuse(const std::vector<Job*>& now) {
-  if (alone || now.size() < 2) {
+  const bool slower = pace != nullptr && !pace->prefers_fused(now.size());
+  if (alone || now.size() < 2 || slower) {
     store_all();
     return false;
   }
@@ -163,6 +191,23 @@ void FusedTrainer::Group::train_fused(const std::vector<Job*>& now) {
   }
 }
 
+void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
+  // The last batch of an epoch says nothing of others.
+  const bool usual = std::all_of(now.begin(), now.end(), [](const Job* job) {
+    return job->trainer->next_batch().size ==
+           job->trainer->train_spec().batch_size;
+  });
+  const MonoTime began = system_clock().now();
+  if (!fused) {
+    for (Job* job : now) train_alone(*job);
+  } else if (!train_odd_sizes(now)) {
+    train_fused(now);
+  }
+  if (pace == nullptr || !usual || now.size() < 2) return;
+  pace->tries[now.size()][fused ? 1 : 0].add(
+      to_seconds(system_clock().now() - began));
+}
+
 void FusedTrainer::Group::train_one_batch(std::vector<Job*> now) {
   for (Job* job : now) {
     if (job->over() || !job->stop->load()) continue;
@@ -175,17 +220,13 @@ void FusedTrainer::Group::train_one_batch(std::vector<Job*> now) {
     if (job->together == nullptr) continue;
     *job->together = fused ? static_cast<int>(now.size()) : 1;
   }
-  if (!fused) {
-    for (Job* job : now) train_alone(*job);
-  } else if (!train_odd_sizes(now)) {
-    train_fused(now);
-  }
+  train(now, fused);
   for (Job* job : now) {
     if (job->over()) leave(*job);
   }
 }
 
-FusedTrainer::FusedTrainer() = default;
+FusedTrainer::FusedTrainer(Choice choice) : choice_(choice) {}
 FusedTrainer::~FusedTrainer() = default;
 
 LossTotals FusedTrainer::train_to(Trainer& trainer, int64_t end,
@@ -196,7 +237,15 @@ LossTotals FusedTrainer::train_to(Trainer& trainer, int64_t end,
   const std::string shape = shape_of(trainer);
   std::unique_lock lock(mutex_);
   std::shared_ptr<Group>& known = groups_[shape];
-  if (known == nullptr) known = std::make_shared<Group>();
+  if (known == nullptr) {
+    known = std::make_shared<Group>();
+    const bool looks =
+        choice_ == Choice::faster ||
+        (choice_ == Choice::by_device && !trainer.options().device.is_cpu());
+    std::shared_ptr<Pace>& pace = paces_[shape];
+    if (looks && pace == nullptr) pace = std::make_shared<Pace>();
+    known->pace = pace;
+  }
   const std::shared_ptr<Group> group = known;
   group->jobs.push_back(&job);
   while (!job.done) {

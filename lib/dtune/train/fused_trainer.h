@@ -26,10 +26,15 @@ class FusedBatch;
 // number of samples, batch size and kind of optimizer (sgd or Adam's), which
 // all have or have no moving average. Where the device has not the memory for
 // several at once, or there are too many channels, they take turns, batch by
-// batch.
+// batch; likewise where that proves to be faster.
 class FusedTrainer {
  public:
-  FusedTrainer();
+  enum class Choice {
+    by_device,  // faster on other devices than the CPU, fused on the CPU
+    faster,     // by the time that the first batches take either way
+    fused,      // without a look at the time
+  };
+  explicit FusedTrainer(Choice choice = Choice::by_device);
   ~FusedTrainer();
 
   // Trainer::train_to, with the same results up to rounding (the same to the
@@ -45,11 +50,14 @@ class FusedTrainer {
  private:
   struct Job;
   struct Group;
+  struct Pace;
 
   void lead(Group& group, const Job& own, std::unique_lock<std::mutex>& lock);
 
+  const Choice choice_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Group>> groups_;  // by shape
+  std::map<std::string, std::shared_ptr<Pace>> paces_;    // likewise
 };
 
 }  // namespace dtune

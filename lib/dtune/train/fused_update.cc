@@ -32,8 +32,8 @@ class Columns {
   at::Tensor table_;  // [numbers, K, 1]
 };
 
-void sgd(const std::vector<const TrainSpec*>& trains,
-         const std::vector<UpdateStep>& steps, const FusedTensors& t) {
+void fused_sgd(const std::vector<const TrainSpec*>& trains,
+               const std::vector<UpdateStep>& steps, const FusedTensors& t) {
   // The step is own * gradient + carried * velocity, as in update_rule.cc.
   const Columns of(
       trains, steps,
@@ -51,8 +51,8 @@ void sgd(const std::vector<const TrainSpec*>& trains,
   t.weights.addcmul_(t.gradients, of[2]).addcmul_(t.first, of[3]);
 }
 
-void adam(const std::vector<const TrainSpec*>& trains,
-          const std::vector<UpdateStep>& steps, const FusedTensors& t) {
+void fused_adam(const std::vector<const TrainSpec*>& trains,
+                const std::vector<UpdateStep>& steps, const FusedTensors& t) {
   const auto decoupled = [](const TrainSpec& train) {
     return train.optimizer == OptimizerKind::adamw;
   };
@@ -102,9 +102,9 @@ void apply_fused_update(const std::vector<const TrainSpec*>& trains,
                         const std::vector<UpdateStep>& steps,
                         const FusedTensors& tensors) {
   if (trains.front()->optimizer == OptimizerKind::sgd) {
-    sgd(trains, steps, tensors);
+    fused_sgd(trains, steps, tensors);
   } else {
-    adam(trains, steps, tensors);
+    fused_adam(trains, steps, tensors);
   }
 }
 
