@@ -18,12 +18,12 @@ constexpr const char* kWhySkipped =
     "cgroup v2 is not writable here (root, or a unit with Delegate=yes)";
 
 // A shell in the group that starts what has another session and parent and no
-// environment, and prints its process id.
+// environment, which then prints its process id.
 Child start_hidden(const ControlGroup& group) {
   SpawnOptions options;
   options.argv = {"sh", "-c",
-                  "(env -i /bin/sh -c 'setsid sleep 600 >/dev/null 2>&1 & "
-                  "echo $!'); exec sleep 600"};
+                  "(env -i /bin/sh -c 'setsid sh -c \"echo \\$\\$; exec "
+                  "sleep 600 >/dev/null 2>&1\" &'); exec sleep 600"};
   options.control_group = group.folder().string();
   return Child(options);
 }
