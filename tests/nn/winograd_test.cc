@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "dtune/base/random.h"
+#include "dtune/nn/kernels/activation.h"
 #include "dtune/nn/kernels/batch_norm.h"
 
 namespace dtune {
@@ -248,6 +249,27 @@ TEST_CASE("rows are scaled, shifted, added to and rectified") {
     CHECK(worst(y, expected_y) < 1e-6);
     CHECK(worst(dx, expected_dx) < 1e-6);
   });
+}
+
+TEST_CASE("tanh is exact to a few units in the last place") {
+  Values x = random_values(1001, 6);
+  for (size_t i = 0; i < x.size(); ++i) x[i] *= static_cast<float>(i % 12);
+  x[7] = std::numeric_limits<float>::infinity();
+  x[8] = -x[7];
+  x[9] = std::numeric_limits<float>::quiet_NaN();
+  for (const ActivationKernels* kernels : runnable_activation_kernels()) {
+    CAPTURE(kernels->name);
+    Values y(x.size());
+    kernels->tanh(static_cast<int64_t>(x.size()), x.data(), y.data());
+    CHECK(std::isnan(y[9]));
+    y[9] = 0;
+    double largest = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = i == 9 ? 0 : std::tanh(double{x[i]});
+      largest = std::max(largest, std::abs(y[i] - expected));
+    }
+    CHECK(largest < 5e-7);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
+#include "dtune/nn/kernels/activation.h"
+
 #include "dtune/nn/layer.h"
+#include "dtune/nn/ranges.h"
 
 namespace dtune {
 namespace {
@@ -43,11 +46,25 @@ class Gelu : public Layer {
   }
 };
 
+at::Tensor tanh_of(const at::Tensor& x) {
+  const bool fast = x.is_cpu() && x.scalar_type() == at::kFloat &&
+                    x.is_non_overlapping_and_dense();
+  if (!fast) return at::tanh(x);
+  at::Tensor y = at::empty_like(x);
+  const float* from = x.data_ptr<float>();
+  float* to = y.data_ptr<float>();
+  for_each_range(x.numel(), [&](size_t, Range range) {
+    activation_kernels().tanh(range.size(), from + range.begin,
+                              to + range.begin);
+  });
+  return y;
+}
+
 class Tanh : public Layer {
  public:
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
-    at::Tensor y = at::tanh(x);
+    at::Tensor y = tanh_of(x);
     if (saved) saved->tensors = {y};
     return y;
   }

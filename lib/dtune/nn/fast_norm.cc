@@ -10,9 +10,6 @@
 namespace dtune {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-constexpr double kMomentum = 0.1;  // running += 0.1 (batch - running)
-
 NormRows rows_of(const at::Tensor& x, bool relu) {
   return {x.numel() / x.size(1), static_cast<int>(x.size(1)), relu};
 }
@@ -100,8 +97,8 @@ void FastNorm::move_running(const Statistics& batch, int64_t rows) {
   float* variance = variance_.data_ptr<float>();
   for (size_t c = 0; c < batch.mean.size(); ++c) {
     const double unbiased = batch.variance[c] * n / (n - 1);
-    mean[c] += static_cast<float>(kMomentum * (batch.mean[c] - mean[c]));
-    variance[c] += static_cast<float>(kMomentum * (unbiased - variance[c]));
+    mean[c] += static_cast<float>(kNormMomentum * (batch.mean[c] - mean[c]));
+    variance[c] += static_cast<float>(kNormMomentum * (unbiased - variance[c]));
   }
 }
 
@@ -124,7 +121,7 @@ at::Tensor FastNorm::forward_sum(const at::Tensor& input,
   const float* weight = weight_.value.data_ptr<float>();
   const float* bias = bias_.value.data_ptr<float>();
   for (size_t c = 0; c < used.mean.size(); ++c) {
-    const double inverse = 1 / std::sqrt(used.variance[c] + kEpsilon);
+    const double inverse = 1 / std::sqrt(used.variance[c] + kNormEpsilon);
     deviation.push_back(static_cast<float>(inverse));
     scale.push_back(static_cast<float>(weight[c] * inverse));
     offset.push_back(

@@ -8,6 +8,10 @@
 
 namespace dtune {
 
+inline constexpr double kNormEpsilon = 1e-5;
+// running += 0.1 (batch - running)
+inline constexpr double kNormMomentum = 0.1;
+
 // y = relu(batch_norm(x) + addend) by the kernels of kernels/batch_norm.h; ReLU
 // and addend are optional. What is said of BatchNorm in norm.cc holds.
 class FastNorm : public Layer {

@@ -1,5 +1,5 @@
 #include "dtune/nn/channels_last.h"
-#include "dtune/nn/layer.h"
+#include "dtune/nn/fast_norm.h"
 
 namespace dtune {
 namespace {
@@ -32,7 +32,7 @@ class BatchNorm : public Layer {
     const at::Tensor in = readable(x);
     auto [y, batch_mean, batch_deviation] = at::native_batch_norm(
         in, weight_.value, bias_.value, seen ? at::Tensor() : mean_,
-        seen ? at::Tensor() : variance_, context.training, kMomentum,
+        seen ? at::Tensor() : variance_, context.training, kNormMomentum,
         kNormEpsilon);
     if (saved) {
       saved->tensors = {in, batch_mean, batch_deviation};
@@ -54,8 +54,6 @@ class BatchNorm : public Layer {
   }
 
  private:
-  static constexpr double kMomentum = 0.1;  // running += 0.1 (batch - running)
-
   const Parameter& weight_;
   const Parameter& bias_;
   const at::Tensor& mean_;

@@ -18,4 +18,6 @@ const WinogradKernels kAvx2WinogradKernels = {
 const NormKernels kAvx2NormKernels = {"avx2", norm_statistics, norm_apply,
                                       norm_gradient_sums, norm_input_gradient};
 
+const ActivationKernels kAvx2ActivationKernels = {"avx2", tanh_values};
+
 }  // namespace dtune

@@ -19,4 +19,6 @@ const NormKernels kAvx512NormKernels = {"avx512", norm_statistics, norm_apply,
                                         norm_gradient_sums,
                                         norm_input_gradient};
 
+const ActivationKernels kAvx512ActivationKernels = {"avx512", tanh_values};
+
 }  // namespace dtune

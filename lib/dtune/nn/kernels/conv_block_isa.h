@@ -2,6 +2,7 @@
 // processors than x86-64 all are compiled for what there is (base/cpu.h).
 #pragma once
 
+#include "dtune/nn/kernels/activation.h"
 #include "dtune/nn/kernels/batch_norm.h"
 #include "dtune/nn/kernels/conv_block.h"
 #include "dtune/nn/kernels/winograd.h"
@@ -19,5 +20,9 @@ extern const WinogradKernels kPortableWinogradKernels;
 extern const NormKernels kAvx512NormKernels;
 extern const NormKernels kAvx2NormKernels;
 extern const NormKernels kPortableNormKernels;
+
+extern const ActivationKernels kAvx512ActivationKernels;
+extern const ActivationKernels kAvx2ActivationKernels;
+extern const ActivationKernels kPortableActivationKernels;
 
 }  // namespace dtune

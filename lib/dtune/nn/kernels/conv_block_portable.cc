@@ -19,4 +19,6 @@ const NormKernels kPortableNormKernels = {"portable", norm_statistics,
                                           norm_apply, norm_gradient_sums,
                                           norm_input_gradient};
 
+const ActivationKernels kPortableActivationKernels = {"portable", tanh_values};
+
 }  // namespace dtune

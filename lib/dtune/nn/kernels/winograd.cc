@@ -31,7 +31,8 @@ int winograd4_tiles(const WinogradShape& shape) {
 int64_t winograd4_scratch(const WinogradShape& shape) {
   const int64_t rows =
       winograd4_row(shape.channels) + winograd4_row(shape.outputs);
-  return 36 * (winograd4_tiles(shape) * rows + 32);
+  return 36 * (winograd4_tiles(shape) * rows + 32) +
+         6 * winograd4_band_row(shape);
 }
 
 }  // namespace dtune

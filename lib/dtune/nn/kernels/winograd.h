@@ -73,5 +73,9 @@ int64_t winograd4_scratch(const WinogradShape& shape);
 inline int winograd4_row(int channels) {
   return channels % 128 == 0 ? channels + 16 : channels;
 }
+// Floats of one of the six rows of pixels that a row of tiles reads.
+inline int64_t winograd4_band_row(const WinogradShape& shape) {
+  return int64_t{(shape.width + 3) / 4 * 4 + 2} * shape.channels;
+}
 
 }  // namespace dtune
