@@ -134,6 +134,7 @@ class VirtualCluster final : public AgentTransport {
   void account();
   void run_due();
   void say(const std::string& job, control::Message message);
+  void open_nodes();
   std::string submit();
   void start_jobs();
   void begin(const std::string& name);

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/toy.h"
-#include "store/memory_store.h"
+#include "cluster/scripted_agent.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/file.h"
@@ -20,178 +19,8 @@
 
 using namespace dtune;  // NOLINT: a test
 
-namespace {
-
-constexpr Duration kWirePatience = std::chrono::seconds(20);
-
-// An agent of one slot, and its worker, that send what a test sets.
-class Script {
- public:
-  explicit Script(const std::string& endpoint, const std::string& name = "a")
-      : name_(name), socket_(context_, Socket::Kind::dealer) {
-    socket_.connect(endpoint);
-  }
-
-  void send(const control::Message& message) { send_raw(encode(message)); }
-  void send_raw(const std::string& bytes) { socket_.send(Frames{bytes}); }
-
-  void join() {
-    control::Hello hello;
-    hello.study_id = "wire";
-    hello.node = hello.agent = name_;
-    send(hello);
-    expect<control::Welcome>();
-    send(control::SlotUp{0, 1});
-  }
-
-  void report(const control::Assign& lease, int step, double value = 0.5) {
-    control::Report report;
-    report.trial = lease.trial;
-    report.attempt = lease.attempt;
-    report.report.step = step;
-    report.report.metrics = {{"val_accuracy", value}};
-    send(report);
-  }
-
-  // The next message of this type; heartbeats and all else are skipped.
-  template <class T>
-  T expect() {
-    return std::get<T>(expect_one_of<T>());
-  }
-
-  template <class... T>
-  control::Message expect_one_of() {
-    const auto end = std::chrono::steady_clock::now() + kWirePatience;
-    while (std::chrono::steady_clock::now() < end) {
-      while (!inbox_.empty()) {
-        const control::Message message = decode(inbox_.front());
-        inbox_.erase(inbox_.begin());
-        if ((std::holds_alternative<T>(message) || ...)) return message;
-      }
-      PollSet polls;
-      polls.add(socket_);
-      polls.wait(std::chrono::milliseconds(20));
-      send(control::Heartbeat{});
-      if (auto frames = socket_.receive()) inbox_ = *frames;
-    }
-    throw Error(ErrorKind::comm, "the message that is expected did not come");
-  }
-
- private:
-  const std::string name_;
-  SocketContext context_;
-  Socket socket_;
-  Frames inbox_;
-};
-
-// A store whose disk is full for a while: as SQLite's, it keeps what it is
-// given and says so once per attempt to write.
-class FullDisk final : public TrialStore {
- public:
-  std::atomic<bool> full{false};
-  std::atomic<int> refused{0};
-
-  void put_study(const StudyRow& row) override {
-    inner_->put_study(row);
-    complain();
-  }
-  void put_trial(const Trial& trial) override {
-    inner_->put_trial(trial);
-    complain();
-  }
-  void put_report(TrialId trial, Attempt attempt, const StepReport& report,
-                  std::function<void()> on_commit) override {
-    inner_->put_report(trial, attempt, report, std::move(on_commit));
-    complain();
-  }
-  void put_event(const TrialEvent& event) override {
-    inner_->put_event(event);
-    complain();
-  }
-  void put_decision(const Decision& decision) override {
-    inner_->put_decision(decision);
-    complain();
-  }
-  void put_session(const Session& session) override {
-    inner_->put_session(session);
-    complain();
-  }
-  void put_rank_round(const RankRound& rank) override {
-    inner_->put_rank_round(rank);
-    complain();
-  }
-  void flush() override { complain(); }
-  std::optional<StudyRow> load_study() override { return inner_->load_study(); }
-  std::vector<Trial> load_trials(CurvePart part) override {
-    return inner_->load_trials(part);
-  }
-  std::vector<TrialEvent> load_events(TrialId trial) override {
-    return inner_->load_events(trial);
-  }
-  std::vector<Decision> load_decisions() override {
-    return inner_->load_decisions();
-  }
-  StudyRecords load_records() override { return inner_->load_records(); }
-
- private:
-  void complain() {
-    if (!full) return;
-    ++refused;
-    throw Error(ErrorKind::temporary, "study.db: no space left on the disk");
-  }
-
-  std::unique_ptr<TrialStore> inner_ = test::make_memory_store();
-};
-
-class Notices final : public ProgressSink {
- public:
-  void on_notice(const std::string& text) override { all += text + "\n"; }
-  std::string all;
-};
-
-// Runs a coordinator of `trials` trials against `script` on a thread.
-struct Stage {
-  SocketDirectory sockets;
-  TemporaryDirectory folder;
-  Study study;
-  std::unique_ptr<TrialStore> store = test::make_memory_store();
-  Notices sink;
-  StudyOutcome outcome;
-  std::string problem;
-
-  explicit Stage(int trials) {
-    Recipe recipe = toy::recipe(trials);
-    recipe.final_training.enabled = false;
-    study = toy::study(recipe, "wire");
-    study.horizon = 2;
-  }
-
-  template <class Act>
-  void run(Act act) {
-    toy::ListSampler sampler({toy::point(0.5)});
-    const auto scheduler = make_scheduler(study.recipe, study.horizon);
-    CoordinatorOptions options;
-    // Not "ipc", where agents are known by their process.
-    options.endpoint = "tcp://127.0.0.1:*";
-    options.checkpoints = folder.path() / "checkpoints";
-    options.agent_timeout = kWirePatience;
-    Coordinator coordinator(study, *store, sampler, *scheduler, sink,
-                            system_clock(), options);
-    std::thread thread([&] {
-      try {
-        act(coordinator.endpoint());
-      } catch (const std::exception& e) {
-        problem = e.what();
-      }
-    });
-    const std::atomic<int> never{0};
-    outcome = coordinator.run(never);
-    thread.join();
-    CHECK(problem == "");
-  }
-};
-
-}  // namespace
+using test::Script;
+using test::Stage;
 
 TEST_CASE("a report that comes twice counts once") {
   Stage stage(1);
@@ -456,41 +285,6 @@ TEST_CASE("a report that cannot be read ends its lease, not the study") {
   });
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.store->load_trials().front().curve.size() == 2);
-}
-
-TEST_CASE("a full disk holds new leases back, and nothing is lost") {
-  Stage stage(2);
-  auto owned = std::make_unique<FullDisk>();
-  FullDisk& disk = *owned;
-  stage.store = std::move(owned);
-  stage.run([&](const std::string& endpoint) {
-    Script agent(endpoint);
-    agent.join();
-    const auto first = agent.expect<control::Assign>();
-    disk.full = true;
-    agent.report(first, 1);
-    agent.report(first, 2);  // done, but the next must wait
-    agent.expect<control::Cut>();
-    const int before = disk.refused;
-    while (disk.refused < before + 2) {  // it tries about once a second
-      agent.send(control::Heartbeat{});
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    CHECK(stage.store->load_trials().size() == 1);
-    disk.full = false;
-    const auto second = agent.expect<control::Assign>();
-    CHECK(second.trial == 2);
-    agent.report(second, 1);
-    agent.report(second, 2);
-    agent.expect<control::Stop>();
-    agent.send(control::Bye{});
-  });
-  CHECK(stage.outcome.state == StudyState::finished);
-  CHECK(stage.store->load_trials().size() == 2);
-  CHECK(stage.sink.all ==
-        "study.db: no space left on the disk; no trial is started until the "
-        "database can be written again, nothing is lost so far\n"
-        "the database can be written again; going on\n");
 }
 
 TEST_CASE("a study that no process works on says so") {
