@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -297,6 +298,22 @@ TEST_CASE("a flood of first messages delays neither peers nor newcomers") {
   CHECK(brings(*known, cluster, {"still here"}));
   CHECK(!flood.back()->is_closed());
   CHECK(cluster.gateway->load().hellos < 200);
+}
+
+TEST_CASE("more machines may come at once than unknown connections may wait") {
+  Cluster cluster;
+  constexpr size_t kMachines = 300;
+  std::vector<std::unique_ptr<Socket>> machines;
+  for (size_t i = 0; i < kMachines; ++i) machines.push_back(cluster.client());
+  std::set<std::string> heard;
+  CHECK(eventually([&] {
+    for (size_t i = 0; i < kMachines; ++i) {
+      const std::string name = std::to_string(i);
+      if (!heard.contains(name)) machines[i]->send(Frames{name});
+    }
+    while (const auto got = cluster.receive()) heard.insert(got->back());
+    return heard.size() == kMachines;
+  }));
 }
 
 TEST_CASE("connections wait until the servers of a gateway are there") {

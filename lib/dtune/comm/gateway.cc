@@ -31,8 +31,9 @@ using gateway::Connection;
 
 constexpr uint64_t kListening = 0;  // epoll's data; others are connections
 constexpr uint64_t kWoken = 1;
-constexpr size_t kPiece = size_t{64} << 10;          // read at once
-constexpr int kTakenAtOnce = 64;                     // connections
+constexpr size_t kPiece = size_t{64} << 10;  // read at once
+constexpr int kOpenedAtOnce = 16;            // HELLOs: some milliseconds
+constexpr int kTakenAtOnce = 16;             // connections
 constexpr Duration kLook = std::chrono::seconds(1);  // for what takes too long
 constexpr size_t kMaxNotices = 100;
 
@@ -91,7 +92,7 @@ struct Gateway::Impl {
                                    int{events.size()}, milliseconds_idle());
       const std::lock_guard lock(mutex);
       for (int i = 0; i < count; ++i) handle(events[size_t(i)]);
-      open_hello();
+      open_hellos();
       look_over(system_clock().now());
       if (!stopping) continue;
       const MonoTime now = system_clock().now();
@@ -191,11 +192,17 @@ struct Gateway::Impl {
     strangers.wait(one.id, one.network);
   }
 
-  // The next one whose turn it is, where it is time: finds its server.
-  void open_hello() {
-    const auto found = connections.find(strangers.next(system_clock().now()));
-    if (found == connections.end()) return;
-    Connection& one = *found->second;
+  // Those whose turn it is, where it is time.
+  void open_hellos() {
+    for (int i = 0; i < kOpenedAtOnce; ++i) {
+      const auto found = connections.find(strangers.next(system_clock().now()));
+      if (found == connections.end()) return;
+      open_hello(*found->second);
+    }
+  }
+
+  // Finds its server.
+  void open_hello(Connection& one) {
     ++hellos;
     const auto server = std::ranges::find_if(servers, [&](const auto& secret) {
       return curve_hello::is_for(one.in.waiting(), secret);
