@@ -168,6 +168,25 @@ TEST_CASE("trials of another shape train beside fused ones") {
   }
 }
 
+TEST_CASE("trials that are too wide to be one take turns") {
+  const Shop shop;
+  LayerSpec wide;
+  wide.kind = LayerKind::linear;
+  wide.channels = 40'000;  // of 65,536 at the most
+  std::vector<Recipe> recipes(2, tiny_recipe());
+  for (Recipe& recipe : recipes) recipe.model.layers = {wide};
+  Trainers together = shop.trainers(recipes);
+  Trainers alone = shop.trainers(recipes);
+  FusedTrainer fused;
+  train_fused(fused, together, 48);
+  for (size_t k = 0; k < alone.size(); ++k) {
+    CAPTURE(k);
+    alone[k]->train_to(48, kNever);
+    CHECK(
+        together[k]->network().weights().equal(alone[k]->network().weights()));
+  }
+}
+
 TEST_CASE("a trial that stops, comes late or diverges leaves the others") {
   const Shop shop;
   std::vector<Recipe> recipes(4, tiny_recipe());

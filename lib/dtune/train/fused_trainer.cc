@@ -90,6 +90,7 @@ struct FusedTrainer::Group {
   void leave(Job& job);
   void store_all();
   void give_up(const std::exception& error);
+  void fail(const std::vector<Job*>& now, const std::exception_ptr& failure);
 };
 
 void FusedTrainer::Group::train_alone(Job& job) {
@@ -191,6 +192,15 @@ void FusedTrainer::Group::train_fused(const std::vector<Job*>& now) {
   }
 }
 
+// The device has failed: what is on it is lost for all.
+void FusedTrainer::Group::fail(const std::vector<Job*>& now,
+                               const std::exception_ptr& failure) {
+  batch.reset();
+  for (Job* job : now) {
+    if (!job->over()) job->failure = failure;
+  }
+}
+
 void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
   // The last batch of an epoch says nothing of others.
   const bool usual = std::all_of(now.begin(), now.end(), [](const Job* job) {
@@ -269,7 +279,11 @@ void FusedTrainer::lead(Group& group, const Job& own,
   while (!own.done) {
     const std::vector<Job*> now = group.jobs;
     lock.unlock();
-    group.train_one_batch(now);
+    try {
+      group.train_one_batch(now);
+    } catch (...) {
+      group.fail(now, std::current_exception());
+    }
     lock.lock();
     for (Job* job : now) job->done = job->over();
     if (std::erase_if(group.jobs, [](const Job* job) { return job->done; })) {
