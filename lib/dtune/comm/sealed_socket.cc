@@ -206,36 +206,45 @@ Descriptor tcp_socket() {
   return Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
 }
 
-// Both ends of a connection over loopback: Gloo sets options of TCP.
-std::pair<Descriptor, Descriptor> connected_pair() {
-  sockaddr_in here{};
-  here.sin_family = AF_INET;
-  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const auto* address = reinterpret_cast<const sockaddr*>(&here);
-  const Descriptor listening = tcp_socket();
-  Descriptor first = tcp_socket();
-  const auto bound = [&] {
-    here = name_of(listening.get(), &getsockname);
-    return true;
-  };
-  if (::bind(listening.get(), address, sizeof here) == 0 &&
-      ::listen(listening.get(), 8) == 0 && bound() &&
-      ::connect(first.get(), address, sizeof here) == 0) {
-    const sockaddr_in own = name_of(first.get(), &getsockname);
-    while (true) {  // strangers of this machine may connect, too
-      Descriptor second(::accept4(listening.get(), nullptr, nullptr,
-                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (second.get() < 0) break;
-      const sockaddr_in peer = name_of(second.get(), &getpeername);
-      if (peer.sin_port != own.sin_port ||
-          peer.sin_addr.s_addr != own.sin_addr.s_addr) {
-        continue;
-      }
-      return {std::move(first), std::move(second)};
-    }
-  }
+[[noreturn]] void fail_locally() {
   throw Error(ErrorKind::comm,
               "no local connection for ranks: " + errno_text(errno));
+}
+
+// Strangers of this machine may connect, too.
+Descriptor accept_from(const Descriptor& listening, const sockaddr_in& peer) {
+  while (true) {
+    Descriptor one(::accept4(listening.get(), nullptr, nullptr,
+                             SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (one.get() < 0) fail_locally();
+    const sockaddr_in other = name_of(one.get(), &getpeername);
+    if (other.sin_port == peer.sin_port &&
+        other.sin_addr.s_addr == peer.sin_addr.s_addr) {
+      return one;
+    }
+  }
+}
+
+// Both ends of a connection over loopback: Gloo sets options of TCP.
+std::pair<Descriptor, Descriptor> connected_pair() {
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const Descriptor listening = tcp_socket();
+  if (::bind(listening.get(), reinterpret_cast<const sockaddr*>(&any),
+             sizeof any) != 0 ||
+      ::listen(listening.get(), 8) != 0) {
+    fail_locally();
+  }
+  const sockaddr_in here = name_of(listening.get(), &getsockname);
+  Descriptor first = tcp_socket();
+  if (::connect(first.get(), reinterpret_cast<const sockaddr*>(&here),
+                sizeof here) != 0) {
+    fail_locally();
+  }
+  Descriptor second =
+      accept_from(listening, name_of(first.get(), &getsockname));
+  return {std::move(first), std::move(second)};
 }
 
 void set_no_delay(const Descriptor& socket) {
