@@ -5,22 +5,31 @@
 #include <memory>
 #include <vector>
 
+#include "dtune/study/layers.h"
+
 namespace dtune {
 
-// images: [count, 28, 28] uint8. Single channel, ten classes.
+// images: [count, H, W, C] uint8.
 struct BenchData {
   std::vector<uint8_t> images;
   std::vector<int32_t> labels;
+  Shape image;
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
 
-// cnn-small in torch::nn modules, torch::data's loader with Stack<>,
+struct BaselineOptions {
+  int batch = 128;
+  bool channels_last = false;  // images and weights; else LibTorch's default
+};
+
+// A list of layers as torch::nn modules, torch::data's loader with Stack<>,
 // torch::optim::SGD and autograd.
 class Baseline {
  public:
-  explicit Baseline(const BenchData& data);
+  Baseline(const BenchData& data, const std::vector<LayerSpec>& layers,
+           const BaselineOptions& options);
   ~Baseline();
-  // Trains on this many batches of 128; returns the last batch's loss.
+  // Trains on this many batches; returns the last batch's loss.
   double train(int batches);
 
  private:
