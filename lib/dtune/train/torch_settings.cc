@@ -14,8 +14,6 @@
 namespace dtune {
 namespace {
 
-constexpr int kLargestArenaBlock = 32 << 20;  // glibc's own limit
-
 template <typename Function>
 Function* loaded_function(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
@@ -30,8 +28,10 @@ void set_threads(int threads) {
 }
 
 void prepare_once() {
-#ifdef M_MMAP_THRESHOLD
-  ::mallopt(M_MMAP_THRESHOLD, kLargestArenaBlock);
+#ifdef M_MMAP_MAX
+  // No block has a mapping of its own, however large it is: of a threshold
+  // glibc takes 32 MiB at most, which a batch of 64 channels exceeds.
+  ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
   try {
