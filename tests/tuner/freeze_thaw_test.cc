@@ -145,6 +145,28 @@ TEST_CASE("in a brief study a trial that may win trains on") {
         Verdict::Kind::go_on);
 }
 
+TEST_CASE("in a brief study a leader whose curve does not move is paused") {
+  const Tuner tuner = make_tuner(learnt_recipe("convlstm", 1, 6), kBrief);
+  Study study = make_study(learnt_recipe("convlstm", 1, 6), kBrief);
+  Trial trial;
+  trial.id = 1;
+  trial.point = tuner.sampler->propose(study, 1)->point;
+  trial.unit = study.recipe.space.encode(trial.point);
+  trial.state = TrialState::running;
+  trial.curve = {{1, {{"val_accuracy", 0.1}}}};
+  study.trials.push_back(trial);
+  const auto verdict = [&](double second) {
+    study.trials[0].curve = {{1, {{"val_accuracy", 0.1}}},
+                             {2, {{"val_accuracy", second}}}};
+    const Tuner fresh = make_tuner(study.recipe, kBrief);
+    return fresh.scheduler->judge(study, study.trials[0], true).kind;
+  };
+  // It leads either way: there is no other one.
+  CHECK(verdict(0.11) == Verdict::Kind::go_on);
+  CHECK(verdict(0.1) == Verdict::Kind::pause);
+  CHECK(verdict(0.09) == Verdict::Kind::pause);
+}
+
 TEST_CASE("recorded studies that mislead cost little") {
   // Best where the recorded ones are worst.
   const Curve reversed = [](const Trial& trial, int step) {

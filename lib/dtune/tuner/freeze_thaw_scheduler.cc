@@ -30,6 +30,16 @@ constexpr int kLooksBeforeCut = 3;
 constexpr double kGoOn = 0.03;
 constexpr int kShortHorizon = 20;
 
+// It is better than after its first step, or had no other one. A curve that
+// does not move is not worth its end, even that of the first trial, which always
+// leads.
+bool rises(const ObjectiveSpec& objective, const Trial& trial) {
+  if (trial.curve.size() < 2) return true;
+  const auto first = objective_value(objective, trial.curve.front());
+  const auto last = objective_value(objective, trial.curve.back());
+  return last && (!first || *last > *first);
+}
+
 class FreezeThawScheduler final : public Scheduler {
  public:
   FreezeThawScheduler(const Recipe& recipe,
@@ -277,7 +287,9 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   feasibility_->bound({});  // it meets its own bounds
   if (model_->empty()) return verdict;
   if (model_->leader().trial == trial.id) {
-    return brief ? train_on(trial, "leads") : verdict;
+    return brief && rises(study.recipe.objective, trial)
+               ? train_on(trial, "leads")
+               : verdict;
   }
   const double chance = chance_at_horizon(trial);
   if (brief && chance >= std::max(kGoOn, epsilon_)) {
