@@ -150,6 +150,9 @@ Action declare_resume(Arguments& arguments) {
   arguments.option("--ports", options->view.ports, "A-B",
                    "The ports of this machine that its fire wall lets in, for "
                    "ranks.");
+  arguments.flag("--encrypt-ranks", options->view.encrypt_ranks,
+                 "Encrypt what ranks of this machine say to others, and those "
+                 "of its nodes (Gloo; slower).");
   arguments.option("--trace", options->view.trace, "FILE",
                    "Write what the ranks of each trial do when, for Perfetto "
                    "or chrome://tracing (recipe: parallel).",

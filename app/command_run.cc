@@ -13,6 +13,9 @@
 #include <fmt/ranges.h>
 #include <sys/stat.h>
 
+#include "dtune/base/encrypt_ranks.h"
+#include "dtune/base/port_range.h"
+
 namespace dtune {
 namespace {
 
@@ -129,6 +132,8 @@ int run(const Console& standard, const RunOptions& options) {
       load_for_study(path, overrides_of(options), database, options.fresh);
   check_program(file);
   if (job.rank > 0) {
+    use_ports(options.view.ports);
+    if (options.view.encrypt_ranks) encrypt_ranks();
     const StopSignals signals(true);
     return serve_rank(job, file, database, options.view.job_key,
                       signals.stop());
@@ -185,7 +190,7 @@ void declare_options(Arguments& arguments, RunOptions& options) {
                    "ranks.");
   arguments.flag("--encrypt-ranks", options.view.encrypt_ranks,
                  "Encrypt what ranks of this machine say to others, and those "
-                 "of 'nodes:' (Gloo; slower).");
+                 "of its nodes (Gloo; slower).");
   arguments.option("--job-key", options.view.job_key, "FILE",
                    "A key for the agents of an engine's jobs ('dtune keygen "
                    "--job'; - reads stdin), where nodes share no folder.",

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <mutex>
@@ -19,6 +18,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
+#include "dtune/base/encrypt_ranks.h"
 #include "dtune/base/file.h"
 #include "dtune/cluster/agent.h"
 #include "dtune/cluster/join.h"
@@ -105,6 +105,7 @@ std::vector<std::string> parse_devices(const std::string& text) {
 }
 
 constexpr int kMostFused = 64;
+constexpr int64_t kMostTrials = 4096;  // of one agent
 
 // 0: auto.
 int parse_fused(const std::string& text) {
@@ -208,6 +209,11 @@ AgentOptions describe_agent(const NodeOptions& options) {
   int fused = parse_fused(options.fused);
   if (fused == 0) fused = fused_trials(0, gpus_of(agent), agent.slots);
   agent.seats = fused;
+  if (int64_t{agent.slots} * fused > kMostTrials) {
+    throw Error(ErrorKind::config,
+                fmt::format("--fused: {} slots of {} trials are more than {}",
+                            agent.slots, fused, kMostTrials));
+  }
   agent.slots *= fused;
   agent.log_line = [](int slot, const std::string& line) {
     spdlog::warn("slot {}: {}", slot, line);
@@ -235,7 +241,7 @@ int serve_job_key(const NodeOptions& options) {
 
 int serve_node(const NodeOptions& options) {
   use_ports(options.ports);
-  if (options.encrypt_ranks) ::setenv("DTUNE_ENCRYPT_RANKS", "1", 1);
+  if (options.encrypt_ranks) encrypt_ranks();
   if (!options.job_key.empty()) return serve_job_key(options);
   require(options.connect, "dtune agent", "--connect");
   const StopSignals signals(true);
@@ -366,7 +372,8 @@ Action declare_agent(Arguments& arguments) {
                    "Threads of one slot (default: 1).");
   arguments.option("--fused", options->fused, "K",
                    "Trials that a slot trains as one program: auto, off or a "
-                   "number (default: off).");
+                   "number (default: off, which studies of commands, of "
+                   "several ranks or deterministic ones need).");
   arguments.option(
       "--devices", options->devices, "LIST",
       "GPUs of the slots: 0,1, GPU-..., MIG-...; none; default: auto, all that "

@@ -1,10 +1,10 @@
 #include "app/nodes.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "dtune/base/encrypt_ranks.h"
 #include "dtune/base/error.h"
 #include "dtune/base/port_range.h"
 #include "dtune/cluster/local_launcher.h"
@@ -74,9 +74,7 @@ void Nodes::add_ssh(const NodeSpec& node) {
     ssh.argv.insert(ssh.argv.end(),
                     {"--ports", fmt::format("{}-{}", ports.first, ports.last)});
   }
-  if (std::getenv("DTUNE_ENCRYPT_RANKS") != nullptr) {
-    ssh.argv.emplace_back("--encrypt-ranks");
-  }
+  if (encrypts_ranks()) ssh.argv.emplace_back("--encrypt-ranks");
   if (node.slots > 0) {
     ssh.argv.insert(ssh.argv.end(), {"--slots", std::to_string(node.slots)});
   }
@@ -120,6 +118,7 @@ std::vector<std::string> Nodes::options_of_agent(const NodeSpec& node,
   add_time("--wait", std::chrono::minutes(2));
   words.insert(words.end(), {"--devices", devices_elsewhere(), "--fused",
                              fused_elsewhere()});
+  if (encrypts_ranks()) words.emplace_back("--encrypt-ranks");
   if (node.slots > 0) {
     words.insert(words.end(), {"--slots", std::to_string(node.slots)});
   }

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/encrypt_ranks.h"
 #include "dtune/base/file.h"
 #include "dtune/cluster/job_environment.h"
 #include "dtune/comm/socket.h"
@@ -89,7 +90,7 @@ bool asks_engines(const Recipe& recipe) {
 StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                         const RunView& view) {
   use_ports(view.ports);
-  if (view.encrypt_ranks) ::setenv("DTUNE_ENCRYPT_RANKS", "1", 1);
+  if (view.encrypt_ranks) encrypt_ranks();
   const Recipe& recipe = loaded.study.recipe;
   const Tuner tuner =
       make_tuner(recipe, loaded.study.horizon, tuner_options(recipe));

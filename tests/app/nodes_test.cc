@@ -250,6 +250,26 @@ void run_agent_to_its_end(const Home& place,
 
 }  // namespace
 
+// What a worker's program inherits, its ranks have, too.
+TEST_CASE("--encrypt-ranks reaches the workers of run and resume") {
+  const Workplace place;
+  place.write("r.yaml",
+              "command: { run: [sh, -c, 'echo step=1 "
+              "a=0$DTUNE_ENCRYPT_RANKS'], steps: 1 }\n"
+              "space: { x: { log: [0.01, 1] } }\n"
+              "objective: a\n"
+              "slots: 1\n"
+              "budget: { trials: 1 }\n"
+              "expect: { a: '>= 1' }\n");
+  CHECK(place.run({"run", "r.yaml", "--quiet"}).code == 1);
+  const Outcome resumed = place.run(
+      {"resume", "r.db", "--trials", "+1", "--quiet", "--encrypt-ranks"});
+  CHECK_MESSAGE(resumed.code == 0, resumed.err);
+  const Outcome run =
+      place.run({"run", "r.yaml", "--quiet", "--fresh", "--encrypt-ranks"});
+  CHECK_MESSAGE(run.code == 0, run.err);
+}
+
 TEST_CASE("an agent leaves before its engine ends it") {
   const Home place;
   place.write("shell.yaml", shell_recipe(14, 3, "0.5"));

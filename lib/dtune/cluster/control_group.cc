@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -80,15 +81,24 @@ void write_word(const fs::path& file, const std::string& word) {
 
 void kill_all(const fs::path& group) { write_word(group / "cgroup.kill", "1"); }
 
+// Others remove groups at the same time: what is gone is left out.
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  std::error_code gone;
+  for (fs::directory_iterator entry(folder, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (entry->is_directory(gone)) found.push_back(entry->path());
+  }
+  return found;
+}
+
 // A group can be removed once nothing lives in it, nor a group of a dtune that
 // ran in it.
 void end_and_remove(const fs::path& group) {
   constexpr int kTries = 50;
   kill_all(group);
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(group, error)) {
-    if (entry.is_directory(error)) end_and_remove(entry.path());
-  }
+  for (const fs::path& nested : folders_in(group)) end_and_remove(nested);
   for (int i = 0; i < kTries && ::rmdir(group.c_str()) != 0; ++i) {
     if (errno != EBUSY) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -100,13 +110,12 @@ void end_groups(const std::function<bool(const std::string&)>& chosen) {
   const fs::path folder = own_folder();
   if (folder.empty()) return;
   const std::string begin = prefix();
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& group : folders_in(folder)) {
+    const std::string name = group.filename().string();
     if (!name.starts_with(begin)) continue;
     const size_t end = name.find('-', begin.size());
     if (chosen(name.substr(begin.size(), end - begin.size()))) {
-      end_and_remove(entry.path());
+      end_and_remove(group);
     }
   }
 }

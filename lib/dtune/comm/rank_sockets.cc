@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 
 #include "dtune/base/error.h"
+#include "dtune/comm/sealed_socket.h"
 
 namespace dtune {
 namespace {

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "dtune/base/descriptor.h"
+#include "dtune/base/encrypt_ranks.h"
 #include "dtune/comm/collective.h"
-#include "dtune/comm/sealed_socket.h"
 
 namespace dtune {
 
@@ -37,6 +37,6 @@ std::string group_text(const std::string& name);
 // Error(comm) where no port of the range is free.
 std::vector<std::vector<Descriptor>> connect_ranks(
     const GroupOptions& options, int meshes, RendezvousStore& store,
-    bool sealed = wants_sealed_ranks());
+    bool sealed = encrypts_ranks());
 
 }  // namespace dtune

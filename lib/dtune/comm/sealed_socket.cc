@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -267,11 +266,6 @@ Descriptor seal(Descriptor network, const SealKeys& keys) {
   std::thread([relay] { relay->run(); }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return std::move(theirs);
-}
-
-bool wants_sealed_ranks() {
-  const char* text = std::getenv("DTUNE_ENCRYPT_RANKS");
-  return text != nullptr && std::string_view(text) == "1";
 }
 
 }  // namespace dtune

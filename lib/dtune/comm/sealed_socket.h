@@ -29,9 +29,4 @@ struct SealKeys {
 // other one is closed as well. Throws Error(comm).
 Descriptor seal(Descriptor network, const SealKeys& keys);
 
-// This process wants its ranks' connections sealed: the environment variable
-// DTUNE_ENCRYPT_RANKS is 1, which `--encrypt-ranks` sets for a process and all
-// that it starts. One end that wants it is enough.
-bool wants_sealed_ranks();
-
 }  // namespace dtune

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "dtune/base/encrypt_ranks.h"
 #include "dtune/base/error.h"
-#include "dtune/comm/sealed_socket.h"
 #include "dtune/study/trial_runner.h"
 
 namespace dtune {
@@ -168,7 +168,7 @@ std::unique_ptr<Collective> GangLink::make_group(
                              .connect_timeout = patience,
                              .ports = allowed_ports()};
   Store store(*this, stop);
-  if (device >= 0 && wants_sealed_ranks()) {
+  if (device >= 0 && encrypts_ranks()) {
     throw Error(ErrorKind::config,
                 "ranks on GPUs talk over NCCL, which does not encrypt (leave "
                 "--encrypt-ranks out, or set train.device: cpu)");
