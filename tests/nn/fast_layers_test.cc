@@ -168,6 +168,18 @@ TEST_CASE("statistics keep their digits where the mean is large") {
   CHECK(y.std().item<double>() == doctest::Approx(1).epsilon(0.01));
 }
 
+TEST_CASE("an odd first pixel takes no digits from the statistics") {
+  const Shape image{16, 16, 16};
+  Network network({norm("n")}, image, {});
+  at::Tensor x = batch_of(256, image) + 3000;
+  x[0].select(1, 0).select(1, 0).fill_(0);  // a corner
+  network.forward(x, nullptr, {.training = true});
+  const at::Tensor expected =
+      x.to(at::kDouble).var(at::IntArrayRef{0, 2, 3}) * 0.1 + 0.9;
+  const at::Tensor variance = network.buffers().narrow(0, 16, 16);
+  CHECK(relative_error(variance, expected.to(at::kFloat)) < 2e-5);
+}
+
 // What a network makes of an image that holds `value`, by fast layers and not.
 void check_spread(const std::vector<LayerSpec>& layers, const Shape& image,
                   float value) {

@@ -52,6 +52,21 @@ class ChannelSums {
   std::vector<double> second;
 };
 
+// The mean of some pixels from all over the batch. A single one could be far
+// from the mean (corners see zeros beyond the image), and what the shift is for
+// would be lost; the running mean is, in the first batches.
+std::vector<float> typical_pixel(const NormRows& shape, const float* x) {
+  constexpr int64_t kPixels = 31;
+  std::vector<float> sum(static_cast<size_t>(shape.channels));
+  for (int64_t i = 0; i < kPixels; ++i) {
+    const int64_t row = shape.rows * (2 * i + 1) / (2 * kPixels);
+    for (size_t c = 0; c < sum.size(); ++c) {
+      sum[c] += x[row * shape.channels + static_cast<int64_t>(c)] / kPixels;
+    }
+  }
+  return sum;
+}
+
 }  // namespace
 
 FastNorm::FastNorm(const LayerSpec& spec, const Shape& input,
@@ -72,11 +87,11 @@ FastNorm::Statistics FastNorm::running() const {
 
 FastNorm::Statistics FastNorm::of_batch(const at::Tensor& x) const {
   const NormRows shape = rows_of(x, relu_);
-  const float* shift = x.data_ptr<float>();  // the first pixel
+  const std::vector<float> shift = typical_pixel(shape, x.data_ptr<float>());
   const ChannelSums sums(shape, [&](const NormRows& part, int64_t at,
                                     double* first, double* second) {
-    norm_kernels().statistics(part, x.data_ptr<float>() + at, shift, first,
-                              second);
+    norm_kernels().statistics(part, x.data_ptr<float>() + at, shift.data(),
+                              first, second);
   });
   Statistics batch;
   const auto rows = static_cast<double>(shape.rows);

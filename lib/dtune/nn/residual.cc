@@ -103,8 +103,8 @@ class Residual : public Layer {
     const at::Tensor other =
         shortcut_.backward(daddend, saved.children[1], need_dx, nullptr);
     if (!need_dx) return {};
-    // A new tensor, unless the branch gave back what it got.
-    return body.is_same(dy) ? body + other : body.add_(other);
+    // A new tensor, unless the branch gave back what it got or a view of it.
+    return body.is_alias_of(dy) ? body + other : body.add_(other);
   }
 
  private:

@@ -19,18 +19,28 @@
 
 namespace dtune {
 
-// Channels and outputs are multiples of 16.
+// Channels and outputs are multiples of 16. What the kernels call is inlined
+// always: of a function with external linkage the linker would keep one copy,
+// whatever its instructions.
 struct WinogradShape {
   int height = 0;
   int width = 0;
   int channels = 0;
   int outputs = 0;
 
-  int tiles() const { return (height + 3) / 4 * ((width + 3) / 4); }
-  int64_t input_size() const { return int64_t{height} * width * channels; }
-  int64_t output_size() const { return int64_t{height} * width * outputs; }
+  [[gnu::always_inline]] int tiles() const {
+    return (height + 3) / 4 * ((width + 3) / 4);
+  }
+  [[gnu::always_inline]] int64_t input_size() const {
+    return int64_t{height} * width * channels;
+  }
+  [[gnu::always_inline]] int64_t output_size() const {
+    return int64_t{height} * width * outputs;
+  }
   // Of transformed weights and of their gradient.
-  int64_t transformed_size() const { return int64_t{36} * channels * outputs; }
+  [[gnu::always_inline]] int64_t transformed_size() const {
+    return int64_t{36} * channels * outputs;
+  }
   // The convolution that takes dy to dx.
   WinogradShape reversed() const { return {height, width, outputs, channels}; }
 };
@@ -70,11 +80,12 @@ int winograd4_tiles(const WinogradShape& shape);
 int64_t winograd4_scratch(const WinogradShape& shape);
 // From one tile's channels to the next in scratch: without powers of two, of
 // which the first cache keeps only a few.
-inline int winograd4_row(int channels) {
+[[gnu::always_inline]] inline int winograd4_row(int channels) {
   return channels % 128 == 0 ? channels + 16 : channels;
 }
 // Floats of one of the six rows of pixels that a row of tiles reads.
-inline int64_t winograd4_band_row(const WinogradShape& shape) {
+[[gnu::always_inline]] inline int64_t winograd4_band_row(
+    const WinogradShape& shape) {
   return int64_t{(shape.width + 3) / 4 * 4 + 2} * shape.channels;
 }
 
