@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
+#include <sys/resource.h>
 
 namespace dtune {
 namespace {
@@ -27,11 +28,26 @@ void set_threads(int threads) {
   }
 }
 
+#ifdef M_MMAP_MAX
+// Of a threshold glibc takes so much at most. A batch of 64 channels exceeds
+// it, so that without a cap on memory no block has a mapping of its own. Blocks
+// that are free stay resident then, which a cap would count.
+constexpr int kLargestArenaBlock = 32 << 20;
+
+bool has_memory_cap() {
+  rlimit limit = {};
+  return ::getrlimit(RLIMIT_DATA, &limit) == 0 &&
+         limit.rlim_cur != RLIM_INFINITY;
+}
+#endif
+
 void prepare_once() {
 #ifdef M_MMAP_MAX
-  // No block has a mapping of its own, however large it is: of a threshold
-  // glibc takes 32 MiB at most, which a batch of 64 channels exceeds.
-  ::mallopt(M_MMAP_MAX, 0);
+  if (has_memory_cap()) {
+    ::mallopt(M_MMAP_THRESHOLD, kLargestArenaBlock);
+  } else {
+    ::mallopt(M_MMAP_MAX, 0);
+  }
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
   try {
