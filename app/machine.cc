@@ -220,7 +220,13 @@ std::vector<std::string> SlotPlan::devices() const {
 }
 
 int fused_wanted(const Recipe& recipe) {
-  const bool one = recipe.command || recipe.deterministic ||
+  // The precision of products is a setting of the whole process.
+  const auto& parameters = recipe.space.parameters();
+  const bool tunes_precision = std::any_of(
+      parameters.begin(), parameters.end(), [](const Parameter& parameter) {
+        return parameter.key == "train.precision";
+      });
+  const bool one = recipe.command || recipe.deterministic || tunes_precision ||
                    recipe.parallel.mode != ParallelMode::none;
   return one ? 1 : recipe.resources.fused;
 }

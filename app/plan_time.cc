@@ -123,8 +123,9 @@ StudyTime study_time(const Recipe& recipe, const StudyCheck& check,
   const bool open = check.horizon >= kOpenHorizon;
   time.training =
       step.seconds * (open ? std::max(step.most_steps, 1) : check.horizon);
-  time.at_once = std::max(
-      check.slots.slots / std::max(gang_members(recipe.parallel), 1), 1);
+  time.at_once = std::max(check.slots.slots * check.slots.fused /
+                              std::max(gang_members(recipe.parallel), 1),
+                          1);
   const auto limit = [&time](double seconds) {
     time.search = std::min(time.search.value_or(seconds), seconds);
   };

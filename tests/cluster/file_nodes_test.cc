@@ -235,6 +235,19 @@ TEST_CASE("a lease's files go to the coordinator and come back") {
   CHECK_FALSE(another.wrote_checkpoint(lease));
 }
 
+TEST_CASE("seats of one process have files of their own") {
+  Ends ends;
+  ends.leases->open(ends.assign, "");
+  NodeFilesOptions second = ends.node_options();
+  second.slot = 1;
+  NodeFiles files(ends.node_options());
+  NodeFiles others(second);
+  files.welcome(ends.elsewhere());
+  others.welcome(ends.elsewhere());
+  const std::string own = files.take_up(ends.assign).checkpoint;
+  CHECK(others.take_up(ends.assign).checkpoint != own);
+}
+
 TEST_CASE("who has lost its lease replaces no checkpoint") {
   Ends ends;
   ends.leases->open(ends.assign, "");

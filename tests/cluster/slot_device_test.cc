@@ -45,6 +45,33 @@ TEST_CASE(
   CHECK(environment_of(0, {"3", "3", "3"}, 3) == "3 3 0.333333");
 }
 
+TEST_CASE("seats of one process: where it dies each trial is tried again") {
+  SlotOptions options;
+  options.argv = {"sh", "-c", "sleep 0.2; echo out of memory; exit 3", "sh"};
+  options.slots = options.seats = 2;
+  std::vector<Reason> reasons;
+  SlotProcess process(0, options, [&](const control::Message& message) {
+    if (const auto* one = std::get_if<control::Ended>(&message)) {
+      reasons.push_back(one->reason);
+    }
+  });
+  process.tick(system_clock().now());
+  for (const int slot : {0, 1}) {
+    process.on_slot_up(slot);
+    control::Assign assign;
+    assign.slot = slot;
+    assign.trial = 10 + slot;
+    assign.attempt = 1;
+    process.on_assign(assign);
+  }
+  while (reasons.size() < 2) {
+    process.tick(system_clock().now());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(reasons == std::vector<Reason>{Reason::killed, Reason::killed});
+  process.shut_down(true, system_clock().now());
+}
+
 TEST_CASE("seats of one process: who is killed for another does not pay") {
   SlotOptions options;
   options.argv = {"sh", "-c", "sleep 60", "sh"};

@@ -19,7 +19,9 @@ Compute::Compute(const WorkerOptions& options, RunnerFactory make_runner,
     : options_(options),
       make_runner_(std::move(make_runner)),
       wake_(std::move(wake)),
-      files_({.keys = options.keys, .cache = options.cache}) {
+      files_({.keys = options.keys,
+              .cache = options.cache,
+              .slot = options.slot}) {
   warm_.set_limits(options_.warm_bytes, 0);
   thread_ = std::thread([this] { run(); });
 }

@@ -302,6 +302,10 @@ void Compute::fail(std::exception_ptr cause) {
   } catch (const std::exception& e) {
     ended.detail = e.what();
   }
+  // The memory is that of all trials of this process, which may leave it.
+  if (options_.seats > 1 && ended.reason == Reason::out_of_memory) {
+    ended.reason = Reason::killed;
+  }
   if (!active_) return;
   if (session_ != nullptr) ended.steps = session_->steps_done();
   set_session(nullptr);

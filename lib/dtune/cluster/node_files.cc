@@ -175,13 +175,14 @@ bool NodeFiles::holds_data(const fs::path& path, uint64_t hash) {
   return true;
 }
 
-// "<cache>/workers/<pid:start>", and a lock that says whether it is alive.
+// "<cache>/workers/<pid:start>-<slot>", and a lock that says whether it is alive.
 void NodeFiles::open_folder() {
   if (!folder_.empty()) return;
   const fs::path folders = options_.cache / "workers";
   make_folder(folders);
   clear_abandoned(folders);
-  fs::path folder = folders / process_name(getpid());
+  fs::path folder =
+      folders / fmt::format("{}-{}", process_name(getpid()), options_.slot);
   fs::path lock = folder;
   lock += ".lock";
   folder_lock_ = std::make_unique<FileLock>(lock);

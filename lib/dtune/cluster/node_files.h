@@ -22,6 +22,7 @@ namespace dtune {
 struct NodeFilesOptions {
   CurveKeys keys;  // of this process, where the server requires them
   std::filesystem::path cache;  // "": base/file.h cache_directory()
+  int slot = 0;      // of this process, whose slots have folders of their own
   std::string node;  // named where its disk is the problem; "": host_name()
   Duration silence = std::chrono::seconds(5);  // of FileAccess
   Duration patience = std::chrono::seconds(60);

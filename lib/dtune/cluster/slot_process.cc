@@ -265,8 +265,15 @@ control::Ended SlotProcess::explain(const ExitStatus& status, int slot) const {
   ended.exit_code = status.exit_code;
   ended.signal = status.signal;
   const std::string how = describe(status);
+  const auto held =
+      std::count_if(seats_.begin(), seats_.end(),
+                    [](const Seat& seat) { return seat.trial != 0; });
   if (kill_order_) {
     ended.reason = kill_order_->reason;
+    // Of several trials it is not known which took the memory.
+    if (held > 1 && ended.reason == Reason::out_of_memory) {
+      ended.reason = Reason::killed;
+    }
     ended.detail = fmt::format("{} ({})", kill_order_->why, how);
     if (kill_order_->slot >= 0 && kill_order_->slot != slot) {
       ended.outcome = control::Outcome::temporary;
@@ -285,6 +292,7 @@ control::Ended SlotProcess::explain(const ExitStatus& status, int slot) const {
   } else {
     ended.reason = Reason::crashed;
   }
+  if (held > 1) ended.reason = Reason::killed;  // likewise
   ended.detail = "the worker process ended with " + how;
   if (by_kernel) ended.detail += ", the kernel having no memory left for it";
   std::string tail = tail_;

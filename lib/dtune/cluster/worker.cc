@@ -35,6 +35,7 @@ class Worker {
  public:
   Worker(const WorkerOptions& options, const RunnerFactory& make_runner)
       : slot_(options.slot),
+        seats_(options.seats),
         socket_(context_, Socket::Kind::dealer),
         compute_(options, make_runner, [this] { wakeup_.notify(); }) {
     socket_.connect(options.endpoint);
@@ -102,6 +103,14 @@ class Worker {
     control::Progress progress = compute_.progress();
     progress.resident_bytes = resident_bytes(getpid());
     progress.activity += compute_milliseconds();
+    // The processor's time is that of all seats: a step that does not move on
+    // has no part in it.
+    const bool inside = 0 < progress.fraction && progress.fraction < 1;
+    if (seats_ > 1 && inside && progress.fraction == fraction_) {
+      progress.activity = activity_;
+    }
+    fraction_ = progress.fraction;
+    activity_ = progress.activity;
     outbox_.push_back(encode(progress));
   }
 
@@ -112,6 +121,7 @@ class Worker {
   }
 
   const int slot_;
+  const int seats_;
   SocketContext context_;
   Socket socket_;
   Wakeup wakeup_;
@@ -119,6 +129,8 @@ class Worker {
   Frames outbox_;
   Duration heartbeat_{1'000'000'000};
   MonoTime next_progress_ = system_clock().now();
+  double fraction_ = 0;    // as it was said last
+  uint64_t activity_ = 0;  // likewise
   bool stopped_ = false;
 };
 
@@ -137,6 +149,7 @@ int run_seat(const WorkerOptions& options, const RunnerFactory& make_runner,
 // The first on this thread, each other on one of its own.
 int run_seats(WorkerOptions options, const RunnerFactory& make_runner,
               const std::atomic<int>& stop) {
+  options.warm_bytes /= static_cast<uint64_t>(options.seats);
   std::vector<std::future<int>> others;
   for (int seat = 1; seat < options.seats; ++seat) {
     WorkerOptions other = options;

@@ -172,6 +172,13 @@ void check_fused(const CheckContext& c) {
         fmt::format("'resources.fused' must be auto, off or 2 to {}", kMost));
   }
   if (fused < 2) return;
+  constexpr int64_t kMostTrials = 4096;  // of one agent
+  const int64_t slots = std::max(c.recipe.resources.slots, 1);
+  if (slots * fused > kMostTrials) {
+    c.complain("resources.fused",
+               fmt::format("{} slots of {} fused trials are more than {}",
+                           slots, fused, kMostTrials));
+  }
   if (c.recipe.command) {
     c.complain("resources.fused",
                "'resources.fused' is for networks that dtune trains; commands "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <exception>
 #include <map>
 #include <utility>
@@ -10,7 +11,6 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/study/trial_runner.h"
-#include "dtune/train/failure.h"
 #include "dtune/train/fused_batch.h"
 
 namespace dtune {
@@ -45,8 +45,8 @@ struct FusedTrainer::Job {
   bool over() const { return failure != nullptr || trainer->position() >= end; }
 };
 
-// What a batch of each of n trainers takes, fused and by turns; of the thread
-// that leads.
+// What is known of a shape, also of groups that have ended: what a batch of
+// each of n trainers takes, fused and by turns. Of the thread that leads.
 struct FusedTrainer::Pace {
   struct Tries {
     int count = 0;
@@ -59,9 +59,13 @@ struct FusedTrainer::Pace {
   };
   static constexpr int kTries = 8;  // the first choose kernels
 
+  bool timed = false;                            // else it does not matter
+  size_t most = SIZE_MAX;                        // that fit
   std::map<size_t, std::array<Tries, 2>> tries;  // by n, then [is fused]
 
   bool prefers_fused(size_t trainers) {
+    if (trainers > most) return false;
+    if (!timed) return true;
     const auto& [turns, fused] = tries[trainers];
     if (fused.count < kTries) return true;
     return turns.count >= kTries && fused.seconds <= turns.seconds;
@@ -75,10 +79,9 @@ struct FusedTrainer::Group {
   std::condition_variable changed;
 
   // Of the thread that leads:
-  std::shared_ptr<Pace> pace;  // null: fused without a look at the time
+  std::shared_ptr<Pace> pace;
   std::unique_ptr<FusedBatch> batch;
   bool fresh = false;  // it has trained nothing yet
-  bool alone = false;  // they take turns
 
   static void train_alone(Job& job);
   static int64_t usual_size(const std::vector<Job*>& jobs);
@@ -89,7 +92,7 @@ struct FusedTrainer::Group {
   bool train_odd_sizes(const std::vector<Job*>& now);
   void leave(Job& job);
   void store_all();
-  void give_up(const std::exception& error);
+  void give_up(size_t trainers);
   void fail(const std::vector<Job*>& now, const std::exception_ptr& failure);
 };
 
@@ -136,17 +139,17 @@ void FusedTrainer::Group::leave(Job& job) {
 }
 
 // Its tensors are lost or short of memory; the trainers have theirs.
-void FusedTrainer::Group::give_up(const std::exception& error) {
-  fmt::print(stderr, "trials of this slot take turns: {}\n", first_line(error));
-  alone = true;
+void FusedTrainer::Group::give_up(size_t trainers) {
+  fmt::print(stderr, "{} trials of this slot take turns: they do not fit\n",
+             trainers);
+  pace->most = std::min(pace->most, trainers - 1);
   if (fresh) batch.reset();
   store_all();
 }
 
 // False: they take turns.
 bool FusedTrainer::Group::fuse(const std::vector<Job*>& now) {
-  const bool slower = pace != nullptr && !pace->prefers_fused(now.size());
-  if (alone || now.size() < 2 || slower) {
+  if (now.size() < 2 || !pace->prefers_fused(now.size())) {
     store_all();
     return false;
   }
@@ -157,8 +160,8 @@ bool FusedTrainer::Group::fuse(const std::vector<Job*>& now) {
   fresh = true;
   try {
     batch = std::make_unique<FusedBatch>(std::move(trainers));
-  } catch (const std::exception& error) {
-    give_up(error);
+  } catch (const std::exception&) {
+    give_up(now.size());
   }
   return batch != nullptr;
 }
@@ -181,8 +184,8 @@ void FusedTrainer::Group::train_fused(const std::vector<Job*>& now) {
   std::vector<FusedBatch::Result> results;
   try {
     results = batch->train();
-  } catch (const std::exception& error) {
-    give_up(error);
+  } catch (const std::exception&) {
+    give_up(now.size());
     return;
   }
   fresh = false;
@@ -213,7 +216,7 @@ void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
   } else if (!train_odd_sizes(now)) {
     train_fused(now);
   }
-  if (pace == nullptr || !usual || now.size() < 2) return;
+  if (!pace->timed || !usual || now.size() < 2) return;
   pace->tries[now.size()][fused ? 1 : 0].add(
       to_seconds(system_clock().now() - began));
 }
@@ -249,11 +252,11 @@ LossTotals FusedTrainer::train_to(Trainer& trainer, int64_t end,
   std::shared_ptr<Group>& known = groups_[shape];
   if (known == nullptr) {
     known = std::make_shared<Group>();
-    const bool looks =
+    std::shared_ptr<Pace>& pace = paces_[shape];
+    if (pace == nullptr) pace = std::make_shared<Pace>();
+    pace->timed =
         choice_ == Choice::faster ||
         (choice_ == Choice::by_device && !trainer.options().device.is_cpu());
-    std::shared_ptr<Pace>& pace = paces_[shape];
-    if (looks && pace == nullptr) pace = std::make_shared<Pace>();
     known->pace = pace;
   }
   const std::shared_ptr<Group> group = known;
@@ -280,6 +283,8 @@ void FusedTrainer::lead(Group& group, const Job& own,
     const std::vector<Job*> now = group.jobs;
     lock.unlock();
     try {
+      // Groups of other shapes take turns with this: memory is short.
+      const std::lock_guard computing(computing_);
       group.train_one_batch(now);
     } catch (...) {
       group.fail(now, std::current_exception());

@@ -55,6 +55,7 @@ class FusedTrainer {
   void lead(Group& group, const Job& own, std::unique_lock<std::mutex>& lock);
 
   const Choice choice_;
+  std::mutex computing_;  // by the leader of a group, for a batch
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Group>> groups_;  // by shape
   std::map<std::string, std::shared_ptr<Pace>> paces_;    // likewise
