@@ -133,5 +133,7 @@ TEST_CASE("a winner near the best report goes on from its checkpoint") {
     };
     CHECK(local.run().best == winner);
     CHECK(trained == steps);
+    CHECK_FALSE(std::filesystem::exists(folder.path() /
+                                        "checkpoints/trial-2.checkpoint"));
   }
 }

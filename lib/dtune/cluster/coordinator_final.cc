@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "dtune/cluster/coordinator_impl.h"
-#include "dtune/cluster/winner.h"
 #include "dtune/store/final_result.h"
 
 namespace dtune {
@@ -16,32 +15,39 @@ void Coordinator::Impl::end_search() {
     end(StudyState::failed, causes_of_failure());
     return;
   }
-  const Winner winner = winner_of(study_, scheduler_);
-  best_.appoint(winner.trial);
-  final_.set_winner(winner.why);
+  const Winner expected = winner_of(study_, scheduler_);
   if (repeats_.wanted()) {
-    begin_repeats();
+    begin_repeats(expected.trial);
   } else {
+    name_winner(expected);
     ship_best();
   }
 }
 
-void Coordinator::Impl::begin_repeats() {
+void Coordinator::Impl::begin_repeats(TrialId expected) {
   phase_ = Phase::repeats;
   leases_.settle_all();
   barrier_.clear();
-  const std::vector<TrialId> left = repeats_.begin(best_.id());
+  const std::vector<TrialId> left = repeats_.begin(expected);
   leases_.add_up_to(study_.trials.size());
   for (const TrialId id : left) leases_.owe(id);
   changed_ = true;
 }
 
-void Coordinator::Impl::name_winner() {
+void Coordinator::Impl::end_repeats() {
   if (const TrialId winner = repeats_.winner()) {
-    best_.appoint(winner);
-    final_.set_winner(repeats_.why(winner));
+    name_winner({winner, repeats_.why(winner)});
+  } else {
+    name_winner(winner_of(study_, scheduler_));
   }
   ship_best();
+}
+
+void Coordinator::Impl::name_winner(const Winner& winner) {
+  final_.set_winner(winner.why);
+  for (const TrialId other : best_.appoint(winner.trial)) {
+    drop_checkpoint(study_.trial(other));
+  }
 }
 
 void Coordinator::Impl::ship_best() {

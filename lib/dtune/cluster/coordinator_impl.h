@@ -35,6 +35,7 @@
 #include "dtune/cluster/search_session.h"
 #include "dtune/cluster/slot_shortage.h"
 #include "dtune/cluster/trial_gangs.h"
+#include "dtune/cluster/winner.h"
 #include "dtune/study/node_health.h"
 
 namespace dtune {
@@ -154,8 +155,9 @@ class Coordinator::Impl {
 
   // coordinator_final.cc
   void end_search();
-  void begin_repeats();
-  void name_winner();
+  void begin_repeats(TrialId expected);
+  void end_repeats();
+  void name_winner(const Winner& winner);
   void ship_best();
   bool failures_alone_ended() const;
   std::string causes_of_failure() const;

@@ -375,7 +375,7 @@ void Coordinator::Impl::advance() {
   if (phase_ == Phase::final) {
     advance_final();
   } else if (phase_ == Phase::repeats) {
-    if (!any_lease() && !leases_.owes()) name_winner();
+    if (!any_lease() && !leases_.owes()) end_repeats();
   } else if (search_over_ && !any_lease() && (given_up_ || !leases_.owes())) {
     update_searched();
     end_search();

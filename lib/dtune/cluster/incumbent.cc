@@ -69,8 +69,9 @@ void Incumbent::find() {
   replace(std::move(found));
 }
 
-void Incumbent::appoint(TrialId trial) {
-  replace({{trial, *best_value(study_.recipe.objective, study_.trial(trial))}});
+std::vector<TrialId> Incumbent::appoint(TrialId trial) {
+  return replace(
+      {{trial, *best_value(study_.recipe.objective, study_.trial(trial))}});
 }
 
 TrialId Incumbent::give_up_last() {
@@ -81,11 +82,16 @@ TrialId Incumbent::give_up_last() {
   return last;
 }
 
-void Incumbent::replace(std::vector<Contender> best) {
+// Returns those that were contenders.
+std::vector<TrialId> Incumbent::replace(std::vector<Contender> best) {
   std::swap(best, best_);
+  std::vector<TrialId> left;
   for (const Contender& before : best) {
-    if (!is_contender(before.trial)) checkpoints_.forget_step(before.trial);
+    if (is_contender(before.trial)) continue;
+    checkpoints_.forget_step(before.trial);
+    left.push_back(before.trial);
   }
+  return left;
 }
 
 void Incumbent::keep_step(const Trial& trial, int step) {

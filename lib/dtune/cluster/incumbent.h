@@ -36,8 +36,8 @@ class Incumbent {
   // From all that was reported.
   void find();
   // What is held for the best, whatever was reported, and for the only
-  // contender; until the next find().
-  void appoint(TrialId trial);
+  // contender; until the next find(). Returns those that were contenders.
+  std::vector<TrialId> appoint(TrialId trial);
   // The last contender is one no more; 0: there is none but the best.
   TrialId give_up_last();
   // The steps that may be shipped, those of contenders and of each final
@@ -50,7 +50,7 @@ class Incumbent {
     double value = 0;
   };
   void insert(const Contender& contender);
-  void replace(std::vector<Contender> best);
+  std::vector<TrialId> replace(std::vector<Contender> best);
 
   const Study& study_;
   Checkpoints checkpoints_;
