@@ -219,14 +219,9 @@ void describe_resources(Fields& f, ResourcesSpec& resources) {
   f.memory("memory", resources.memory_mb);
   f.integer("warm_trials", resources.warm_trials, between(0, 1e6));
   f.memory("disk", resources.disk_mb);
-  if (f.reading()) {
-    std::string fused = "off";
-    f.text("fused", fused);
-    resources.fused = fused_number(fused);
-  } else if (resources.fused != 1) {  // as in describe_augment
-    std::string fused = fused_word(resources.fused);
-    f.text("fused", fused);
-  }
+  std::string fused = fused_word(resources.fused);
+  if (f.reading() || resources.fused != 1) f.text("fused", fused);
+  if (f.reading()) resources.fused = fused_number(fused);
 }
 
 void describe_servers(Fields& f, ParameterServerSpec& ps) {

@@ -74,7 +74,7 @@ struct ResourcesSpec {
   int64_t disk_mb = 0;    // cap of what checkpoints take; 0: none
   // Trials that one slot trains as one program; 0: as many as pay off on a GPU,
   // one on a CPU; 1: off.
-  int fused = 0;
+  int fused = 1;
 };
 
 // A machine that brings slots.
