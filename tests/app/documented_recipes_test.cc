@@ -10,6 +10,7 @@
 #include "dtune/config/recipe_file.h"
 #include "dtune/config/schema.h"
 #include "dtune/study/layers.h"
+#include "dtune/study/metrics.h"
 #include "dtune/tuner/factory.h"
 
 using namespace dtune;  // NOLINT: a test
@@ -98,6 +99,22 @@ TEST_CASE("samplers, schedulers and layers are documented with their options") {
       matches(section(kRecipeDocument, "Layers"), "`([a-z_]+)`");
   for (const std::string& kind : layer_kind_names()) {
     CHECK_MESSAGE(layers.contains(kind), kind);
+  }
+}
+
+TEST_CASE("every metric is documented where it may be named") {
+  const Words objectives =
+      matches(section(kRecipeDocument, "`objective`"), "`([a-z_]+)`");
+  for (const std::string& metric : step_metrics()) {
+    CHECK_MESSAGE(objectives.contains(metric), metric);
+  }
+  const Words expected =
+      matches(section(kRecipeDocument, "Keys at the top"), "`([a-z_]+)`");
+  const Words bounded =
+      matches(section(kRecipeDocument, "Bounds and trade-offs"), "`([a-z_]+)`");
+  for (const std::string& metric : all_metrics()) {
+    CHECK_MESSAGE((expected.contains(metric) || bounded.contains(metric)),
+                  metric);
   }
 }
 

@@ -59,7 +59,8 @@ class Engine {
   // Trials that runners of this engine train at the same time are computed as
   // one where their shapes are equal (train/fused_trainer.h).
   virtual std::unique_ptr<TrialRunner> make_runner(int threads) = 0;
-  // "test_accuracy", "test_loss", "test_auc" as in the training's own report.
+  // The metrics of metric_names() (study/metrics.h) with the split's prefix, as
+  // in the training's own report.
   virtual std::map<std::string, double> evaluate(
       const EvalRequest& request) = 0;
   // `recipe`: the model's own. Throws as evaluate() does for a file that is
