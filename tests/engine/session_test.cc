@@ -269,6 +269,16 @@ TEST_CASE("a checkpoint that cannot be used is refused with the place") {
   CHECK(refused());
   damage(assignment.checkpoint, good.size() - 20);  // the header
   CHECK(refused());
+  for (const std::string text : {R"(\"step\":2)", R"("position":")",
+                                 R"("updates":")", R"(\"val_accuracy\":)"}) {
+    std::string changed = good;
+    const size_t at = changed.find(text);
+    REQUIRE_MESSAGE(at != std::string::npos, text);
+    const size_t digit = at + text.size() - (text.back() == '2' ? 1 : 0);
+    changed[digit] = changed[digit] == '1' ? '3' : '1';
+    write_file_atomic(assignment.checkpoint, changed, false);
+    CHECK_MESSAGE(refused(), text);
+  }
   write_file_atomic(assignment.checkpoint, good.substr(0, 1000), false);
   CHECK(refused());
   write_file_atomic(assignment.checkpoint, "", false);

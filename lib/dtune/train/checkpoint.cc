@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/random.h"
 #include "dtune/base/safetensors.h"
 #include "dtune/train/trainer.h"
 
@@ -58,6 +59,27 @@ Number number(const SafetensorsFile& file, const char* key,
     fail(path, fmt::format("its {} '{}' is not a number", key, text));
   }
   return value;
+}
+
+uint64_t hash_progress(int64_t position, int64_t updates,
+                       const std::string& report) {
+  return hash_text(fmt::format("{} {} {}", position, updates, report));
+}
+
+// What one changed bit would make another number of. Files of older versions
+// have no such checksum.
+void check_progress(const SafetensorsFile& file, const StepReport& report,
+                    const TrainingState& state, const fs::path& path) {
+  constexpr const char* kKey = "progress_checksum";
+  const bool checked = file.metadata().contains(kKey);
+  const bool damaged =
+      checked &&
+      number<uint64_t>(file, kKey, path) !=
+          hash_progress(state.position, state.updates, file.text("report"));
+  if (damaged || report.step < 1 ||
+      report.step != number<int>(file, "step", path)) {
+    fail(path, "what it says of its step is damaged");
+  }
 }
 
 StepReport read_report(const SafetensorsFile& file, const fs::path& path) {
@@ -152,6 +174,7 @@ void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
     checksum = hash_values(checksum, values);
     pieces.push_back({tensor.name, {tensor.values.numel()}, values});
   }
+  const std::string said = report_to_json(report).dump();
   const TextMap metadata = {
       {"dtune_format", kFormat},
       {"study", owner.study_id},
@@ -163,7 +186,9 @@ void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
       {"step", std::to_string(report.step)},
       {"position", std::to_string(state.position)},
       {"updates", std::to_string(state.updates)},
-      {"report", report_to_json(report).dump()},
+      {"report", said},
+      {"progress_checksum",
+       std::to_string(hash_progress(state.position, state.updates, said))},
       {"checksum", std::to_string(checksum)}};
   if (path.has_parent_path()) fs::create_directories(path.parent_path());
   // A step that costs less than a second is not worth waiting for the disk: it
@@ -178,9 +203,11 @@ StepReport load_checkpoint(const fs::path& path, const CheckpointOwner& owner,
   const SafetensorsFile file(path);
   check_owner(file, owner, state, path);
   const auto values = checked_values(file, state.tensors, path);
-  const auto position = number<int64_t>(file, "position", path);
-  const auto updates = number<int64_t>(file, "updates", path);
+  TrainingState loaded;
+  loaded.position = number<int64_t>(file, "position", path);
+  loaded.updates = number<int64_t>(file, "updates", path);
   StepReport report = read_report(file, path);
+  check_progress(file, report, loaded, path);
   for (size_t i = 0; i < values.size(); ++i) {
     const at::Tensor& tensor = state.tensors[i].values;
     const at::Tensor host = at::empty({tensor.numel()}, at::kFloat);
@@ -188,8 +215,8 @@ StepReport load_checkpoint(const fs::path& path, const CheckpointOwner& owner,
                 values[i].size_bytes());
     tensor.copy_(host);
   }
-  state.position = position;
-  state.updates = updates;
+  state.position = loaded.position;
+  state.updates = loaded.updates;
   return report;
 }
 
