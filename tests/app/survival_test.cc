@@ -209,9 +209,10 @@ TEST_CASE("an edited database is refused in words by every command") {
   fs::rename(place / "shell.db", place / "whole.db");
   for (const char* sql :
        {"UPDATE report SET step = 2147483648 WHERE step = 2",
-        "DELETE FROM report WHERE trial = 1", "DELETE FROM session",
-        "UPDATE trial SET unit = '[]'", "DELETE FROM trial WHERE id = 2",
-        "UPDATE study SET budget_steps = -5",
+        "DELETE FROM report WHERE trial = (SELECT json_extract(final_json, "
+        "'$.best') FROM study)",
+        "DELETE FROM session", "UPDATE trial SET unit = '[]'",
+        "DELETE FROM trial WHERE id = 2", "UPDATE study SET budget_steps = -5",
         "UPDATE report SET metrics = '{}'", "PRAGMA user_version = 1",
         "DROP TABLE decision"}) {
     for (const std::vector<std::string>& words :
