@@ -168,6 +168,7 @@ void Coordinator::Impl::turn() {
   on_gang_events();
   if (deterministic_) {
     handle_barriers();
+    records_.show_all();  // with the study as it is now, not some steps later
   } else {
     fill();
   }

@@ -159,6 +159,10 @@ void Records::save_study() {
   guarded([&] { store_.put_study(row_); });
 }
 
+void Records::show_all() {
+  if (!blocked_ && !unshown_.empty()) flush();
+}
+
 std::vector<CommittedReport> Records::committed() {
   show_committed();
   const std::lock_guard lock(commits_->mutex);

@@ -28,7 +28,7 @@ struct CommittedReport {
 // replayed; what belongs together is committed together (Together).
 //
 // Not thread-safe, but commits come from the store's thread. Nothing blocks but
-// flush(). Errors of the store never leave it: writing is then `blocked`, the
+// flush() and show_all(). Errors of the store never leave it: writing is then `blocked`, the
 // store keeps what it was given, and retry() finds out when it goes on.
 class Records {
  public:
@@ -92,6 +92,8 @@ class Records {
   void retry();
   // Waits until all is committed; false: it is not (see the notice).
   bool flush();
+  // What waits to be shown is committed and shown now; may block as flush().
+  void show_all();
 
  private:
   // Outlives this where a commit is under way: shared with the callbacks.
