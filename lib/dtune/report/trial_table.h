@@ -22,8 +22,7 @@ Scale curve_scale(const ObjectiveSpec& objective,
 // Lines of the table, its header first. `best` is marked; null: none is.
 std::vector<std::string> trial_table(const Study& study,
                                      const std::vector<const Trial*>& trials,
-                                     const Trial* best,
-                                     const TextStyle& style);
+                                     const Trial* best, const TextStyle& style);
 
 Color color_of(TrialState state);
 // "timed out".
