@@ -69,20 +69,19 @@ std::vector<float> typical_pixel(const NormRows& shape, const float* x) {
 
 }  // namespace
 
-FastNorm::FastNorm(const LayerSpec& spec, const Shape& input,
-                   ParameterPool& pool, const Options& options)
-    : relu_(options.relu),
-      weight_(pool.declare(spec.name + ".weight", {input.channels}, false,
-                           Fill::of(1))),
-      bias_(pool.declare(spec.name + ".bias", {input.channels}, false,
-                         Fill::of(0))),
-      mean_(pool.declare_buffer(spec.name + ".running_mean", {input.channels},
-                                0)),
-      variance_(pool.declare_buffer(spec.name + ".running_var",
-                                    {input.channels}, 1)) {}
+NormParameters::NormParameters(const LayerSpec& spec, const Shape& input,
+                               ParameterPool& pool)
+    : weight(pool.declare(spec.name + ".weight", {input.channels}, false,
+                          Fill::of(1))),
+      bias(pool.declare(spec.name + ".bias", {input.channels}, false,
+                        Fill::of(0))),
+      mean(pool.declare_buffer(spec.name + ".running_mean", {input.channels},
+                               0)),
+      variance(pool.declare_buffer(spec.name + ".running_var", {input.channels},
+                                   1)) {}
 
 FastNorm::Statistics FastNorm::running() const {
-  return {copy_of(mean_), copy_of(variance_)};
+  return {copy_of(own_.mean), copy_of(own_.variance)};
 }
 
 FastNorm::Statistics FastNorm::of_batch(const at::Tensor& x) const {
@@ -108,8 +107,8 @@ FastNorm::Statistics FastNorm::of_batch(const at::Tensor& x) const {
 
 void FastNorm::move_running(const Statistics& batch, int64_t rows) {
   const auto n = static_cast<double>(rows);
-  float* mean = mean_.data_ptr<float>();
-  float* variance = variance_.data_ptr<float>();
+  float* mean = own_.mean.data_ptr<float>();
+  float* variance = own_.variance.data_ptr<float>();
   for (size_t c = 0; c < batch.mean.size(); ++c) {
     const double unbiased = batch.variance[c] * n / (n - 1);
     mean[c] += static_cast<float>(kNormMomentum * (batch.mean[c] - mean[c]));
@@ -133,8 +132,8 @@ at::Tensor FastNorm::forward_sum(const at::Tensor& input,
   std::vector<float> deviation;  // its inverse
   std::vector<float> scale;
   std::vector<float> offset;
-  const float* weight = weight_.value.data_ptr<float>();
-  const float* bias = bias_.value.data_ptr<float>();
+  const float* weight = own_.weight.value.data_ptr<float>();
+  const float* bias = own_.bias.value.data_ptr<float>();
   for (size_t c = 0; c < used.mean.size(); ++c) {
     const double inverse = 1 / std::sqrt(used.variance[c] + kNormEpsilon);
     deviation.push_back(static_cast<float>(inverse));
@@ -189,9 +188,9 @@ at::Tensor FastNorm::backward_sum(const at::Tensor& gradient, Saved& saved,
   std::vector<float> slope;
   std::vector<float> offset;
   const auto rows = static_cast<double>(shape.rows);
-  const float* weight = weight_.value.data_ptr<float>();
-  float* dweight = weight_.gradient.data_ptr<float>();
-  float* dbias = bias_.gradient.data_ptr<float>();
+  const float* weight = own_.weight.value.data_ptr<float>();
+  float* dweight = own_.weight.gradient.data_ptr<float>();
+  float* dbias = own_.bias.gradient.data_ptr<float>();
   for (size_t c = 0; c < sums.first.size(); ++c) {
     const double inverse = deviation.data_ptr<float>()[c];
     dweight[c] += static_cast<float>(sums.second[c] * inverse);
@@ -219,13 +218,6 @@ at::Tensor FastNorm::backward_sum(const at::Tensor& gradient, Saved& saved,
         slope.data(), offset.data(), dx.data_ptr<float>() + at);
   });
   return dx;
-}
-
-std::unique_ptr<FastNorm> make_fast_norm(const LayerSpec& spec,
-                                         const Shape& input,
-                                         ParameterPool& pool, bool relu) {
-  return std::make_unique<FastNorm>(spec, input, pool,
-                                    FastNorm::Options{.relu = relu});
 }
 
 }  // namespace dtune

@@ -1,7 +1,6 @@
 // Batch norm with what surrounds it, on the CPU.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "dtune/nn/layer.h"
@@ -12,15 +11,24 @@ inline constexpr double kNormEpsilon = 1e-5;
 // running += 0.1 (batch - running)
 inline constexpr double kNormMomentum = 0.1;
 
+// What a batch norm declares of its channels; references into the pool.
+struct NormParameters {
+  NormParameters(const LayerSpec& spec, const Shape& input,
+                 ParameterPool& pool);
+
+  const Parameter& weight;
+  const Parameter& bias;
+  const at::Tensor& mean;  // running
+  const at::Tensor& variance;
+};
+
 // y = relu(batch_norm(x) + addend) by the kernels of kernels/batch_norm.h; ReLU
 // and addend are optional. What is said of BatchNorm in norm.cc holds.
 class FastNorm : public Layer {
  public:
-  struct Options {
-    bool relu = false;
-  };
   FastNorm(const LayerSpec& spec, const Shape& input, ParameterPool& pool,
-           const Options& options);
+           bool relu)
+      : relu_(relu), own_(spec, input, pool) {}
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext& context) override;
@@ -40,26 +48,12 @@ class FastNorm : public Layer {
     std::vector<float> mean;
     std::vector<float> variance;
   };
-  struct Sums {
-    std::vector<double> first;
-    std::vector<double> second;
-  };
-
-  int64_t channels() const { return static_cast<int64_t>(mean_.size(0)); }
   Statistics running() const;
   Statistics of_batch(const at::Tensor& x) const;
   void move_running(const Statistics& batch, int64_t rows);
 
   bool relu_;
-  const Parameter& weight_;
-  const Parameter& bias_;
-  const at::Tensor& mean_;
-  const at::Tensor& variance_;
+  NormParameters own_;
 };
-
-// The norm that stands for a batch norm at layers[at], and a ReLU behind it.
-std::unique_ptr<FastNorm> make_fast_norm(const LayerSpec& spec,
-                                         const Shape& input,
-                                         ParameterPool& pool, bool relu);
 
 }  // namespace dtune

@@ -46,7 +46,8 @@ LayerPtr make_fast(FastRun run, const std::vector<LayerSpec>& layers, size_t at,
     case FastKind::winograd:
       return make_winograd_conv(layers[at], input, pool);
     case FastKind::norm:
-      return make_fast_norm(layers[at], input, pool, /*relu=*/run.count > 1);
+      return std::make_unique<FastNorm>(layers[at], input, pool,
+                                        /*relu=*/run.count > 1);
     case FastKind::residual_relu:
       return make_residual(layers[at], input, pool,
                            {.fuse = fuse, .relu = true});
@@ -57,6 +58,12 @@ LayerPtr make_fast(FastRun run, const std::vector<LayerSpec>& layers, size_t at,
 }
 
 }  // namespace
+
+at::Tensor convolve_exactly(const at::Tensor& x, const Parameter& weight,
+                            const Parameter* bias) {
+  return at::convolution(x, weight.value, bias ? bias->value : at::Tensor(),
+                         {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1);
+}
 
 bool is_fast_norm(const LayerSpec& layer, const Shape& input) {
   return layer.kind == LayerKind::batch_norm && !input.flat &&

@@ -43,6 +43,11 @@ struct Stage {
 Stage make_stage(const std::vector<LayerSpec>& layers, size_t at, Shape& shape,
                  ParameterPool& pool, bool fuse);
 
+// By ATen, as conv.cc has it: 3x3, stride 1, "same" padding. Where the kernels
+// of a fast layer may have spread an Inf.
+at::Tensor convolve_exactly(const at::Tensor& x, const Parameter& weight,
+                            const Parameter* bias);
+
 // `conv`: the first of the three.
 LayerPtr make_conv_block(const LayerSpec& conv, const Shape& input,
                          ParameterPool& pool);

@@ -4,8 +4,6 @@
 namespace dtune {
 namespace {
 
-constexpr double kNormEpsilon = 1e-5;
-
 // What normalisation reads: on CUDA devices its kernels take bfloat16 beside
 // float32 weights.
 at::Tensor readable(const at::Tensor& x) {
@@ -17,22 +15,15 @@ at::Tensor readable(const at::Tensor& x) {
 class BatchNorm : public Layer {
  public:
   BatchNorm(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
-      : weight_(pool.declare(spec.name + ".weight", {input.channels}, false,
-                             Fill::of(1))),
-        bias_(pool.declare(spec.name + ".bias", {input.channels}, false,
-                           Fill::of(0))),
-        mean_(pool.declare_buffer(spec.name + ".running_mean", {input.channels},
-                                  0)),
-        variance_(pool.declare_buffer(spec.name + ".running_var",
-                                      {input.channels}, 1)) {}
+      : own_(spec, input, pool) {}
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext& context) override {
     const bool seen = context.training && context.repeated;
     const at::Tensor in = readable(x);
     auto [y, batch_mean, batch_deviation] = at::native_batch_norm(
-        in, weight_.value, bias_.value, seen ? at::Tensor() : mean_,
-        seen ? at::Tensor() : variance_, context.training, kNormMomentum,
+        in, own_.weight.value, own_.bias.value, seen ? at::Tensor() : own_.mean,
+        seen ? at::Tensor() : own_.variance, context.training, kNormMomentum,
         kNormEpsilon);
     if (saved) {
       saved->tensors = {in, batch_mean, batch_deviation};
@@ -44,20 +35,17 @@ class BatchNorm : public Layer {
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     const auto [dx, dw, db] = at::native_batch_norm_backward(
-        readable(dy), saved.tensors.at(0), weight_.value, mean_, variance_,
-        saved.tensors.at(1), saved.tensors.at(2), saved.training, kNormEpsilon,
-        {need_dx, true, true});
+        readable(dy), saved.tensors.at(0), own_.weight.value, own_.mean,
+        own_.variance, saved.tensors.at(1), saved.tensors.at(2), saved.training,
+        kNormEpsilon, {need_dx, true, true});
     saved.tensors.clear();
-    weight_.gradient.add_(dw);
-    bias_.gradient.add_(db);
+    own_.weight.gradient.add_(dw);
+    own_.bias.gradient.add_(db);
     return need_dx ? dx.to(dy.scalar_type()) : at::Tensor();
   }
 
  private:
-  const Parameter& weight_;
-  const Parameter& bias_;
-  const at::Tensor& mean_;
-  const at::Tensor& variance_;
+  NormParameters own_;
 };
 
 // Wu and He 2018 (arXiv 1803.08494).

@@ -27,7 +27,7 @@ class Branch {
     specs.pop_back();
     Branch branch(specs, shape, pool, /*fuse=*/true);
     if (!specs.empty()) shape = infer_shapes(specs, shape).back().output;
-    auto norm = make_fast_norm(last, shape, pool, /*relu=*/true);
+    auto norm = std::make_unique<FastNorm>(last, shape, pool, /*relu=*/true);
     branch.norm_ = norm.get();
     branch.layers_.push_back(std::move(norm));
     return branch;

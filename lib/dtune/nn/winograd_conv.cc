@@ -33,9 +33,7 @@ class WinogradConv : public Layer {
     const at::Tensor y = images_like(x, shape_.outputs);
     const float* bias = bias_ ? bias_->value.data_ptr<float>() : nullptr;
     if (convolve(shape_, x, /*reversed=*/false, bias, y)) return y;
-    return at::convolution(x, weight_.value,
-                           bias_ ? bias_->value : at::Tensor(), {1, 1}, {1, 1},
-                           {1, 1}, false, {0, 0}, 1);
+    return convolve_exactly(x, weight_, bias_);
   }
 
   at::Tensor backward(const at::Tensor& gradient, Saved& saved,
