@@ -211,6 +211,9 @@ TEST_CASE("a full quota of Slurm is said once and asked again") {
   for (int attempt = 1; attempt <= 4; ++attempt) {
     slurm.clock.advance(std::chrono::seconds(61));
     CHECK(slurm.until([&] { return slurm.calls("sbatch") == attempt; }));
+    // Commands run one after the other: the refusal has been taken, and the
+    // pause counts from it.
+    slurm.listing();
   }
   slurm.set("sbatch", "echo 12");
   slurm.clock.advance(std::chrono::seconds(61));
