@@ -10,7 +10,7 @@
 #include "dtune/base/clock.h"
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
-#include "dtune/comm/quiet_thread.h"
+#include "dtune/base/quiet_thread.h"
 
 namespace dtune {
 namespace {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
-#include "dtune/comm/quiet_thread.h"
+#include "dtune/base/quiet_thread.h"
 
 namespace dtune {
 namespace {

@@ -14,11 +14,11 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/quiet_thread.h"
 #include "dtune/cluster/allowed_keys.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/keys.h"
-#include "dtune/comm/quiet_thread.h"
 
 namespace dtune {
 namespace {

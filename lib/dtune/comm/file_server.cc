@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "dtune/base/error.h"
+#include "dtune/base/quiet_thread.h"
 #include "dtune/comm/file_parts.h"
 #include "dtune/comm/file_protocol.h"
-#include "dtune/comm/quiet_thread.h"
 
 namespace dtune {
 namespace {

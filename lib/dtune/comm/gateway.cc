@@ -16,11 +16,11 @@
 #include <sys/socket.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/quiet_thread.h"
 #include "dtune/comm/curve.h"
 #include "dtune/comm/curve_hello.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/gateway_connection.h"
-#include "dtune/comm/quiet_thread.h"
 #include "dtune/comm/socket.h"
 #include "dtune/comm/strangers.h"
 

@@ -1,12 +1,10 @@
 #include "dtune/comm/sealed_socket.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -17,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/quiet_thread.h"
 
 namespace dtune {
 namespace {
@@ -258,13 +257,7 @@ Descriptor seal(Descriptor network, const SealKeys& keys) {
   for (const Descriptor* one : {&network, &ours, &theirs}) set_no_delay(*one);
   auto relay =
       std::make_shared<Relay>(std::move(network), std::move(ours), keys);
-  // No signal is delivered to it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([relay] { relay->run(); }).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  start_quiet_thread([relay] { relay->run(); }).detach();
   return std::move(theirs);
 }
 

@@ -7,9 +7,9 @@
 #include <zmq.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/quiet_thread.h"
 #include "dtune/comm/curve.h"
 #include "dtune/comm/gateway.h"
-#include "dtune/comm/quiet_thread.h"
 
 namespace dtune {
 namespace {

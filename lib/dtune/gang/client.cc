@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "dtune/comm/quiet_thread.h"
+#include "dtune/base/quiet_thread.h"
 #include "dtune/gang/client_impl.h"
 #include "dtune/gang/own_address.h"
 #include "dtune/gang/trace_chunks.h"

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "dtune/comm/quiet_thread.h"
+#include "dtune/base/quiet_thread.h"
 #include "dtune/gang/controller.h"
 #include "dtune/gang/protocol.h"
 #include "dtune/gang/registry.h"

@@ -1,4 +1,4 @@
-#include "dtune/comm/quiet_thread.h"
+#include "dtune/base/quiet_thread.h"
 
 #include <csignal>
 #include <utility>
