@@ -14,9 +14,9 @@
 namespace dtune {
 namespace {
 
-Network make_network(const Recipe& recipe, const TrainerOptions& options,
-                     const PreparedData& data) {
-  return {layers_for(recipe.model, data), data.image_shape(),
+Network make_network(const std::vector<LayerSpec>& layers, const Recipe& recipe,
+                     const TrainerOptions& options, const PreparedData& data) {
+  return {layers, data.image_shape(),
           NetworkOptions{.device = options.device,
                          .init_seed = seed_for(options.seed, "weights"),
                          .compute = compute_type(recipe.train.precision)}};
@@ -65,11 +65,11 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
       loss_(recipe.train, classes_, class_weights(recipe.data, source_)),
       architecture_(architecture_of(recipe, *data)),
       layers_(layers_for(recipe.model, *data)),
-      network_(make_network(recipe, options, *data)),
+      network_(make_network(layers_, recipe, options, *data)),
       optimizer_(recipe.train, network_),
       images_(batch_tensor(order_.largest_batch(), data->image_shape())) {
   if (train_.ema > 0) {
-    average_.emplace(train_.ema, make_network(recipe, options, *data));
+    average_.emplace(train_.ema, make_network(layers_, recipe, options, *data));
   }
 }
 

@@ -103,7 +103,6 @@ class Trainer {
   const std::vector<LayerSpec>& layers() const { return layers_; }
   const Shape& image_shape() const { return source_.image_shape(); }
   int classes() const { return classes_; }
-  int64_t largest_batch() const { return order_.largest_batch(); }
 
   Network& network() { return network_; }
   // What is judged and kept: the moving average where there is one.
