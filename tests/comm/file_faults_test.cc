@@ -153,6 +153,9 @@ bool on_small_disk(const fs::path& folder,
 }  // namespace
 
 TEST_CASE("a full disk is temporary, and whose it is is said") {
+#ifdef __SANITIZE_THREAD__
+  return skip("the thread sanitizer does not follow threads of a fork");
+#endif
   Place place;
   const fs::path there = place.write("there", random_bytes(4 << 20, 13));
   place.server->share("data", {.path = there});

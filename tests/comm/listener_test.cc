@@ -184,6 +184,18 @@ TEST_CASE("a key that is taken away is not heard again") {
   CHECK(!receive(listener, kGlance));
 }
 
+TEST_CASE("a list of keys that is replaced allows the new ones alone") {
+  AllowList list;
+  const std::string one = generate_curve_keys().public_key;
+  const std::string two = generate_curve_keys().public_key;
+  list.add(one);
+  list.replace({two});
+  CHECK(list.keys() == std::vector<std::string>{two});
+  CHECK_THROWS_AS(list.replace({one, "no key"}), Error);
+  CHECK(list.contains(two));
+  CHECK(!list.contains(one));
+}
+
 TEST_CASE("a key that is allowed later may connect then") {
   Secure secure;
   Listener listener = secure.listen();

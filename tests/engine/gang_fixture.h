@@ -17,13 +17,25 @@
 
 #include "dtune/base/safetensors.h"
 #include "dtune/comm/listener.h"
+#include "dtune/comm/zap.h"
 #include "dtune/gang/server.h"
 
 namespace dtune {
 
-inline ListenOptions listen_options() {
+// Keys of members on other machines, as if there were some.
+struct RemoteKeys {
+  CurveKeys server = generate_curve_keys();
+  std::vector<CurveKeys> members;
+};
+
+inline ListenOptions listen_options(const RemoteKeys* remote = nullptr) {
   ListenOptions options;
   options.local = "tcp://127.0.0.1:*";
+  if (remote == nullptr) return options;
+  options.remote = "tcp://127.0.0.1:0";
+  auto allowed = std::make_shared<AllowList>();
+  for (const CurveKeys& keys : remote->members) allowed->add(keys.public_key);
+  options.security = ListenSecurity{remote->server, allowed};
   return options;
 }
 
@@ -31,10 +43,11 @@ inline ListenOptions listen_options() {
 class Gang {
  public:
   Gang(const Recipe& recipe, const std::string& name,
-       Duration lease = GangOptions().lease)
+       Duration lease = GangOptions().lease, const RemoteKeys* remote = nullptr)
       : name_(name),
         members_(gang_members(recipe.parallel)),
-        server_(listen_options(), {}) {
+        remote_(remote),
+        server_(listen_options(remote), {}) {
     GangOptions options;
     options.gang = name_;
     options.parallel = recipe.parallel;
@@ -54,14 +67,29 @@ class Gang {
                                .member = member,
                                .members = members_,
                                .endpoint = server_.local_endpoint()};
+    if (remote_ != nullptr) join_from_afar(*assignment.rank);
     assignment.model_file =
         shop.path(name_ + ".model." + std::to_string(member));
     return assignment;
   }
 
  private:
+  // The last member is of the server's machine, the others are not.
+  void join_from_afar(RankInfo& rank) const {
+    const auto& keys = remote_->members.at(static_cast<size_t>(rank.member));
+    rank.public_key = keys.public_key;
+    rank.secret_key = keys.secret_key;
+    if (rank.member + 1 == members_) {
+      rank.address = "127.0.0.1";
+    } else {
+      rank.endpoint = server_.remote_endpoint();
+      rank.server_key = remote_->server.public_key;
+    }
+  }
+
   std::string name_;
   int members_;
+  const RemoteKeys* remote_;  // null: all are of this machine
   GangServer server_;
 };
 

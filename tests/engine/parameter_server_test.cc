@@ -64,6 +64,18 @@ TEST_CASE("a synchronous parameter server trains what one process does") {
   }
 }
 
+TEST_CASE("a parameter server admits its gang's keys, near ones and far ones") {
+  Workshop shop;
+  const Recipe recipe = server_recipe(Consistency::sync, 2, 2);
+  const TrialAssignment assignment = shop.assignment(recipe);
+  RemoteKeys keys;
+  for (int i = 0; i < 4; ++i) keys.members.push_back(generate_curve_keys());
+  Gang gang(recipe, "keys", GangOptions().lease, &keys);
+  const auto ends = run_gang(shop, gang, assignment, 2);
+  check_no_failure(ends);
+  for (const MemberEnd& end : ends) CHECK(end.reports.size() == 2);
+}
+
 TEST_CASE("ssp and async learn, and one process goes on from their end") {
   Workshop shop;
   for (const auto consistency : {Consistency::ssp, Consistency::async}) {

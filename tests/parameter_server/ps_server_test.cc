@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <thread>
@@ -9,8 +10,12 @@
 
 #include "eventually.h"
 #include "ps_task.h"
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <sys/socket.h>
 
+#include "dtune/base/descriptor.h"
+#include "dtune/comm/endpoint.h"
 #include "dtune/parameter_server/ps_rules.h"
 
 using namespace dtune;
@@ -246,4 +251,76 @@ TEST_CASE(
   check_no_errors(cluster);
   REQUIRE(!w.empty());
   CHECK(distance(w, train_alone(task, plan)) < 1e-4);
+}
+
+// It knows the servers' key, and is of the study, but not of this gang.
+TEST_CASE("the key of another node takes no worker's place") {
+  const PsTask task(300, 10, 7);
+  const PsPlan plan = task_plan(task, Consistency::sync, 2, 1);
+  PsCluster cluster(task, plan, zeros(task), true);
+  SocketOptions options;
+  const CurveKeys other = generate_curve_keys();
+  options.client = CurveClient{cluster.server_key(), other};
+  const Vandal stranger(cluster.endpoint(0), options,
+                        ps::encode(ps::Hello{.nonce = 7,
+                                             .step = 1,
+                                             .member = 0,
+                                             .parameters = task.parameters()}));
+  std::vector<Refusal> refused;
+  CHECK(eventually([&] {
+    refused = cluster.take_refusals();
+    return !refused.empty();
+  }));
+  const std::vector<float> w = cluster.run();
+  check_no_errors(cluster);
+  REQUIRE(!w.empty());
+  CHECK(distance(w, train_alone(task, plan)) < 1e-4);
+  REQUIRE(!refused.empty());
+  CHECK(refused[0].public_key == other.public_key);
+}
+
+namespace {
+
+// Connections that say the beginning of a message.
+std::vector<Descriptor> strangers_at(const std::string& endpoint, int count) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(parse_tcp(endpoint)->port));
+  std::vector<Descriptor> all;
+  for (int i = 0; i < count; ++i) {
+    Descriptor one(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(one.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) ==
+        0) {
+      ::send(one.get(), "\xff", 1, MSG_NOSIGNAL);
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+// That this process has.
+int64_t open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
+
+}  // namespace
+
+TEST_CASE("strangers at a parameter server's port do not stop its gang") {
+  constexpr int kStrangers = 600;
+  const PsTask task(300, 10, 7);
+  const PsPlan plan = task_plan(task, Consistency::sync, 2, 1);
+  PsCluster cluster(task, plan, zeros(task), true);
+  const int64_t before = open_files();
+  const auto strangers = strangers_at(cluster.endpoint(0), kStrangers);
+  // Its ends of them: those above the limit are closed.
+  const auto own = [&] { return open_files() - before - kStrangers; };
+  const int most = GatewayOptions().most_unknown;
+  CHECK(eventually([&] { return own() >= most / 2 && own() <= most + 10; }));
+  const std::vector<float> w = cluster.run();
+  check_no_errors(cluster);
+  REQUIRE(!w.empty());
+  CHECK(distance(w, train_alone(task, plan)) < 1e-4);
+  CHECK(own() <= most + 20);
 }

@@ -91,7 +91,7 @@ class PsCluster {
   PsCluster(const PsTask& task, PsPlan plan, std::vector<float> start,
             bool curve = false)
       : task_(task), plan_(std::move(plan)), start_(std::move(start)) {
-    if (curve) keys_ = generate_curve_keys();
+    if (curve) admit_members();
     const int servers = plan_.parallel.ps.servers;
     for (int i = 0; i < servers; ++i) {
       PsServerOptions options;
@@ -99,7 +99,7 @@ class PsCluster {
       options.servers = servers;
       options.listen = listen_for(i);
       options.patience = patience;
-      if (i > 0) options.server0 = address_of(0);
+      if (i > 0) options.server0 = address_of(0, plan_.parallel.ranks + i);
       contexts_.push_back(std::make_unique<SocketContext>());
       servers_.push_back(make_ps_server(*contexts_.back(), options));
     }
@@ -128,6 +128,10 @@ class PsCluster {
   std::string endpoint(int server) const {
     return servers_[static_cast<size_t>(server)]->endpoint();
   }
+  // The servers' public key, where there is CURVE.
+  const std::string& server_key() const { return keys_->public_key; }
+  // Those that the servers have refused.
+  std::vector<Refusal> take_refusals() { return allowed_->take_refusals(); }
 
   std::vector<float> final_weights;
   std::vector<float> first_moment;  // fetched by the one that finished first
@@ -144,16 +148,25 @@ class PsCluster {
       listen.local = folder_.endpoint("s" + std::to_string(server));
       return listen;
     }
-    auto allowed = std::make_shared<AllowList>();
-    allowed->admit_all();
     listen.remote = "tcp://127.0.0.1:0";
-    listen.security = ListenSecurity{*keys_, std::move(allowed)};
+    listen.security = ListenSecurity{*keys_, allowed_};
     return listen;
   }
-  PsAddress address_of(int server) {
+  // Workers and followers.
+  void admit_members() {
+    keys_ = generate_curve_keys();
+    std::vector<std::string> open;
+    for (int i = 0; i < plan_.parallel.ranks + plan_.parallel.ps.servers; ++i) {
+      members_.push_back(generate_curve_keys());
+      open.push_back(members_.back().public_key);
+    }
+    allowed_->replace(open);
+  }
+  PsAddress address_of(int server, int member) {
     PsAddress address{.endpoint = endpoint(server)};
     if (keys_) {
-      address.security = CurveClient{keys_->public_key, generate_curve_keys()};
+      address.security =
+          CurveClient{keys_->public_key, members_[static_cast<size_t>(member)]};
     }
     return address;
   }
@@ -194,7 +207,7 @@ class PsCluster {
     options.runs = {{0, std::ssize(start_), 0}};
     options.patience = patience;
     for (int i = 0; i < plan_.parallel.ps.servers; ++i) {
-      options.servers.push_back(address_of(i));
+      options.servers.push_back(address_of(i, member));
     }
     PsWorker worker(context, options);
     std::vector<float> weights(start_.size()), gradient(start_.size());
@@ -229,7 +242,9 @@ class PsCluster {
   PsPlan plan_;
   std::vector<float> start_;
   SocketDirectory folder_;
-  std::optional<CurveKeys> keys_;
+  std::optional<CurveKeys> keys_;   // the servers'
+  std::vector<CurveKeys> members_;  // workers', then servers' as clients
+  std::shared_ptr<AllowList> allowed_ = std::make_shared<AllowList>();
   std::vector<std::unique_ptr<SocketContext>> contexts_;
   std::vector<std::unique_ptr<PsServer>> servers_;
   std::atomic<int> busy_ = static_cast<int>(plan_.workers.size());

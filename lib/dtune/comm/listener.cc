@@ -71,11 +71,11 @@ Listener::Listener(const SocketContext& context, const ListenOptions& options) {
         security->allowed ? security->allowed : std::make_shared<AllowList>();
     guests_ = security->guests;
     gateway_ = security->gateway;
-    if (!gateway_ && options.bounded) {
+    if (!gateway_) {
       gateway_ = std::make_shared<Gateway>(
           GatewayOptions{.endpoint = bound, .ports = allowed_ports()});
     }
-    if (gateway_) bound = gateway_->add_server(security->keys.secret_key);
+    bound = gateway_->add_server(security->keys.secret_key);
     socket.server = CurveServer{security->keys.secret_key,
                                 context.zap().add(allowed_, gateway_, guests_)};
   }

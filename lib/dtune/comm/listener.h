@@ -1,6 +1,7 @@
 // Where a server of the control plane can be reached: over a local socket by
 // processes of this user on this machine, and, where others may join, over TCP
-// by those whose key is allowed. Behaves as one router.
+// by those whose key is allowed; what strangers and keys cost there has the
+// bounds of gateway.h. Behaves as one router.
 #pragma once
 
 #include <functional>
@@ -34,9 +35,6 @@ struct ListenOptions {
   size_t max_message_bytes = wire::kMaxFrameBytes;
   std::optional<ListenSecurity> security;  // of `remote`
   int remote_queue = 1'000;  // messages, each way, for every remote peer
-  // With security: strangers, and allowed keys, have the bounds of gateway.h;
-  // costs a copy of what is sent.
-  bool bounded = true;
 };
 
 // Not thread-safe. The first frame of what receive() returns, and of what
@@ -74,7 +72,7 @@ class Listener {
   std::optional<Frames> receive_remote();
   void answer_guest(const Frames& frames);
 
-  std::shared_ptr<Gateway> gateway_;  // null: strangers are not bounded
+  std::shared_ptr<Gateway> gateway_;  // null: without security
   std::optional<Socket> local_;
   std::optional<Socket> remote_;
   std::shared_ptr<AllowList> allowed_;  // null: without security

@@ -58,14 +58,17 @@ std::string key_of(const std::vector<std::string>& request) {
   return text.data();
 }
 
+void check_public_key(const std::string& text) {
+  if (is_curve_key(text)) return;
+  throw Error(ErrorKind::config,
+              fmt::format("'{}' is not a public key (40 characters of Z85)",
+                          text.substr(0, 60)));
+}
+
 }  // namespace
 
 bool AllowList::add(const std::string& public_key) {
-  if (!is_curve_key(public_key)) {
-    throw Error(ErrorKind::config,
-                fmt::format("'{}' is not a public key (40 characters of Z85)",
-                            public_key.substr(0, 60)));
-  }
+  check_public_key(public_key);
   const std::lock_guard lock(mutex_);
   return keys_.insert(public_key).second;
 }
@@ -76,6 +79,12 @@ bool AllowList::remove(std::string_view public_key) {
   if (it == keys_.end()) return false;
   keys_.erase(it);
   return true;
+}
+
+void AllowList::replace(const std::vector<std::string>& public_keys) {
+  for (const std::string& key : public_keys) check_public_key(key);
+  const std::lock_guard lock(mutex_);
+  keys_ = {public_keys.begin(), public_keys.end()};
 }
 
 bool AllowList::contains(std::string_view public_key) const {

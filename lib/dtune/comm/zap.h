@@ -32,6 +32,8 @@ class AllowList {
   // Throws Error(config) where it is no key. False where it was there.
   bool add(const std::string& public_key);
   bool remove(std::string_view public_key);
+  // These and no others, from now on. Throws as add().
+  void replace(const std::vector<std::string>& public_keys);
   bool contains(std::string_view public_key) const;
   size_t size() const;
   std::vector<std::string> keys() const;

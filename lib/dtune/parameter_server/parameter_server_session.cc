@@ -13,6 +13,8 @@ namespace {
 constexpr Duration kStoreSlice = std::chrono::milliseconds(200);
 constexpr Duration kAddressPatience = std::chrono::seconds(60);
 
+std::string key_name(int member) { return fmt::format("ps.{}.key", member); }
+
 }  // namespace
 
 HostTensor::HostTensor(const at::Tensor& tensor)
@@ -42,6 +44,10 @@ gang::Begin PsSession::begin_of(int step) {
   trained_ = false;
   in_training_ = false;
   drop_connections();
+  // Said first, so it is known wherever an order names this member.
+  if (guarded()) {
+    client().store().set(key_name(member()), assignment().rank->public_key);
+  }
   gang::Begin begin = GangSession::begin_of(step);
   begin.own_training = true;
   return begin;
@@ -87,10 +93,16 @@ std::string PsSession::value_of(const std::string& key) {
   }
 }
 
+std::string PsSession::endpoint_name(int server) {
+  return fmt::format("ps.{}.{}.endpoint", link().incarnation(), server);
+}
+
+std::string PsSession::key_of(int member) { return value_of(key_name(member)); }
+
 // "endpoint" or "endpoint key": the key is new for each server process and
 // known to the gang alone.
 PsAddress PsSession::address_of(int server) {
-  const std::string value = value_of(fmt::format("ps.{}.endpoint", server));
+  const std::string value = value_of(endpoint_name(server));
   const size_t space = value.find(' ');
   PsAddress address{.endpoint = value.substr(0, space)};
   if (space != std::string::npos) {

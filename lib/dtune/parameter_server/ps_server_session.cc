@@ -45,6 +45,7 @@ class PsServerSession final : public PsSession {
 
  private:
   void open();
+  void publish();
   void begin();
   void keep_result();
   void report_figures();
@@ -52,13 +53,15 @@ class PsServerSession final : public PsSession {
   int number_;
   std::unique_ptr<PsServer> server_;
   SocketDirectory folder_;
-  bool begun_ = false;  // this step
+  std::shared_ptr<AllowList> allowed_;  // null: this machine's users alone
+  std::string address_;                 // as address_of() reads it
+  int published_ = -1;                  // incarnation
+  bool begun_ = false;                  // this step
   MonoTime reported_{};
 };
 
 // Beyond this machine over CURVE. The key pair is this process's alone, and its
-// public half goes to the gang over its own, authenticated channel: who knows
-// it may connect.
+// public half goes to the gang over its own, authenticated channel.
 void PsServerSession::open() {
   PsServerOptions options;
   options.server = number_;
@@ -66,26 +69,37 @@ void PsServerSession::open() {
   std::string key;
   if (guarded()) {
     const CurveKeys keys = generate_curve_keys();
-    auto allowed = std::make_shared<AllowList>();
-    allowed->admit_all();
+    allowed_ = std::make_shared<AllowList>();
     key = " " + keys.public_key;
     const std::string& address = client().address();
     const bool brackets = address.find(':') != std::string::npos;
     options.listen.remote = brackets ? fmt::format("tcp://[{}]:0", address)
                                      : fmt::format("tcp://{}:0", address);
-    options.listen.security = ListenSecurity{keys, std::move(allowed)};
-    options.listen.bounded = false;  // weights would be copied once more
+    options.listen.security = ListenSecurity{keys, allowed_};
   } else {
     options.listen.local = folder_.endpoint("ps");
   }
   if (number_ > 0) options.server0 = address_of(0);
   server_ = make_ps_server(context(), options);
-  client().store().set(fmt::format("ps.{}.endpoint", number_),
-                       server_->endpoint() + key);
+  address_ = server_->endpoint() + key;
+}
+
+// Those that take part now may connect. They look for the address under the
+// incarnation's name, so that none comes before its key is admitted.
+void PsServerSession::publish() {
+  if (published_ == link().incarnation()) return;
+  if (allowed_) {
+    std::vector<std::string> keys;
+    for (const int one : link().members()) keys.push_back(key_of(one));
+    allowed_->replace(keys);
+  }
+  client().store().set(endpoint_name(number_), address_);
+  published_ = link().incarnation();
 }
 
 void PsServerSession::begin() {
   if (!server_) open();
+  publish();
   PsStep ps_step;
   ps_step.step = step();
   PsPlan& own = ps_step.plan;
@@ -140,6 +154,11 @@ bool PsServerSession::train_step(const std::atomic<bool>& stop) {
 
 // A worker that comes just now still finds the end of the step here.
 void PsServerSession::serve_until_order(const std::atomic<bool>& stop) {
+  try {
+    publish();
+  } catch (const OrderCame&) {
+    return;
+  }
   while (!link().has_order()) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     server_->poll(kOrderTick);

@@ -51,9 +51,17 @@ class PsSession : public GangSession {
   virtual void drop_connections() = 0;
 
   const ParallelSpec& parallel() const { return assignment().recipe.parallel; }
-  bool guarded() const { return !assignment().rank->server_key.empty(); }
-  // The address of a server, once it is published.
+  // Members of other machines may be in the gang.
+  bool guarded() const {
+    const RankInfo& rank = assignment().rank.value();
+    return !rank.server_key.empty() || !rank.address.empty();
+  }
+  // In the gang's store.
+  std::string endpoint_name(int server);
+  // The address of a server, once it is published. Throws OrderCame.
   PsAddress address_of(int server);
+  // The public key of a member. Throws OrderCame.
+  std::string key_of(int member);
   std::vector<DecayRun> runs();
   // The optimizer's tensors: first, and second where there is one.
   std::vector<at::Tensor> moments() const;
