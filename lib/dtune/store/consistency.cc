@@ -48,6 +48,23 @@ void check_curve(const Trial& trial, CurvePart part) {
   }
 }
 
+void check_last(TrialId trial, int last, const CurveEnds& ends) {
+  if (last == ends.last_step) return;
+  contradiction(
+      fmt::format("trial {} has reports up to step {}, it had some "
+                  "up to step {}",
+                  trial, last, ends.last_step));
+}
+
+void check_best(const StudyRow& study, const Trial& trial,
+                const CurveEnds& ends) {
+  if (best_value({study.metric, study.goal}, trial) == ends.best) return;
+  contradiction(
+      fmt::format("the best {} of trial {} is not that of its "
+                  "reports",
+                  study.metric, trial.id));
+}
+
 void check_exists(TrialId id, const std::vector<Trial>& trials,
                   const char* what) {
   if (id >= 1 && id <= static_cast<TrialId>(trials.size())) return;
@@ -90,7 +107,8 @@ void check_sessions(const StudyRecords& records) {
   }
 }
 
-void check_reports(const StudyRecords& records) {
+void check_reports(const StudyRecords& records,
+                   const std::vector<CurveEnds>& ends) {
   std::vector<std::vector<int>> steps(records.trials.size());
   for (const RecordedReport& report : records.reports) {
     check_exists(report.trial, records.trials, "a report");
@@ -108,16 +126,21 @@ void check_reports(const StudyRecords& records) {
       }
       before = step;
     }
+    check_last(static_cast<TrialId>(i) + 1, before, ends[i]);
   }
 }
 
 }  // namespace
 
 void check_trials(const std::optional<StudyRow>& study,
-                  const std::vector<Trial>& trials, CurvePart part) {
+                  const std::vector<Trial>& trials,
+                  const std::vector<CurveEnds>& ends, CurvePart part) {
   check_ids(trials);
-  for (const Trial& trial : trials) {
+  for (size_t i = 0; i < trials.size(); ++i) {
+    const Trial& trial = trials[i];
     check_curve(trial, part);
+    check_last(trial.id, trial.steps(), ends[i]);
+    if (study) check_best(*study, trial, ends[i]);
     check_horizon(study, trial, trial.steps());
     check_horizon(study, trial, trial.target_step);
   }
@@ -132,10 +155,11 @@ void check_decisions(const std::vector<Decision>& decisions) {
   }
 }
 
-void check_records(const StudyRecords& records) {
+void check_records(const StudyRecords& records,
+                   const std::vector<CurveEnds>& ends) {
   check_ids(records.trials);
   check_sessions(records);
-  check_reports(records);
+  check_reports(records, ends);
   for (const TrialEvent& event : records.events) {
     check_exists(event.trial, records.trials, "an event");
   }

@@ -259,7 +259,7 @@ StudyRecords read_records(Database& database) {
   records.events = read_events(database, 0);
   records.decisions = read_decisions(database);
   records.ranks = read_rank_rounds(database);
-  check_records(records);
+  check_records(records, read_curve_ends(database));
   return records;
 }
 

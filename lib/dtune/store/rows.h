@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dtune/store/consistency.h"
 #include "dtune/store/sqlite_database.h"
 #include "dtune/store/trial_store.h"
 
@@ -33,6 +34,7 @@ Row rank_round_row(const RankRound& rank);
 // (consistency.h).
 std::optional<StudyRow> read_study(Database& database);
 std::vector<Trial> read_trial_rows(Database& database);  // without curves
+std::vector<CurveEnds> read_curve_ends(Database& database);
 std::vector<RecordedReport> read_report_rows(Database& database);
 std::vector<Trial> read_trials(Database& database, CurvePart part);
 std::vector<TrialEvent> read_events(Database& database, TrialId trial);

@@ -156,10 +156,23 @@ std::vector<Trial> read_trial_rows(Database& database) {
   return trials;
 }
 
+std::vector<CurveEnds> read_curve_ends(Database& database) {
+  std::vector<CurveEnds> all;
+  Statement row(database,
+                "SELECT last_step, best_value FROM trial ORDER BY id");
+  const CheckedRow checked(row, "trial");
+  while (row.step()) {
+    CurveEnds& ends = all.emplace_back();
+    ends.last_step = checked.natural(0, kSteps);
+    if (!row.null(1)) ends.best = row.real(1);
+  }
+  return all;
+}
+
 std::vector<Trial> read_trials(Database& database, CurvePart part) {
   std::vector<Trial> trials = read_trial_rows(database);
   read_curves(database, part, trials);
-  check_trials(read_study(database), trials, part);
+  check_trials(read_study(database), trials, read_curve_ends(database), part);
   return trials;
 }
 
