@@ -5,12 +5,12 @@
 #include "app/command.h"
 #include "app/overrides.h"
 #include "app/study_files.h"
+#include "app/study_tuner.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "dtune/config/recipe_file.h"
 #include "dtune/study/study.h"
-#include "dtune/tuner/factory.h"
 
 namespace dtune {
 namespace {
@@ -27,8 +27,7 @@ int validate(const Console& console, const ValidateOptions& options) {
   const auto path = find_recipe(options.recipe);
   const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
   // The samplers' and schedulers' own options are theirs to check.
-  make_sampler(file.recipe());
-  make_scheduler(file.recipe(), horizon_steps(file.recipe(), kTypicalSamples));
+  checked_tuner(file, horizon_steps(file.recipe(), kTypicalSamples), {});
   if (console.json) {
     console.line(nlohmann::ordered_json{{"valid", true},
                                         {"recipe", path.string()},

@@ -44,8 +44,7 @@ DataPlan describe_data(const Recipe& recipe, const PreparedData& data) {
 void check_pipeline_fits(const RecipeFile& file, size_t layers) {
   const auto problem = find_stage_problem(file.recipe(), layers);
   if (!problem) return;
-  throw Error(ErrorKind::config, fmt::format("{}: {}", file.where(problem->key),
-                                             problem->message));
+  throw file.problem(problem->key, problem->message);
 }
 
 // The layers' shapes on the data's images. Arrays have no names for their axes,
@@ -83,11 +82,9 @@ std::vector<std::string> describe_warm_start(const TunerOptions& options) {
 
 void check_program(const RecipeFile& file) {
   if (!is_run_by_others(file.recipe())) return;
-  throw Error(ErrorKind::config,
-              fmt::format("{}: command.run is none: nothing can be started "
-                          "(ask for its trials with 'dtune ask', or name a "
-                          "program)",
-                          file.where("command.run")));
+  throw file.problem("command.run",
+                     "command.run is none: nothing can be started (ask for its "
+                     "trials with 'dtune ask', or name a program)");
 }
 
 void check_local_training(const Recipe& recipe) {
@@ -129,7 +126,7 @@ StudyCheck check_study(const Console& console, const RecipeFile& file,
   const Recipe& recipe = file.recipe();
   const TunerOptions options = tuner_options(recipe);
   check.warm_start = describe_warm_start(options);
-  const Tuner tuner = make_tuner(recipe, check.horizon, options);
+  const Tuner tuner = checked_tuner(file, check.horizon, options);
   check.schedule = tuner.scheduler->describe_plan(recipe, check.horizon);
   return check;
 }

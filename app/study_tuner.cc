@@ -70,6 +70,18 @@ TunerOptions tuner_options(const Recipe& recipe) {
   return options;
 }
 
+Tuner checked_tuner(const RecipeFile& file, int horizon,
+                    const TunerOptions& options) {
+  try {
+    return make_tuner(file.recipe(), horizon, options);
+  } catch (const Error& error) {
+    // "sampler.kind: unknown sampler ...": the message begins with its key.
+    const std::string text = error.what();
+    if (!text.starts_with("sampler.") && !text.starts_with("scheduler.")) throw;
+    throw file.problem(text.substr(0, text.find(':')), text);
+  }
+}
+
 ReplayTuner tuner_of(const Recipe& recipe, int horizon) {
   Tuner tuner = make_tuner(recipe, horizon, tuner_options(recipe));
   return {std::move(tuner.sampler), std::move(tuner.scheduler)};

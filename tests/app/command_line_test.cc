@@ -180,6 +180,27 @@ TEST_CASE("an expectation can be set on the command line") {
       "must be a comparison"));
 }
 
+TEST_CASE("samplers and schedulers are refused at their place") {
+  const Workplace place;
+  place.write("typo.yaml", "seed: 1\nsampler: sobl\n");
+  place.write("option.yaml",
+              "sampler: sobol\nscheduler:\n  kind: asha\n  eat: 3\n");
+  for (const char* command : {"validate", "plan", "run"}) {
+    CAPTURE(command);
+    const Outcome typo =
+        place.run({command, "typo.yaml", "--set", "data=synthetic"});
+    CHECK(typo.code == 2);
+    CHECK_MESSAGE(contains(typo.err,
+                           "error: typo.yaml:2:10: sampler.kind: unknown "
+                           "sampler 'sobl', did you mean 'sobol'?"),
+                  typo.err);
+    CHECK(contains(typo.err, "\n  sampler: sobl\n           ^\n"));
+  }
+  const Outcome option = place.run({"validate", "option.yaml", "--json"});
+  CHECK(nlohmann::json::parse(option.out)["error"]["problems"][0]["where"] ==
+        "option.yaml:4:8");
+}
+
 TEST_CASE("validate shows every problem with its place") {
   const Workplace place;
   place.write("bad.yaml",

@@ -417,9 +417,13 @@ TEST_CASE("a list of layers is not empty and its names are plain") {
 
 TEST_CASE("a key's place is known after reading") {
   const RecipeFile file = parse("sampler: sobl\nseed: 1", {"slots=2"});
-  CHECK(file.where("sampler.kind") == "r.yaml:1:10");
-  CHECK(file.where("resources.slots") == "--set slots");
-  CHECK(file.where("scheduler.kind") == "r.yaml:1:1");
+  const auto found = [&](const std::string& key) {
+    return std::string(file.problem(key, "is wrong").what());
+  };
+  CHECK(found("sampler.kind") ==
+        "r.yaml:1:10: is wrong\n  sampler: sobl\n           ^");
+  CHECK(found("resources.slots") == "--set slots: is wrong");
+  CHECK(found("scheduler.kind").starts_with("r.yaml:1:1: is wrong"));
 }
 
 TEST_CASE("an override names itself in its errors") {

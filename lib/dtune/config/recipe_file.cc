@@ -53,8 +53,11 @@ RecipeFile RecipeFile::parse_stored(const std::string& yaml,
   return RecipeFile(std::move(document));
 }
 
-std::string RecipeFile::where(const std::string& key) const {
-  return document_->sources.where(mark_of_path(document_->tree, key));
+RecipeError RecipeFile::problem(const std::string& key,
+                                const std::string& message) const {
+  const Mark mark = mark_of_path(document_->tree, key);
+  const Sources& sources = document_->sources;
+  return RecipeError({{sources.where(mark), message, sources.excerpt(mark)}});
 }
 
 TrialRecipe RecipeFile::with_point(const Point& point) const {

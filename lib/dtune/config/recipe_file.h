@@ -62,9 +62,9 @@ class RecipeFile {
 
   const Recipe& recipe() const { return recipe_; }
 
-  // Where a dotted key stands ("recipe.yaml:12:9", "--set sampler.kind"), or
-  // the section around it: for errors found after reading.
-  std::string where(const std::string& key) const;
+  // A problem that was found after reading, at the place of a dotted key
+  // ("recipe.yaml:12:9", "--set sampler.kind"), or of the section around it.
+  RecipeError problem(const std::string& key, const std::string& message) const;
 
   // The recipe of one trial: the point's values written to their keys, then
   // read and checked like a file. Its space is empty, save that a command keeps
