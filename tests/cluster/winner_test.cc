@@ -2,6 +2,7 @@
 
 #include "cluster/local_study.h"
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "dtune/base/file.h"
 
@@ -28,11 +29,12 @@ class Holding final : public Scheduler {
   std::optional<Leader> leader(const Study& /*study*/) const override {
     return leader_;
   }
-  std::optional<Prediction> predict(const Study& /*study*/,
-                                    const Trial& /*trial*/,
+  std::optional<Prediction> predict(const Study& /*study*/, const Trial& trial,
                                     int step) const override {
-    return Prediction{step, 0.25, 0.2, 0.3};
+    const double mean = trial.id == leader_.trial ? 0.25 : others;
+    return Prediction{step, mean, mean - 0.05, mean + 0.05};
   }
+  double others = 0.2;  // what is expected of the other trials
 
  private:
   std::unique_ptr<Scheduler> inner_;
@@ -63,9 +65,10 @@ Study reported() {
   return study;
 }
 
-Winner winner(const Study& study, TrialId held) {
-  return winner_of(study,
-                   Holding(make_scheduler(study.recipe, 1), Leader{held, 1}));
+Winner winner(const Study& study, TrialId held, double others = 0.2) {
+  Holding holding(make_scheduler(study.recipe, 1), Leader{held, 1});
+  holding.others = others;
+  return winner_of(study, holding);
 }
 
 }  // namespace
@@ -80,6 +83,29 @@ TEST_CASE("the winner of a search is what its scheduler expects most of") {
         "not support");
   CHECK(winner(study, 2).trial == 2);
   CHECK(winner(study, 2).why == "");
+}
+
+TEST_CASE("of trials that are expected to be equal the best report wins") {
+  Study study = reported();
+  CHECK(winner(study, 1, 0.2495).trial == 2);
+  CHECK(winner(study, 1, 0.26).trial == 2);
+  CHECK(winner(study, 1, 0.245).trial == 1);
+  study.recipe.objective.goal = Goal::minimize;  // trial 1 has the best report
+  CHECK(winner(study, 2, 0.2505).trial == 1);
+  CHECK(winner(study, 2, 0.26).trial == 2);
+}
+
+TEST_CASE("a trial that reported as much as the winner is no outlier") {
+  Study study = reported();
+  study.trial(1).curve.front().metrics["val_accuracy"] = 0.5;
+  const Trial* luckiest = incumbent(study);
+  REQUIRE(luckiest != nullptr);
+  const TrialId other = luckiest->id == 1 ? 2 : 1;
+  CHECK(winner(study, other).why ==
+        fmt::format("trial {} has the best expected val_accuracy, 0.25 at step "
+                    "1 (0.5 was its best report); trial {} has the same best "
+                    "report",
+                    other, luckiest->id));
 }
 
 TEST_CASE("without an expectation the winner has the best report") {

@@ -24,11 +24,29 @@ std::string explain_leader(const Study& study, const Scheduler& scheduler,
   if (expected) {
     text += fmt::format(", {:.6g} at step {}", expected->mean, leader.step);
   }
+  const std::string own = fmt::format("{:.6g}", reported(study, trial));
+  const std::string top = fmt::format("{:.6g}", reported(study, luckiest));
+  text += fmt::format(" ({} was its best report); trial {} ", own, luckiest.id);
+  if (own == top) return text + "has the same best report";
   return text + fmt::format(
-                    " ({:.6g} was its best report); trial {} reported {:.6g}, "
-                    "which the other reports do not support",
-                    reported(study, trial), luckiest.id,
-                    reported(study, luckiest));
+                    "reported {}, which the other reports do not support", top);
+}
+
+// Of the width of its band: a smaller gain in the expected value is a tie.
+constexpr double kTie = 0.01;
+
+// Neighbours of a space are expected to be equal, however much their reports
+// differ: then the network with the better report is the better one.
+bool is_tie(const Study& study, const Scheduler& scheduler,
+            const Leader& leader, const Trial& luckiest) {
+  const auto best =
+      scheduler.predict(study, study.trial(leader.trial), leader.step);
+  const auto other = scheduler.predict(study, luckiest, leader.step);
+  if (!best || !other) return false;
+  const double gain = study.recipe.objective.goal == Goal::maximize
+                          ? best->mean - other->mean
+                          : other->mean - best->mean;
+  return gain <= kTie * (best->high - best->low);
 }
 
 }  // namespace
@@ -43,7 +61,9 @@ Winner winner_of(const Study& study, const Scheduler& scheduler) {
   const bool counts = trial.kind == TrialKind::search &&
                       has_results(study, trial) &&
                       best_report(study.recipe.objective, trial) != nullptr;
-  if (!counts) return {luckiest->id, ""};
+  if (!counts || is_tie(study, scheduler, *leader, *luckiest)) {
+    return {luckiest->id, ""};
+  }
   return {trial.id, explain_leader(study, scheduler, *leader, *luckiest)};
 }
 

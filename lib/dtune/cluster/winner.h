@@ -17,9 +17,9 @@ struct Winner {
 // The trial with the best expected value, where the scheduler models the values
 // (Scheduler::leader): under noise the best of many reports is better than what
 // its point deserves (the winner's curse; Smith and Winkler 2006, The
-// Optimizer's Curse, Management Science 52(3)). Without such a model, and where
-// the search ended since a report reached `stop.target`, that of the best
-// report.
+// Optimizer's Curse, Management Science 52(3)). Without such a model, where the
+// expected values are as good as equal, and where the search ended since a
+// report reached `stop.target`, that of the best report.
 Winner winner_of(const Study& study, const Scheduler& scheduler);
 
 // Of a study that keeps no model: what the search saw of the winner, which has
