@@ -214,6 +214,8 @@ TEST_CASE("a folder that is not there cannot hold a file") {
   CHECK(failure.kind == ErrorKind::data);
   CHECK(failure.text.find("cannot be created: No such file") !=
         std::string::npos);
+  // The file that was asked for is named, not the temporary one.
+  CHECK(failure.text.starts_with((folder.path() / "no/file").string() + ": "));
 }
 
 TEST_CASE("a target that is a folder is left alone, nothing stays behind") {

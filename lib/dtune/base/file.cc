@@ -38,6 +38,7 @@ class Descriptor {
   const bool full = code == ENOSPC || code == EDQUOT;
   const char* remedy = full             ? " (free some space and try again)"
                        : code == EACCES ? " (check its permissions)"
+                       : code == EROFS  ? " (choose another folder)"
                        : code == ENOENT ? " (check the path)"
                                         : "";
   throw Error(full ? ErrorKind::temporary : ErrorKind::data,
@@ -119,14 +120,15 @@ void write_file_atomic(const fs::path& path, std::string_view bytes,
 void write_file_atomic(const fs::path& path,
                        std::span<const std::string_view> pieces, bool durable) {
   const fs::path temporary = temporary_beside(path);
+  const Descriptor file(::open(temporary.c_str(),
+                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (file.get() < 0) fail(path, "cannot be created", errno);
   try {
-    const Descriptor file(open_or_fail(temporary, O_WRONLY | O_CREAT | O_TRUNC,
-                                       "cannot be created"));
     for (const std::string_view piece : pieces) {
-      write_all(file.get(), piece, temporary);
+      write_all(file.get(), piece, path);
     }
     if (durable && ::fsync(file.get()) != 0) {
-      fail(temporary, "cannot be synced", errno);
+      fail(path, "cannot be synced", errno);
     }
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
       fail(path, "cannot be replaced", errno);
