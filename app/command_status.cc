@@ -11,6 +11,7 @@
 #include "app/study_tuner.h"
 #include "app/submitted.h"
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "dtune/report/json.h"
 #include "dtune/report/summary.h"
@@ -143,6 +144,27 @@ CurvePart part_needed(const std::filesystem::path& database) {
                                                        : CurvePart::whole;
 }
 
+std::string yaml_of(const Value& value) {
+  return std::visit([](const auto& v) { return nlohmann::json(v).dump(); },
+                    value);
+}
+
+// A recipe of the point alone. A command is given its parameters by their
+// names: they stay, each with one value.
+std::string recipe_of(const LoadedStudy& loaded, const Point& point) {
+  const Recipe& recipe = loaded.study.recipe;
+  if (!recipe.command) return loaded.recipe.with_point(point).yaml;
+  std::vector<Override> fixed;
+  for (const auto& [name, value] : point) {
+    fixed.push_back({"space." + name, yaml_of(value)});
+  }
+  if (!recipe.points.empty()) fixed.push_back({"points", "[]"});
+  if (!recipe.warm_start.empty()) fixed.push_back({"warm_start", "[]"});
+  return RecipeFile::parse_stored(loaded.recipe.resolved_yaml(),
+                                  loaded.facts.database, "", fixed)
+      .resolved_yaml();
+}
+
 int best(const Console& console, const BestOptions& options) {
   const std::filesystem::path database = find_database(options.study);
   const LoadedStudy loaded =
@@ -161,7 +183,7 @@ int best(const Console& console, const BestOptions& options) {
                             shell_quoted(loaded.facts.database)));
   }
   if (options.recipe) {
-    console.print(loaded.recipe.with_point(chosen->point).yaml);
+    console.print(recipe_of(loaded, chosen->point));
     return kExitOk;
   }
   console.print(console.json ? best_json(loaded.study, loaded.facts)

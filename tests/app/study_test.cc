@@ -217,6 +217,25 @@ TEST_CASE("a study in which every trial fails is exit code 3 and says why") {
   CHECK(place.orphans().empty());
 }
 
+TEST_CASE("a search that ends before its first step says what it lacks") {
+  Workplace place;
+  place.write("short.yaml",
+              "study: short\ncommand: sleep 600\n"
+              "space: { x: { linear: [0, 1] } }\n"
+              "limits: { grace: 100ms }\n");
+  const Outcome outcome = place.run({"run", "short.yaml", "--time", "1s"});
+  CHECK(outcome.code == 3);
+  CHECK_MESSAGE(
+      contains(outcome.err,
+               "error: no trial has a finite val_accuracy; the time budget of "
+               "1s is spent before the first step of a trial was done "
+               "(give it more: 'dtune resume' with --time; or shorten a "
+               "step)\n"),
+      outcome.err);
+  CHECK_MESSAGE(contains(outcome.out, "dtune resume short.db --time +60s\n"),
+                outcome.out);
+}
+
 TEST_CASE("events are one JSON object per line") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(2, 2, "0"));
@@ -369,6 +388,30 @@ TEST_CASE("the line that best prints trains the best point of a command") {
   CHECK(sour + cherry == "sourcherry");
   CHECK(std::stod(variable) == doctest::Approx(params["lr"].get<double>()));
   CHECK(rest == " it's a\tb " + variable);
+}
+
+TEST_CASE("the best point of a program is a recipe of that point alone") {
+  Workplace place;
+  place.write(
+      "s.yaml",
+      "study: s\n"
+      "command: echo val_accuracy=0.{n} {word} {rate}\n"
+      "space:\n"
+      "  n: { int: [1, 9] }\n"
+      "  word: { choice: ['yes', '2'] }\n"
+      "  rate: { log: [0.1, 1], when: \"word == '2'\" }\n"
+      "points: [{ n: 9, word: '2', rate: 0.5 }, { n: 2, word: 'yes' }]\n"
+      "budget: { trials: 4 }\n");
+  REQUIRE(place.run({"run", "s.yaml", "--quiet"}).code == 0);
+  place.write("one.yaml", place.run({"best", "s.db", "--recipe"}).out);
+  const Outcome run = place.run({"run", "one.yaml", "--quiet"});
+  REQUIRE_MESSAGE(run.code == 0, run.err);
+  const auto status =
+      nlohmann::json::parse(place.run({"status", "one.db", "--json"}).out);
+  CHECK(status["trials"]["total"] == 1);
+  CHECK(status["best"]["params"] ==
+        nlohmann::json::parse(
+            place.run({"best", "s.db", "--json"}).out)["params"]);
 }
 
 TEST_CASE("an error before there is a result is written as JUnit, too") {

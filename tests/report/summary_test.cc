@@ -38,6 +38,13 @@ TEST_CASE("the next command depends on how the study ended") {
   CHECK(next_command(study, facts) == "dtune resume 'my study.db'");
   study.state = StudyState::failed;
   CHECK(next_command(study, facts) == "dtune status 'my study.db'");
+  Study empty = study;
+  empty.trials.clear();
+  CHECK(next_command(empty, facts) == "dtune resume 'my study.db'");
+  // What is spent is not granted again.
+  empty.searched_seconds = facts.budget_seconds = 600;
+  CHECK(next_command(empty, facts) ==
+        "dtune resume 'my study.db' --time +600s");
   study.state = StudyState::finished;
   facts.result->model = "";
   CHECK(next_command(study, facts) == "dtune best 'my study.db'");

@@ -83,7 +83,7 @@ bool Coordinator::Impl::failures_alone_ended() const {
 }
 
 // "no trial has a finite val_accuracy; 3 x diverged (trial 1: val_accuracy is
-// nan at step 2)"
+// nan at step 2)". Trials that wait or are paused have not failed.
 std::string Coordinator::Impl::causes_of_failure() const {
   struct Cause {
     int count = 0;
@@ -91,6 +91,7 @@ std::string Coordinator::Impl::causes_of_failure() const {
   };
   std::map<std::string, Cause> causes;
   for (const Trial& trial : study_.trials) {
+    if (!is_terminal(trial.state)) continue;
     Cause& cause = causes[to_string(trial.reason)];
     ++cause.count;
     if (cause.example.empty() && !trial.detail.empty()) {
@@ -110,6 +111,11 @@ std::string Coordinator::Impl::causes_of_failure() const {
         best_.id() == 0 ? "failed later" : "none was completed");
   }
   if (!why_over_.empty()) text += "; " + why_over_;
+  if (causes.empty() && reported == 0 && steps_spent(study_) == 0) {
+    text +=
+        " before the first step of a trial was done (give it more: 'dtune "
+        "resume' with --time; or shorten a step)";
+  }
   for (const auto& [reason, cause] : causes) {
     text += fmt::format("; {} x {}", cause.count, reason);
     if (!cause.example.empty()) text += fmt::format(" ({})", cause.example);

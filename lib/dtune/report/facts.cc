@@ -187,13 +187,29 @@ std::string again_command(const Study& study, const StudyFacts& facts) {
                      shell_quoted(facts.database), recipe, recipe);
 }
 
+namespace {
+
+// What a study that ended without a result needs to go on: more of the budget
+// that is spent.
+std::string more_budget(const Study& study, const StudyFacts& facts) {
+  const double spent = study.searched_seconds;
+  if (facts.budget_seconds > 0 && spent >= facts.budget_seconds) {
+    const double more = std::max(60.0, facts.budget_seconds);
+    return fmt::format(" --time +{:.0f}s", more);
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string next_command(const Study& study, const StudyFacts& facts) {
   const std::string database = shell_quoted(facts.database);
   if (study.state == StudyState::interrupted) return "dtune resume " + database;
   if (study.state == StudyState::running) return "dtune status " + database;
   if (study.state == StudyState::failed) {
-    return failed_trials(study).empty() ? "dtune resume " + database
-                                        : "dtune status " + database;
+    return failed_trials(study).empty()
+               ? "dtune resume " + database + more_budget(study, facts)
+               : "dtune status " + database;
   }
   const FinalResult* model = shipped_model(study, facts);
   if (model != nullptr && !model->model.empty()) {
