@@ -4,8 +4,17 @@
 # of a clean build. Not more at once: a touched source rebuilds in less than 20 s.
 option(DTUNE_UNITY "Compile the sources of a module in batches" ON)
 set(CMAKE_UNITY_BUILD ${DTUNE_UNITY})
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
-set(DTUNE_DENSE_BATCH_SIZE 8)  # of tests, and of sources that see LibTorch
+set(DTUNE_TEST_BATCH_SIZE 8)
+
+# The sources of a target in as many batches as it takes with at most `most` in
+# each, of nearly one size: a rest of two sources would pay for all its headers.
+function(dtune_batches target most)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  math(EXPR batches "(${count} + ${most} - 1) / ${most}")
+  math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
 
 add_library(dtune_warnings INTERFACE)
 target_compile_options(dtune_warnings INTERFACE
@@ -57,12 +66,17 @@ if(DTUNE_MOLD AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
   add_link_options(-fuse-ld=mold)
 endif()
 
-# dtune_module(<name> SOURCES ... DEPENDS ... [PRIVATE_DEPENDS ...])
-# A static library dtune_<name>; DEPENDS are modules or imported targets.
+# dtune_module(<name> [BATCH <sources>] SOURCES ... DEPENDS ... [PRIVATE_DEPENDS ...])
+# A static library dtune_<name>; DEPENDS are modules or imported targets. BATCH:
+# at most so many sources at once, where they take longer than others'.
 function(dtune_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "BATCH" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  if(NOT ARG_BATCH)
+    set(ARG_BATCH 24)
+  endif()
   set(target dtune_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
+  dtune_batches(${target} ${ARG_BATCH})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/lib)
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS}
                         PRIVATE ${ARG_PRIVATE_DEPENDS} dtune_warnings)
@@ -125,7 +139,7 @@ function(dtune_test module)
     ${DTUNE_DOCTEST})
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} dtune_test_main doctest::doctest fmt::fmt dtune_warnings)
   set_target_properties(${target} PROPERTIES
-    UNITY_BUILD_BATCH_SIZE ${DTUNE_DENSE_BATCH_SIZE}
+    UNITY_BUILD_BATCH_SIZE ${DTUNE_TEST_BATCH_SIZE}
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(ARG_TORCH)
     dtune_torch_program(${target})

@@ -59,8 +59,6 @@ function(dtune_torch_module name)
   dtune_module(${name} ${ARGN})
   target_link_libraries(dtune_${name} PUBLIC dtune::torch)
   target_precompile_headers(dtune_${name} REUSE_FROM dtune_torch_pch)
-  set_target_properties(dtune_${name} PROPERTIES
-    UNITY_BUILD_BATCH_SIZE ${DTUNE_DENSE_BATCH_SIZE})
 endfunction()
 
 # Lets a program that sees LibTorch use the precompiled header.
