@@ -15,13 +15,13 @@
 #include "app/signals.h"
 #include "app/token_input.h"
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include "dtune/base/encrypt_ranks.h"
 #include "dtune/base/file.h"
 #include "dtune/cluster/agent.h"
 #include "dtune/cluster/join.h"
+#include "dtune/cluster/log.h"
 #include "dtune/cluster/worker.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
@@ -75,7 +75,7 @@ std::vector<std::string> all_devices() {
   const Gpus gpus = find_gpus();
   const std::string why = why_unused(gpus, torch_build());
   if (!why.empty()) {
-    spdlog::warn("trials run on the CPU: {}", why);
+    log_warning("trials run on the CPU: {}", why);
     return devices;
   }
   for (const Gpu& gpu : gpus.usable) devices.push_back(gpu.id);
@@ -144,7 +144,7 @@ std::string read_token(const std::string& file) {
     const auto state = std::filesystem::status(file, error);
     if (std::filesystem::is_regular_file(state) &&
         (state.permissions() & others) != std::filesystem::perms::none) {
-      spdlog::warn(
+      log_warning(
           "{}: other users of this machine can read this token until "
           "it is used (chmod 600 {})",
           file, file);
@@ -216,7 +216,7 @@ AgentOptions describe_agent(const NodeOptions& options) {
   }
   agent.slots *= fused;
   agent.log_line = [](int slot, const std::string& line) {
-    spdlog::warn("slot {}: {}", slot, line);
+    log_warning("slot {}: {}", slot, line);
   };
   if (!options.lifetime.empty()) {
     agent.lifetime = parse_duration(options.lifetime);

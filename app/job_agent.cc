@@ -8,10 +8,10 @@
 #include "app/study_files.h"
 #include "app/study_start.h"
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/join.h"
+#include "dtune/cluster/log.h"
 #include "dtune/comm/endpoint.h"
 
 namespace dtune {
@@ -54,7 +54,7 @@ std::optional<JobKey> await_job(const JobMeeting& meeting,
     }
     if (!said && waited > kFirstWord) {
       said = true;
-      spdlog::info("waiting for the coordinator: {}", why);
+      log_info("waiting for the coordinator: {}", why);
     }
     std::this_thread::sleep_for(kLook);
   }
@@ -125,7 +125,7 @@ int serve_job(AgentOptions agent, const JobMeeting& meeting,
 int serve_rank(const JobEnvironment& job, const RecipeFile& recipe,
                const std::filesystem::path& database, const std::string& given,
                const std::atomic<int>& stop) {
-  spdlog::set_level(spdlog::level::warn);  // rank 0 says what there is to say
+  log_warnings_only();  // rank 0 says what there is to say
   const SlotPlan plan = plan_slots(recipe.recipe());
   AgentOptions agent = agent_of_job(job);
   agent.node = rank_name(job);

@@ -11,13 +11,12 @@
 #include "app/version.h"
 #include <fmt/format.h>
 #include <poll.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
+#include "dtune/cluster/log.h"
 
 namespace dtune {
 namespace {
@@ -143,6 +142,6 @@ int main(int argc, char** argv) {
       std::find(words.begin(), words.end(), "--json") != words.end();
   const dtune::Console console = dtune::Console::standard(json);
   // Standard output is for results.
-  spdlog::set_default_logger(spdlog::stderr_color_mt("dtune"));
+  dtune::log_to_standard_error("dtune");
   return dtune::finish(console, dtune::run_main(console, words));
 }

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "dtune/base/error.h"
@@ -19,6 +18,7 @@
 #include "dtune/cluster/control_group.h"
 #include "dtune/cluster/coordinator_link.h"
 #include "dtune/cluster/join.h"
+#include "dtune/cluster/log.h"
 #include "dtune/comm/batches.h"
 #include "dtune/comm/socket.h"
 
@@ -140,10 +140,10 @@ void Agent::keep_alive(MonoTime now) {
   if (session_.empty()) {
     if (now >= next_hello_) say_hello();
     if (now - began_ > patience_) {
-      spdlog::error("{}: no coordinator answered within {}{}{}",
-                    options_.endpoint, format_duration(patience_),
-                    coordinator_.trouble().empty() ? "" : ": ",
-                    coordinator_.trouble());
+      log_error("{}: no coordinator answered within {}{}{}", options_.endpoint,
+                format_duration(patience_),
+                coordinator_.trouble().empty() ? "" : ": ",
+                coordinator_.trouble());
       begin_end(true, kExitTemporary);
     }
   } else if (now - heard_ > lease_) {
@@ -157,12 +157,12 @@ void Agent::keep_alive(MonoTime now) {
 
 void Agent::lose_coordinator() {
   if (options_.rejoin.count() <= 0) {
-    spdlog::error("{}: the coordinator is gone", options_.endpoint);
+    log_error("{}: the coordinator is gone", options_.endpoint);
     begin_end(true, kExitTemporary);
     return;
   }
-  spdlog::warn("{}: the coordinator is gone; looking for it for {}",
-               options_.endpoint, format_duration(options_.rejoin));
+  log_warning("{}: the coordinator is gone; looking for it for {}",
+              options_.endpoint, format_duration(options_.rejoin));
   session_.clear();
   outbox_.clear();
   began_ = turns_.now();
@@ -203,7 +203,7 @@ void Agent::wait(MonoTime until) {
   try {
     coordinator_.check();
   } catch (const Error& e) {
-    spdlog::error("{}", e.what());
+    log_error("{}", e.what());
     begin_end(true, exit_code(e.kind()));
   }
   while (auto frames = coordinator_.receive()) {
@@ -219,7 +219,7 @@ void Agent::from_coordinator(const std::string& frame) {
   try {
     message = decode(frame);
   } catch (const Error& e) {
-    spdlog::warn("from the coordinator: {}", e.what());
+    log_warning("from the coordinator: {}", e.what());
     return;
   }
   if (const auto* welcome = std::get_if<control::Welcome>(&message)) {
@@ -234,7 +234,7 @@ void Agent::from_coordinator(const std::string& frame) {
     if (bye->again) {
       say_hello();
     } else {
-      spdlog::error("the coordinator refuses this agent: {}", bye->why);
+      log_error("the coordinator refuses this agent: {}", bye->why);
       begin_end(true, kExitConfig);
     }
   } else if (slot_of(message) >= 0) {
@@ -245,7 +245,7 @@ void Agent::from_coordinator(const std::string& frame) {
 void Agent::on_welcome(const control::Welcome& welcome,
                        const std::string& frame) {
   if (!options_.study_id.empty() && welcome.study_id != options_.study_id) {
-    spdlog::error("the coordinator runs another study: {}", welcome.study_id);
+    log_error("the coordinator runs another study: {}", welcome.study_id);
     begin_end(true, kExitConfig);
     return;
   }
@@ -255,8 +255,8 @@ void Agent::on_welcome(const control::Welcome& welcome,
   turns_.set_longest(lease_ / 2);
   grace_ = Duration(welcome.grace_ns);
   if (!joined_ && options_.curve) {
-    spdlog::info("joined the study with {} slot{}", options_.slots,
-                 options_.slots == 1 ? "" : "s");
+    log_info("joined the study with {} slot{}", options_.slots,
+             options_.slots == 1 ? "" : "s");
   }
   joined_ = true;
   session_ = welcome.session;
@@ -265,8 +265,9 @@ void Agent::on_welcome(const control::Welcome& welcome,
 
 void Agent::on_stop(const control::Stop& stop) {
   if (options_.curve) {
-    spdlog::info(stop.returns ? "the coordinator has to leave, and comes back"
-                              : "the study's run is over");
+    log_line(LogLevel::info,
+             stop.returns ? "the coordinator has to leave, and comes back"
+                          : "the study's run is over");
   }
   begin_end(stop.now, stop.returns ? kExitTemporary : kExitOk);
 }
@@ -298,7 +299,7 @@ void Agent::shut_down() {
       terminated = true;
     }
     if (now - began > 2 * grace_ + std::chrono::seconds(3)) {
-      spdlog::error("a worker cannot be killed; leaving it behind");
+      log_error("a worker cannot be killed; leaving it behind");
       break;
     }
     workers_.tick(now);
@@ -338,7 +339,7 @@ int run_agent(const AgentOptions& options, const std::atomic<int>& stop) {
     Agent agent(options);
     return agent.run(stop);
   } catch (const Error& e) {
-    spdlog::error("agent: {}", e.what());
+    log_error("agent: {}", e.what());
     return exit_code(e.kind());
   }
 }

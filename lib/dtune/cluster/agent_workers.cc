@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "dtune/base/error.h"
 #include "dtune/cluster/child_process.h"
+#include "dtune/cluster/log.h"
 #include "dtune/comm/batches.h"
 
 namespace dtune {
@@ -137,7 +136,7 @@ void AgentWorkers::on_message(const std::string& identity,
   try {
     message = decode(frame);
   } catch (const Error& e) {
-    spdlog::warn("from a worker: {}", e.what());
+    log_warning("from a worker: {}", e.what());
     return;
   }
   const int number = slot_of(message);

@@ -1,9 +1,9 @@
 #include "dtune/cluster/coordinator_link.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/log.h"
 #include "dtune/comm/endpoint.h"
 
 namespace dtune {
@@ -31,11 +31,11 @@ CoordinatorLink::CoordinatorLink(const std::string& endpoint,
           "'{}' is this machine's own address {} here (a line in /etc/hosts?); "
           "give the coordinator's numeric address",
           tcp->host, host);
-      spdlog::warn("{}: {}", endpoint, hint_);
+      log_warning("{}: {}", endpoint, hint_);
     }
   }
   connect();
-  if (curve) spdlog::info("connecting to {} ({})", endpoint, address_);
+  if (curve) log_info("connecting to {} ({})", endpoint, address_);
 }
 
 void CoordinatorLink::reconnect() {
@@ -92,9 +92,9 @@ void CoordinatorLink::check() {
   }
   if (curve_ && trouble_ != before) {
     if (trouble_.empty()) {
-      spdlog::info("{}: connected", endpoint_);
+      log_info("{}: connected", endpoint_);
     } else {
-      spdlog::warn("{}: {}; trying on", endpoint_, trouble_);
+      log_warning("{}: {}; trying on", endpoint_, trouble_);
     }
   }
 }

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/child_process.h"
+#include "dtune/cluster/log.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
@@ -90,7 +90,7 @@ class Enrolment {
   void note(ConnectionEvent event) {
     const std::string before = last_;
     weigh(event);
-    if (last_ != before) spdlog::warn("{}: {}; trying on", endpoint_, last_);
+    if (last_ != before) log_warning("{}: {}; trying on", endpoint_, last_);
   }
 
   void weigh(ConnectionEvent event) {

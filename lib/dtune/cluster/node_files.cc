@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/lease_files.h"
+#include "dtune/cluster/log.h"
 #include "dtune/cluster/sidecar.h"
 #include "dtune/comm/file_hash.h"
 
@@ -155,8 +155,8 @@ fs::path NodeFiles::data(const std::string& theirs,
   const Turn turn(lock, stop);
   if (holds_data(path, info->hash)) return path;  // another has fetched it
   fs::remove(path, ignored);                      // damaged
-  spdlog::info("fetching the data ({:.1f} MiB)",
-               static_cast<double>(info->size) / (1 << 20));
+  log_info("fetching the data ({:.1f} MiB)",
+           static_cast<double>(info->size) / (1 << 20));
   client().download(LeaseFileNames::kData, path, stop);
   return path;
 }
@@ -256,8 +256,8 @@ bool NodeFiles::send_checkpoint(const control::Assign& lease,
     if (std::exchange(send_failed_, false)) client_.reset();
     return true;
   } catch (const Error& e) {
-    spdlog::warn("trial {}: its checkpoint could not be sent: {}", lease.trial,
-                 e.what());
+    log_warning("trial {}: its checkpoint could not be sent: {}", lease.trial,
+                e.what());
     send_failed_ = true;
     client_.reset();
     return false;

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/compute.h"
+#include "dtune/cluster/log.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/batches.h"
 #include "dtune/comm/socket.h"
@@ -72,7 +72,7 @@ class Worker {
     try {
       dispatch(decode(frame));
     } catch (const Error& e) {
-      spdlog::warn("slot {}: {}", slot_, e.what());
+      log_warning("slot {}: {}", slot_, e.what());
     }
   }
 
@@ -141,7 +141,7 @@ int run_seat(const WorkerOptions& options, const RunnerFactory& make_runner,
     worker.run(stop);
     return kExitOk;
   } catch (const Error& e) {
-    spdlog::error("worker {}: {}", options.slot, e.what());
+    log_error("worker {}: {}", options.slot, e.what());
     return exit_code(e.kind());
   }
 }
@@ -176,7 +176,7 @@ int run_worker(const WorkerOptions& options, const RunnerFactory& make_runner,
     }
     return run_seats(own, make_runner, stop);
   } catch (const Error& e) {
-    spdlog::error("worker {}: {}", options.slot, e.what());
+    log_error("worker {}: {}", options.slot, e.what());
     return exit_code(e.kind());
   }
 }
