@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include <Eigen/Dense>
+#include <Eigen/Eigenvalues>
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
@@ -15,6 +15,18 @@ namespace {
 
 using RowMatrix =
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// a b'. All products of large matrices, and all eigenvectors, are of one type:
+// Eigen compiles each type's own code, for seconds.
+RowMatrix times_transposed(const RowMatrix& a, const RowMatrix& b) {
+  return a * b.transpose();
+}
+
+Eigen::RowVectorXf times(const Eigen::RowVectorXf& a, const RowMatrix& b) {
+  return a * b;
+}
+
+using Eigenvectors = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
 
 // z of x = clip((y - max) / (max - median of final + .02), -4, 0).
 Eigen::RowVectorXf normalised(const RecordedCube& cube, size_t frames) {
@@ -87,18 +99,17 @@ LearntPrior LearntPrior::learn(const CubeAxes& axes,
   prior.mean_.assign(mean.data(), mean.data() + size);
 
   // Principal components from the Gram matrix: n is far below size.
-  const Eigen::MatrixXd gram = (samples * samples.transpose()).cast<double>();
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gram);
+  const Eigenvectors solver(
+      times_transposed(samples, samples).cast<double>().eval());
   const auto k = static_cast<Eigen::Index>(prior.components_);
   RowMatrix basis(k, size);
   for (Eigen::Index j = 0; j < k; ++j) {
-    const Eigen::VectorXf direction =
-        solver.eigenvectors().col(n - 1 - j).cast<float>();
-    basis.row(j) = direction.transpose() * samples;
+    basis.row(j) =
+        times(solver.eigenvectors().col(n - 1 - j).cast<float>(), samples);
     const float norm = basis.row(j).norm();
     if (norm > 0) basis.row(j) /= norm;
   }
-  const RowMatrix coefficients = samples * basis.transpose();
+  const RowMatrix coefficients = times_transposed(samples, basis);
   prior.basis_.assign(basis.data(), basis.data() + basis.size());
   prior.coefficients_.assign(coefficients.data(),
                              coefficients.data() + coefficients.size());
@@ -113,7 +124,7 @@ CubePrior LearntPrior::condition(const CubeContext& context,
   constexpr double kBandwidth = 1.2;
 
   std::map<std::string, double> task_sums;
-  Eigen::VectorXf weights(n);
+  Eigen::RowVectorXf weights(n);
   for (Eigen::Index i = 0; i < n; ++i) {
     const std::string& task = tasks_[static_cast<size_t>(i)];
     const bool left_out =
@@ -135,19 +146,24 @@ CubePrior LearntPrior::condition(const CubeContext& context,
   }
   weights /= weights.sum();
 
-  const Eigen::Map<const RowMatrix> c(coefficients_.data(), n, k);
-  const Eigen::Map<const RowMatrix> basis(basis_.data(), k, size);
-  const Eigen::RowVectorXf centre = weights.transpose() * c;
-  const RowMatrix spread = c.rowwise() - centre;
-  const Eigen::MatrixXf covariance =
-      spread.transpose() * weights.asDiagonal() * spread;
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXf> solver(covariance);
-  const Eigen::MatrixXf turn =
-      solver.eigenvectors() *
-      solver.eigenvalues().cwiseMax(0.0F).cwiseSqrt().asDiagonal();
-  const RowMatrix loadings = basis.transpose() * turn;  // [size][k]
+  const RowMatrix c = Eigen::Map<const RowMatrix>(coefficients_.data(), n, k);
+  const RowMatrix basis = Eigen::Map<const RowMatrix>(basis_.data(), k, size);
+  const Eigen::RowVectorXf centre = times(weights, c);
+  const RowMatrix spread = (c.rowwise() - centre).transpose();
+  const Eigenvectors solver(
+      times_transposed(spread * weights.asDiagonal(), spread)
+          .cast<double>()
+          .eval());
+  // Its columns are eigenvectors, each times its deviation.
+  const RowMatrix turn =
+      (solver.eigenvectors() *
+       solver.eigenvalues().cwiseMax(0.0).cwiseSqrt().asDiagonal())
+          .cast<float>();
+  const RowMatrix loadings =
+      times_transposed(basis.transpose(), turn.transpose());  // [size][k]
   const Eigen::RowVectorXf mean =
-      Eigen::Map<const Eigen::RowVectorXf>(mean_.data(), size) + centre * basis;
+      Eigen::Map<const Eigen::RowVectorXf>(mean_.data(), size) +
+      times(centre, basis);
   return CubePrior(
       axes_, components_, std::vector<float>(mean.data(), mean.data() + size),
       std::vector<float>(loadings.data(), loadings.data() + loadings.size()));
