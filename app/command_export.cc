@@ -41,7 +41,7 @@ struct ExportOptions {
 };
 
 void check_one(const ExportOptions& options) {
-  int wanted = int{options.csv} + int{options.curves} + int{options.json};
+  int wanted = int{options.csv || options.curves} + int{options.json};
   for (const std::string* file :
        {&options.optuna, &options.tensorboard, &options.mlflow,
         &options.pytorch, &options.onnx, &options.card}) {
@@ -123,9 +123,9 @@ int export_study(const Console& console, const ExportOptions& options) {
   if (!options.csv && !options.curves && !options.json) {
     return export_storage(console, loaded, options);
   }
-  const std::string text = options.csv ? trials_csv(loaded.study)
-                           : options.curves
-                               ? curves_csv(loaded.study)
+  const std::string text = options.curves ? curves_csv(loaded.study)
+                           : options.csv
+                               ? trials_csv(loaded.study)
                                : export_json(loaded.study, loaded.facts);
   if (options.output.empty()) {
     console.print(text);
@@ -139,7 +139,8 @@ int export_study(const Console& console, const ExportOptions& options) {
 void declare_study_formats(Arguments& arguments, ExportOptions& options) {
   arguments.flag("--csv", options.csv, "One line per trial.");
   arguments.flag("--curves", options.curves,
-                 "CSV with one line per step of every trial.");
+                 "CSV with one line per step of every trial; with or without "
+                 "--csv.");
   arguments.flag("--json", options.json,
                  "Everything: trials, curves, the recipe.");
   arguments.option("--optuna", options.optuna, "FILE",

@@ -100,7 +100,9 @@ Finding check_answer(const std::string& endpoint,
   return problem(
       "answer",
       link.trouble().empty() ? "no coordinator answers" : link.trouble(),
-      "check that what listens there is 'dtune run --listen'");
+      curve ? "check that what listens there is 'dtune run --listen'"
+            : "check that what listens there is 'dtune run --listen', and join "
+              "with a token: 'dtune token STUDY' there prints one");
 }
 
 // What becomes of a handshake with the token's key; nothing is asked for, so
