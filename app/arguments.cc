@@ -1,7 +1,6 @@
 #include "app/arguments.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +8,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -21,16 +21,11 @@ constexpr size_t kIndent = 26;  // of the second column
               fmt::format("{0}: {1} (see {0} --help)", command, what));
 }
 
-uint64_t parse_number(const std::string& option, const std::string& text) {
-  uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end) {
-    throw Error(ErrorKind::config,
-                fmt::format("{}: '{}' is not a whole number of 0 or more",
-                            option, text));
-  }
-  return number;
+uint64_t whole_number(const std::string& option, const std::string& text) {
+  if (const auto number = parse_number<uint64_t>(text)) return *number;
+  throw Error(
+      ErrorKind::config,
+      fmt::format("{}: '{}' is not a whole number of 0 or more", option, text));
 }
 
 // Breaks `text` into lines of at most `width` columns; keeps its own breaks.
@@ -109,7 +104,7 @@ void Arguments::option(const std::string& name, std::optional<uint64_t>& into,
   reader_->app
       .add_option_function<std::string>(name,
                                         [&into, name](const std::string& text) {
-                                          into = parse_number(name, text);
+                                          into = whole_number(name, text);
                                         })
       ->allow_extra_args(false);
   infos_.push_back({.name = name, .value = value, .help = help});
@@ -207,7 +202,6 @@ std::string Arguments::help() const {
     text += line + '\n';
   }
   for (const bool positional : {true, false}) {
-    text += positional && required_.empty() ? "" : "\n";
     std::string rows;
     for (const ArgumentInfo& info : infos_) {
       if (info.positional != positional) continue;
@@ -216,7 +210,7 @@ std::string Arguments::help() const {
     }
     if (positional && rows.empty()) continue;
     if (!positional) rows += table_row("-h, --help", "Show this.", kIndent);
-    text += (positional ? "Arguments:\n" : "Options:\n") + rows;
+    text += (positional ? "\nArguments:\n" : "\nOptions:\n") + rows;
   }
   if (!examples_.empty()) text += "\nExamples:\n";
   for (const Example& example : examples_) {

@@ -1,6 +1,5 @@
 // dtune ask, dtune tell: for those who run trials themselves.
 
-#include <charconv>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -151,19 +150,13 @@ int ask(const Console& console, const AskOptions& options) {
 }
 
 double metric_value(const std::string& word, const std::string& text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end) return value;
+  if (const auto value = parse_number<double>(text)) return *value;
   throw Error(ErrorKind::config,
               fmt::format("'{}' is no METRIC=NUMBER (as val_loss=0.31)", word));
 }
 
 int64_t trial_in(const std::string& text) {
-  int64_t id = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, id);
-  if (error == std::errc() && stop == end) return id;
+  if (const auto id = parse_number<int64_t>(text)) return *id;
   throw Error(ErrorKind::config,
               fmt::format("'{}' is no trial's number (dtune tell STUDY 7 "
                           "val_loss=0.31)",

@@ -1,11 +1,12 @@
 // dtune bench train: what ranks bring.
 
 #include <algorithm>
-#include <charconv>
 
 #include "app/command_bench.h"
 #include "app/train_bench.h"
 #include <fmt/format.h>
+
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -24,12 +25,8 @@ int number(const char* option, std::optional<uint64_t> value, int otherwise,
 }
 
 double rate(const std::string& text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stop == end && value > 0 && value <= 100) {
-    return value;
-  }
+  const auto value = parse_number<double>(text);
+  if (value && *value > 0 && *value <= 100) return *value;
   throw Error(ErrorKind::config,
               fmt::format("dtune bench train: --lr {}: not a learning rate "
                           "(more than 0, at most 100)",

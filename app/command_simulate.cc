@@ -1,7 +1,6 @@
 // dtune simulate: ways of tuning against each other on recorded curves.
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <set>
@@ -17,6 +16,7 @@
 
 #include "dtune/base/file.h"
 #include "dtune/base/suggest.h"
+#include "dtune/base/text.h"
 #include "dtune/simulate/benchmark.h"
 #include "dtune/simulate/statistics_report.h"
 #include "dtune/surrogate/shipped.h"
@@ -54,18 +54,9 @@ constexpr const char* kDefault = "default";
   throw Error(ErrorKind::config, "dtune simulate: " + text);
 }
 
-template <typename Number>
-std::optional<Number> parse(const std::string& text) {
-  Number number{};
-  const auto [end, code] =
-      std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return {};
-  return number;
-}
-
 double deviation(const std::string& option, const std::string& text) {
   if (text.empty()) return 0;
-  const auto number = parse<double>(text);
+  const auto number = parse_number<double>(text);
   if (!number || !(*number >= 0 && *number <= 100)) {
     fail_simulate(
         fmt::format("{}: '{}' is not a standard deviation (a number from 0 to "
@@ -88,7 +79,7 @@ int count(const char* option, const std::optional<uint64_t>& number,
 std::vector<int64_t> parse_budgets(const std::vector<std::string>& texts) {
   std::set<int64_t> budgets;
   for (const std::string& text : split_list(texts)) {
-    const auto steps = parse<int64_t>(text);
+    const auto steps = parse_number<int64_t>(text);
     if (!steps || *steps < 1 || *steps > 100'000'000) {
       fail_simulate(
           fmt::format("--budget: '{}' is not a number of steps (1, 2, ... "
@@ -159,7 +150,7 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
   out.calibration = options.calibration;
   std::optional<double> epsilon;
   if (!options.epsilon.empty()) {
-    epsilon = parse<double>(options.epsilon);
+    epsilon = parse_number<double>(options.epsilon);
     if (!epsilon) {
       fail_simulate(
           fmt::format("--epsilon: '{}' is not a number", options.epsilon));

@@ -1,12 +1,10 @@
 // dtune agent, worker: the processes that `dtune run` starts by itself.
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <iostream>
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 #include "app/command.h"
@@ -19,6 +17,7 @@
 
 #include "dtune/base/encrypt_ranks.h"
 #include "dtune/base/file.h"
+#include "dtune/base/text.h"
 #include "dtune/cluster/agent.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/log.h"
@@ -26,6 +25,7 @@
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
 #include "dtune/config/recipe_file.h"
+#include "dtune/study/slots.h"
 #include "dtune/train/plugin.h"
 
 namespace dtune {
@@ -86,8 +86,7 @@ std::vector<std::string> parse_devices(const std::string& text) {
   if (text == "none") return {};
   if (text.empty() || text == "auto") return all_devices();
   std::vector<std::string> devices;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) {
+  for (const std::string& word : split_list(text)) {
     const bool number =
         !word.empty() && std::all_of(word.begin(), word.end(), [](char letter) {
           return '0' <= letter && letter <= '9';
@@ -104,22 +103,13 @@ std::vector<std::string> parse_devices(const std::string& text) {
   return devices;
 }
 
-constexpr int kMostFused = 64;
-constexpr int64_t kMostTrials = 4096;  // of one agent
-
 // 0: auto.
-int parse_fused(const std::string& text) {
-  if (text.empty() || text == "off") return 1;
-  if (text == "auto") return 0;
-  int fused = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, fused);
-  if (stop != end || error != std::errc() || fused < 1 || fused > kMostFused) {
-    throw Error(ErrorKind::config,
-                fmt::format("--fused: '{}' is not auto, off or 1 to {}", text,
-                            kMostFused));
-  }
-  return fused;
+int wanted_fused(const std::string& text) {
+  if (text.empty() || text == "1") return 1;
+  if (const auto fused = parse_fused(text)) return *fused;
+  throw Error(ErrorKind::config,
+              fmt::format("--fused: '{}' is not auto, off or 1 to {}", text,
+                          kMostFused));
 }
 
 // Of the agent's GPUs, those that the driver shows.
@@ -206,13 +196,13 @@ AgentOptions describe_agent(const NodeOptions& options) {
   if (!options.slots && !agent.devices.empty()) {
     agent.slots = static_cast<int>(agent.devices.size());
   }
-  int fused = parse_fused(options.fused);
+  int fused = wanted_fused(options.fused);
   if (fused == 0) fused = fused_trials(0, gpus_of(agent), agent.slots);
   agent.seats = fused;
-  if (int64_t{agent.slots} * fused > kMostTrials) {
+  if (int64_t{agent.slots} * fused > kMaxSlots) {
     throw Error(ErrorKind::config,
                 fmt::format("--fused: {} slots of {} trials are more than {}",
-                            agent.slots, fused, kMostTrials));
+                            agent.slots, fused, kMaxSlots));
   }
   agent.slots *= fused;
   agent.log_line = [](int slot, const std::string& line) {

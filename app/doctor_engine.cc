@@ -12,6 +12,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/cluster/launch_failure.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/store/open_database.h"
 #include "dtune/submit/engine_commands.h"

@@ -10,6 +10,7 @@
 #include "dtune/cluster/local_launcher.h"
 #include "dtune/cluster/slurm_launcher.h"
 #include "dtune/cluster/ssh_launcher.h"
+#include "dtune/study/slots.h"
 #include "dtune/submit/kubernetes_launcher.h"
 
 namespace dtune {
@@ -69,7 +70,7 @@ void Nodes::add_ssh(const NodeSpec& node) {
               ssh.node,  "--threads",       std::to_string(options_.threads)};
   // Where the coordinator is silent it ends, and is started again from here.
   ssh.argv.insert(ssh.argv.end(), {"--devices", devices_elsewhere(), "--fused",
-                                   fused_elsewhere(), "--wait", "1m"});
+                                   fused_word(options_.fused), "--wait", "1m"});
   if (const PortRange ports = allowed_ports(); ports.first > 0) {
     ssh.argv.insert(ssh.argv.end(),
                     {"--ports", fmt::format("{}-{}", ports.first, ports.last)});
@@ -87,10 +88,6 @@ void Nodes::add_ssh(const NodeSpec& node) {
 
 const char* Nodes::devices_elsewhere() const {
   return options_.gpus ? "auto" : "none";
-}
-
-std::string Nodes::fused_elsewhere() const {
-  return options_.fused == 0 ? "auto" : std::to_string(options_.fused);
 }
 
 void Nodes::check_reachable(const NodeSpec& node) const {
@@ -117,7 +114,7 @@ std::vector<std::string> Nodes::options_of_agent(const NodeSpec& node,
   if (!options_.gangs) add_time("--idle", idle);
   add_time("--wait", std::chrono::minutes(2));
   words.insert(words.end(), {"--devices", devices_elsewhere(), "--fused",
-                             fused_elsewhere()});
+                             fused_word(options_.fused)});
   if (encrypts_ranks()) words.emplace_back("--encrypt-ranks");
   if (node.slots > 0) {
     words.insert(words.end(), {"--slots", std::to_string(node.slots)});

@@ -62,7 +62,6 @@ class Nodes {
                                             Duration lifetime,
                                             Duration idle) const;
   const char* devices_elsewhere() const;
-  std::string fused_elsewhere() const;
   void check_reachable(const NodeSpec& node) const;
   void write_log(const std::string& node, const std::string& line);
   void check_any_left() const;

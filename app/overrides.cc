@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dtune/base/text.h"
+
 namespace dtune {
 
 std::vector<Override> parse_overrides(const std::vector<std::string>& texts) {
@@ -16,11 +18,7 @@ std::vector<Override> parse_overrides(const std::vector<std::string>& texts) {
 std::vector<std::string> split_list(const std::vector<std::string>& texts) {
   std::vector<std::string> words;
   for (const std::string& text : texts) {
-    for (size_t start = 0; start <= text.size();) {
-      const size_t end = std::min(text.find(',', start), text.size());
-      if (end > start) words.push_back(text.substr(start, end - start));
-      start = end + 1;
-    }
+    for (std::string& word : split_list(text)) words.push_back(std::move(word));
   }
   return words;
 }

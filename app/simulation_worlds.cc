@@ -1,7 +1,6 @@
 #include "app/simulation_worlds.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "app/study_loader.h"
@@ -9,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "dtune/base/suggest.h"
+#include "dtune/base/text.h"
 #include "dtune/curves/curves_file.h"
 #include "dtune/simulate/cube_world.h"
 #include "dtune/simulate/table_world.h"
@@ -63,17 +63,14 @@ CubeContext parse_context(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const size_t sign = std::min(word.find('='), word.size());
     const std::string text = word.substr(std::min(sign + 1, word.size()));
-    double number = 0;
-    const auto [end, code] =
-        std::from_chars(text.data(), text.data() + text.size(), number);
-    if (code != std::errc() || end != text.data() + text.size() ||
-        !(number >= 0 && number <= 1e6)) {
+    const auto number = parse_number<double>(text);
+    if (!number || !(*number >= 0 && *number <= 1e6)) {
       throw Error(ErrorKind::config,
                   fmt::format("dtune simulate: --context: '{}' is not a size "
                               "(NAME=NUMBER, e.g. batch_size=64)",
                               word));
     }
-    context_entry(context, word.substr(0, sign)) = number;
+    context_entry(context, word.substr(0, sign)) = *number;
   }
   return context;
 }

@@ -1,6 +1,5 @@
 #include "app/study_loader.h"
 
-#include <charconv>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -76,19 +75,16 @@ LoadedStudy load_study(const fs::path& database, StoreMode mode,
 }
 
 const Trial& find_trial(const LoadedStudy& loaded, const std::string& text) {
-  TrialId id = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, id);
+  const auto id = parse_number<TrialId>(text);
   const size_t count = loaded.study.trials.size();
-  if (error != std::errc() || stop != end || id < 1 ||
-      id > static_cast<TrialId>(count)) {
+  if (!id || *id < 1 || *id > static_cast<TrialId>(count)) {
     throw Error(
         ErrorKind::config,
         fmt::format("{}: has no trial '{}' ({})", loaded.facts.database, text,
                     count == 0 ? "it has none yet"
                                : fmt::format("it has 1 to {}", count)));
   }
-  return loaded.study.trial(id);
+  return loaded.study.trial(*id);
 }
 
 void refresh_facts(LoadedStudy& loaded) {

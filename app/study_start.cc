@@ -1,11 +1,10 @@
 #include "app/study_start.h"
 
-#include <cctype>
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "dtune/base/random.h"
+#include "dtune/base/text.h"
 #include "dtune/report/facts.h"
 
 namespace dtune {
@@ -19,13 +18,7 @@ std::string new_study_id(const std::string& name) {
       {static_cast<uint64_t>(system_clock().wall_ms()),
        static_cast<uint64_t>(system_clock().now().time_since_epoch().count()),
        static_cast<uint64_t>(::getpid())});
-  std::string word;
-  for (const char c : name.substr(0, 40)) {
-    const auto byte = static_cast<unsigned char>(c);
-    word +=
-        std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-';
-  }
-  return fmt::format("{}-{:08x}", word, mixed >> 32);
+  return fmt::format("{}-{:08x}", as_label(name.substr(0, 40)), mixed >> 32);
 }
 
 // Keys that do not define the search (RecipeFile::search_hash).

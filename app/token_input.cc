@@ -9,6 +9,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/quiet_thread.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -38,15 +39,14 @@ std::string read_token_line() {
     if (line.size() > kLongestToken) break;
     line.push_back(byte);
   }
-  constexpr const char* kBlanks = " \t\r";
-  const size_t begin = line.find_first_not_of(kBlanks);
-  if (begin == std::string::npos || line.size() > kLongestToken) {
+  const std::string_view token = trim(line, " \t\r");
+  if (token.empty() || line.size() > kLongestToken) {
     throw Error(
         ErrorKind::config,
         "--token-stdin: the first line of stdin is not a token (make one "
         "where the study runs: dtune token STUDY)");
   }
-  return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
+  return std::string(token);
 }
 
 EndWithStdin::EndWithStdin()

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"
+#include "dtune/study/slots.h"
 
 using namespace dtune;           // NOLINT: a test
 using namespace dtune::control;  // NOLINT: a test

@@ -19,6 +19,7 @@
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
 #include "dtune/store/trial_store.h"
+#include "dtune/study/slots.h"
 
 using namespace dtune;  // NOLINT: a test
 

@@ -16,6 +16,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/text.h"
 
 using namespace dtune;  // NOLINT: a test
 namespace fs = std::filesystem;

@@ -21,6 +21,7 @@
 #include "dtune/cluster/log.h"
 #include "dtune/comm/batches.h"
 #include "dtune/comm/socket.h"
+#include "dtune/study/slots.h"
 
 namespace dtune {
 namespace {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "dtune/cluster/agent_registry.h"
+#include "dtune/study/slots.h"
 
 namespace dtune {
 namespace {

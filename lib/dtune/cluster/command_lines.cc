@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kInvalid = "dtune: invalid";
 constexpr std::string_view kBlanks = " \t\r,;";
 
-std::optional<double> parse_number(std::string_view text) {
+std::optional<double> value_of(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
   const auto [end, error] =
@@ -31,7 +31,7 @@ struct Pair {
 std::optional<Pair> parse_pair(std::string_view word) {
   const size_t equal = word.find('=');
   if (equal == 0 || equal == std::string_view::npos) return std::nullopt;
-  const auto value = parse_number(word.substr(equal + 1));
+  const auto value = value_of(word.substr(equal + 1));
   if (!value) return std::nullopt;
   return Pair{word.substr(0, equal), *value};
 }

@@ -4,11 +4,12 @@
 #include <array>
 #include <cstdlib>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -64,17 +65,6 @@ bool has_device_file(const fs::path& dev) {
   return fs::exists(dev / "dxg", error);  // Windows' subsystem for Linux
 }
 
-std::vector<std::string> split_list(const char* text) {
-  std::vector<std::string> words;
-  std::istringstream list(text == nullptr ? "" : text);
-  for (std::string word; std::getline(list, word, ',');) {
-    const size_t first = word.find_first_not_of(' ');
-    if (first == std::string::npos) continue;
-    words.push_back(word.substr(first, word.find_last_not_of(' ') - first + 1));
-  }
-  return words;
-}
-
 bool names_mig(const std::vector<std::string>& words) {
   return std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word.starts_with("MIG-");
@@ -88,7 +78,9 @@ std::vector<std::string> chosen(
   if (const char* visible = get("CUDA_VISIBLE_DEVICES")) {
     return split_list(visible);
   }
-  std::vector<std::string> words = split_list(get("NVIDIA_VISIBLE_DEVICES"));
+  const char* visible = get("NVIDIA_VISIBLE_DEVICES");
+  if (visible == nullptr) return {};
+  std::vector<std::string> words = split_list(visible);
   if (!names_mig(words)) words.clear();
   return words;
 }

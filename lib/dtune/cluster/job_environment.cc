@@ -1,7 +1,6 @@
 #include "dtune/cluster/job_environment.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -11,6 +10,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -31,12 +31,7 @@ class Variables {
   }
   // What is no number counts as absent.
   std::optional<int64_t> number(const char* name) const {
-    const std::string value = text(name);
-    int64_t number = 0;
-    const char* end = value.data() + value.size();
-    const auto [stop, error] = std::from_chars(value.data(), end, number);
-    if (value.empty() || error != std::errc() || stop != end) return {};
-    return number;
+    return parse_number<int64_t>(text(name));
   }
   int count(const char* name, int otherwise) const {
     const int64_t value = number(name).value_or(otherwise);
@@ -50,13 +45,10 @@ class Variables {
 // "2(x3),1" -> the count of node `index`; 1 where that is not said.
 int tasks_of_node(const std::string& list, int index) {
   int at = 0;
-  for (size_t begin = 0; begin < list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    const std::string item = list.substr(begin, end - begin);
+  for (const std::string& item : split_list(list)) {
     const size_t times = item.find("(x");
     at += times == std::string::npos ? 1 : std::atoi(item.c_str() + times + 2);
     if (index < at) return std::max(std::atoi(item.c_str()), 1);
-    begin = end + 1;
   }
   return 1;
 }
@@ -207,10 +199,7 @@ struct HostPattern {
 
 void expand_pattern(const HostPattern& pattern, std::vector<std::string>& out) {
   constexpr int kMostHosts = 1 << 16;
-  for (size_t begin = 0; begin < pattern.inside.size();) {
-    const size_t end =
-        std::min(pattern.inside.find(',', begin), pattern.inside.size());
-    const std::string range = pattern.inside.substr(begin, end - begin);
+  for (const std::string& range : split_list(pattern.inside)) {
     const size_t dash = std::min(range.find('-'), range.size());
     const std::string first = range.substr(0, dash);
     const int low = std::atoi(first.c_str());
@@ -221,7 +210,6 @@ void expand_pattern(const HostPattern& pattern, std::vector<std::string>& out) {
                                            first.size(), pattern.after);
       for (std::string& one : expand_hosts(name)) out.push_back(one);
     }
-    begin = end + 1;
   }
 }
 

@@ -2,7 +2,6 @@
 #include "dtune/cluster/join.h"
 
 #include <algorithm>
-#include <charconv>
 #include <random>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/log.h"
 #include "dtune/cluster/protocol.h"
@@ -160,10 +160,7 @@ std::string JoinToken::text() const {
 }
 
 JoinToken parse_join_token(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) no_token();
-  const size_t last = text.find_last_not_of(" \t\r\n");
-  const std::string line = text.substr(begin, last - begin + 1);
+  const std::string_view line = trim(text, " \t\r\n");
   const std::string begins = std::string(kTokenKind) + '-';
   const size_t dash = line.find('-', begins.size());
   if (!line.starts_with(begins) || dash == std::string::npos) no_token();

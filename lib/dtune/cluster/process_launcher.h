@@ -9,15 +9,10 @@
 #include "dtune/base/clock.h"
 #include "dtune/base/error.h"
 #include "dtune/cluster/child_process.h"
+#include "dtune/cluster/launch_failure.h"
 #include "dtune/cluster/launcher.h"
 
 namespace dtune {
-
-// Why an agent is not there.
-struct LaunchFailure {
-  std::string text;    // a sentence for the user; "": not worth one
-  bool lasts = false;  // trying again is no use before the user acts
-};
 
 // Keeps one child running. After an end it waits for a pause that doubles with
 // every failure in a row, up to a minute. What is particular to a way of

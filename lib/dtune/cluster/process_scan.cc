@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "dtune/base/clock.h"
+#include "dtune/base/text.h"
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/control_group.h"
 
@@ -49,12 +50,8 @@ std::vector<pid_t> all_processes() {
   DIR* folder = opendir("/proc");
   if (folder == nullptr) return pids;
   while (const dirent* entry = readdir(folder)) {
-    const std::string_view name = entry->d_name;
-    pid_t pid = 0;
-    const auto [end, error] =
-        std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error == std::errc{} && end == name.data() + name.size()) {
-      pids.push_back(pid);
+    if (const auto pid = parse_number<pid_t>(entry->d_name)) {
+      pids.push_back(*pid);
     }
   }
   closedir(folder);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "dtune/base/error.h"
+#include "dtune/study/slots.h"
 #include "dtune/wire/codec.h"
 
 namespace dtune {

@@ -62,7 +62,6 @@
 
 namespace dtune {
 
-inline constexpr int kMaxSlots = 4096;    // of one agent
 inline constexpr int kMaxThreads = 4096;  // of one slot
 
 // The step is trained and waits for room for its checkpoint.

@@ -1,14 +1,13 @@
 #include "dtune/cluster/slurm_launcher.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "dtune/cluster/ssh_launcher.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -29,14 +28,8 @@ int warning(const EngineAddress& address) {
   return static_cast<int>(time > 0 ? std::min(kMost, time / 4) : kMost);
 }
 
-struct SlurmWord {
-  std::initializer_list<const char*> any;
-  const char* remedy;
-  bool lasts;
-};
-
 // Slurm's own words, the same for many versions.
-const SlurmWord kSlurmWords[] = {
+const FailureWord kSlurmWords[] = {
     {{"invalid partition", "Invalid partition"},
      "sinfo lists the partitions",
      true},
@@ -68,23 +61,6 @@ const SlurmWord kSlurmWords[] = {
      false},
 };
 
-bool holds_any(const std::string& words,
-               std::initializer_list<const char*> any) {
-  return std::any_of(any.begin(), any.end(), [&words](const char* text) {
-    return words.find(text) != std::string::npos;
-  });
-}
-
-// The last line that says something, without the program's prefix.
-std::string slurm_line(const std::string& words) {
-  std::string last;
-  std::istringstream lines(words);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
-  }
-  return last.empty() ? "Slurm said nothing" : last;
-}
-
 }  // namespace
 
 std::vector<std::string> without_slurm_variables() {
@@ -103,19 +79,13 @@ std::vector<std::string> without_slurm_variables() {
 LaunchFailure explain_slurm(const std::string& name, const ExitStatus& status,
                             const std::string& words) {
   constexpr int kNoProgram = 127;
+  const std::string said = last_line_of(words, "Slurm said nothing");
   if (status.exit_code == kNoProgram) {
-    return {fmt::format("{}: {} (are Slurm's commands in PATH here?)", name,
-                        slurm_line(words)),
-            true};
+    return {
+        fmt::format("{}: {} (are Slurm's commands in PATH here?)", name, said),
+        true};
   }
-  const std::string said = slurm_line(words);
-  for (const SlurmWord& word : kSlurmWords) {
-    if (!holds_any(said, word.any)) continue;
-    return {fmt::format("{}: {} ({})", name, said, word.remedy), word.lasts};
-  }
-  return {fmt::format("{}: {} ({}; it is tried again)", name, said,
-                      describe(status)),
-          false};
+  return explain_failure(find_failure(kSlurmWords, said), name, status, said);
 }
 
 SlurmLauncher::SlurmLauncher(SlurmLauncherOptions options, const Clock& clock)
@@ -158,13 +128,9 @@ std::vector<std::string> SlurmLauncher::submission() const {
 
 // "123" or "123;cluster", after what plug-ins of the site say.
 std::string SlurmLauncher::submitted(const std::string& words) {
-  const std::string line = slurm_line(words);
+  const std::string line = last_line_of(words, "");
   const std::string job = line.substr(0, line.find(';'));
-  const bool number =
-      !job.empty() && std::all_of(job.begin(), job.end(), [](char c) {
-        return std::isdigit(static_cast<unsigned char>(c)) != 0;
-      });
-  return number ? job : "";
+  return parse_number<uint64_t>(job) ? job : "";
 }
 
 std::vector<ListedJob> SlurmLauncher::listed(const std::string& words) {

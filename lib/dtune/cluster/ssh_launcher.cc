@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -16,40 +17,8 @@ constexpr int kSshFailed = 255;
 constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
 
-bool is_plain(std::string_view text, std::string_view signs) {
-  return std::all_of(text.begin(), text.end(), [signs](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           signs.find(c) != std::string_view::npos;
-  });
-}
-
-bool contains(const std::string& words,
-              std::initializer_list<const char*> any) {
-  return std::any_of(any.begin(), any.end(), [&words](const char* text) {
-    return words.find(text) != std::string::npos;
-  });
-}
-
-// The line that says what went wrong, rather than those around it.
-std::string last_line(const std::string& words) {
-  std::string_view rest = words;
-  while (!rest.empty() &&
-         std::isspace(static_cast<unsigned char>(rest.back())) != 0) {
-    rest.remove_suffix(1);
-  }
-  const size_t end = rest.rfind('\n');
-  if (end != std::string_view::npos) rest.remove_prefix(end + 1);
-  return rest.empty() ? "ssh said nothing" : std::string(rest);
-}
-
-struct SshWord {
-  std::initializer_list<const char*> any;
-  const char* remedy;
-  bool lasts;
-};
-
 // OpenSSH's own words, as they have been for many versions.
-const SshWord kSshWords[] = {
+const FailureWord kSshWords[] = {
     {{"Could not resolve hostname", "Name or service not known"},
      "check the host's name in nodes:, or add it to ~/.ssh/config",
      true},
@@ -71,22 +40,9 @@ const SshWord kSshWords[] = {
 
 }  // namespace
 
-std::string shell_word(const std::string& text) {
-  if (!text.empty() && is_plain(text, "-._/:=,@%+")) return text;
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out + "'";
-}
-
 LaunchFailure explain_ssh(const std::string& node, const ExitStatus& status,
                           const std::string& words, bool began) {
-  const std::string said = last_line(words);
+  const std::string said = last_line_of(words, "ssh said nothing");
   const auto failure = [&](const std::string& remedy, bool lasts) {
     return LaunchFailure{fmt::format("node {}: {} ({})", node, said, remedy),
                          lasts};
@@ -103,8 +59,8 @@ LaunchFailure explain_ssh(const std::string& node, const ExitStatus& status,
     return failure("the agent there refused to start", true);
   }
   if (!began && status.exit_code == kSshFailed) {
-    for (const SshWord& word : kSshWords) {
-      if (contains(words, word.any)) return failure(word.remedy, word.lasts);
+    if (const FailureWord* word = find_failure(kSshWords, words)) {
+      return failure(word->remedy, word->lasts);
     }
   }
   if (began) {

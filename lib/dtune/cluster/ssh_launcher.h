@@ -11,9 +11,6 @@
 
 namespace dtune {
 
-// For a POSIX shell.
-std::string shell_word(const std::string& text);
-
 struct SshLauncherOptions {
   SshAddress address;
   std::string node;               // shown to people

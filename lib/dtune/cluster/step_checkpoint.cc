@@ -1,11 +1,12 @@
 #include "dtune/cluster/step_checkpoint.h"
 
-#include <charconv>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -24,11 +25,7 @@ int step_of(const fs::path& path) {
   const std::string name = path.filename().string();
   const size_t at = name.rfind(kStep);
   if (at == std::string::npos) return 0;
-  int step = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] =
-      std::from_chars(name.data() + at + kStep.size(), end, step);
-  return error == std::errc() && stop == end ? step : 0;
+  return parse_number<int>(name.substr(at + kStep.size())).value_or(0);
 }
 
 bool keep_step(const fs::path& checkpoint, int step) {

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -120,12 +120,8 @@ std::optional<TcpEndpoint> parse_tcp(const std::string& endpoint) {
   }
   const std::string port = rest.substr(colon + 1);
   if (port == "*") return out;
-  const char* end = port.data() + port.size();
-  const auto [stop, error] = std::from_chars(port.data(), end, out.port);
-  if (out.host.empty() || error != std::errc() || stop != end || out.port < 0 ||
-      out.port > 65535) {
-    wrong(endpoint);
-  }
+  out.port = parse_number<int>(port).value_or(-1);
+  if (out.host.empty() || out.port < 0 || out.port > 65535) wrong(endpoint);
   return out;
 }
 

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/config/check_context.h"
 #include "dtune/config/schema.h"
 #include "dtune/config/sugar.h"
 #include "dtune/study/kubernetes_address.h"
 #include "dtune/study/node_address.h"
+#include "dtune/study/slots.h"
 #include "dtune/study/slurm_address.h"
 
 namespace dtune {
@@ -30,13 +31,8 @@ bool is_undecided(const CheckContext& c, const std::string& section) {
 // It names files and processes.
 void check_study_name(const CheckContext& c) {
   const std::string& name = c.recipe.study;
-  const auto fits = [](unsigned char letter) {
-    return std::isalnum(letter) != 0 || letter == '_' || letter == '-' ||
-           letter == '.';
-  };
   const bool good = !name.empty() && name.size() <= 64 && name[0] != '.' &&
-                    name[0] != '-' &&
-                    std::all_of(name.begin(), name.end(), fits);
+                    name[0] != '-' && is_plain(name, "_-.");
   if (!good) {
     c.complain("study",
                "'study' must be a name of 1 to 64 letters, digits, "
@@ -164,20 +160,18 @@ void check_nodes(const CheckContext& c) {
 }
 
 void check_fused(const CheckContext& c) {
-  constexpr int kMost = 64;
   const int fused = c.recipe.resources.fused;
-  if (fused < 0 || fused > kMost) {
-    c.complain(
-        "resources.fused",
-        fmt::format("'resources.fused' must be auto, off or 2 to {}", kMost));
+  if (fused < 0) {
+    c.complain("resources.fused",
+               fmt::format("'resources.fused' must be auto, off or 2 to {}",
+                           kMostFused));
   }
   if (fused < 2) return;
-  constexpr int64_t kMostTrials = 4096;  // of one agent
   const int64_t slots = std::max(c.recipe.resources.slots, 1);
-  if (slots * fused > kMostTrials) {
+  if (slots * fused > kMaxSlots) {
     c.complain("resources.fused",
                fmt::format("{} slots of {} fused trials are more than {}",
-                           slots, fused, kMostTrials));
+                           slots, fused, kMaxSlots));
   }
   if (c.recipe.command) {
     c.complain("resources.fused",

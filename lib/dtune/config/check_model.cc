@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/config/check.h"
 #include "dtune/config/check_context.h"
 #include "dtune/study/data_shape.h"
@@ -47,13 +47,10 @@ void add_model_error(const CheckContext& c, const std::string& text) {
 // They name weights, and stand in dotted keys.
 void check_layer_names(const CheckContext& c,
                        const std::vector<LayerSpec>& layers) {
-  const auto fits = [](unsigned char letter) {
-    return std::isalnum(letter) != 0 || letter == '_' || letter == '-';
-  };
   for (const LayerSpec& layer : layers) {
     const std::string& name = layer.name;
-    const bool good = !name.empty() && name.size() <= 64 &&
-                      std::all_of(name.begin(), name.end(), fits);
+    const bool good =
+        !name.empty() && name.size() <= 64 && is_plain(name, "_-");
     if (!good) {
       c.diagnostics.add(layer.where, mark_of_layer(c, layer),
                         "a layer's name is 1 to 64 letters, digits, '_' and "

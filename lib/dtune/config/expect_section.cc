@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/suggest.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -16,24 +17,18 @@ struct Bound {
   double value;
 };
 
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 // ">= 0.90"
 std::optional<Bound> parse_bound(const std::string& text) {
   // Longer ones first: "<=" begins with "<".
   constexpr Comparison kInOrder[] = {Comparison::less_equal,
                                      Comparison::greater_equal,
                                      Comparison::less, Comparison::greater};
-  const std::string whole = trimmed(text);
+  const std::string whole(trim(text));
   for (const Comparison comparison : kInOrder) {
     const std::string sign = to_string(comparison);
     if (!whole.starts_with(sign)) continue;
-    const Value value =
-        scalar_value(YamlNode::scalar(trimmed(whole.substr(sign.size()))));
+    const Value value = scalar_value(YamlNode::scalar(
+        std::string(trim(std::string_view(whole).substr(sign.size())))));
     const auto number = as_number(value);
     const bool numeric = number && !std::holds_alternative<bool>(value);
     if (numeric) return Bound{comparison, *number};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/suggest.h"
+#include "dtune/base/text.h"
 #include "dtune/config/path.h"
 #include "dtune/config/reader.h"
 #include "dtune/config/schema.h"
@@ -21,12 +22,9 @@ constexpr char kForms[] =
 
 // Names stand in conditions, where a hyphen would be a minus.
 bool is_name(const std::string& name) {
-  const auto fits = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '.';
-  };
   const auto first = static_cast<unsigned char>(name.empty() ? '0' : name[0]);
   return (std::isalpha(first) != 0 || first == '_') && !name.ends_with('.') &&
-         std::all_of(name.begin(), name.end(), fits) && name.size() <= 100;
+         is_plain(name, "_.") && name.size() <= 100;
 }
 
 // Reads one line; `ok()` tells whether nothing was wrong.

@@ -1,11 +1,11 @@
 #include "dtune/config/schema.h"
 
-#include <charconv>
-
 #include <fmt/format.h>
 
+#include "dtune/base/text.h"
 #include "dtune/config/layer_list.h"
 #include "dtune/config/writer.h"
+#include "dtune/study/slots.h"
 
 namespace dtune {
 
@@ -198,30 +198,16 @@ void describe_limits(Fields& f, LimitsSpec& limits) {
   f.choice("failed_results", limits.failed_results, FailedResults::use);
 }
 
-std::string fused_word(int fused) {
-  if (fused == 0) return "auto";
-  return fused == 1 ? "off" : std::to_string(fused);
-}
-
-// -1, which the checks refuse, for other words.
-int fused_number(const std::string& word) {
-  if (word == "auto") return 0;
-  if (word == "off") return 1;
-  int number = -1;
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, number);
-  return stop == end && error == std::errc() && number > 1 ? number : -1;
-}
-
 void describe_resources(Fields& f, ResourcesSpec& resources) {
-  f.integer("slots", resources.slots, between(0, 4096));
+  f.integer("slots", resources.slots, between(0, kMaxSlots));
   f.integer("threads_per_slot", resources.threads_per_slot, between(1, 1024));
   f.memory("memory", resources.memory_mb);
   f.integer("warm_trials", resources.warm_trials, between(0, 1e6));
   f.memory("disk", resources.disk_mb);
   std::string fused = fused_word(resources.fused);
   if (f.reading() || resources.fused != 1) f.text("fused", fused);
-  if (f.reading()) resources.fused = fused_number(fused);
+  // The checks refuse -1.
+  if (f.reading()) resources.fused = parse_fused(fused).value_or(-1);
 }
 
 void describe_servers(Fields& f, ParameterServerSpec& ps) {
@@ -273,11 +259,9 @@ NodeSpec parse_node(const std::string& text) {
   if (space == std::string::npos) return node;
   const std::string rest = text.substr(text.find_first_not_of(' ', space));
   constexpr std::string_view kSlots = "slots=";
-  const char* end = rest.data() + rest.size();
   if (rest.starts_with(kSlots)) {
-    const auto [stop, error] =
-        std::from_chars(rest.data() + kSlots.size(), end, node.slots);
-    if (error == std::errc() && stop == end && node.slots > 0) return node;
+    node.slots = parse_number<int>(rest.substr(kSlots.size())).value_or(0);
+    if (node.slots > 0) return node;
   }
   return {text, 0};
 }

@@ -2,24 +2,21 @@
 #include <algorithm>
 #include <cctype>
 
+#include "dtune/base/text.h"
 #include "dtune/config/yaml_node.h"
 
 namespace dtune {
 namespace {
 
 // Plain text that needs no quotes wherever it stands.
-bool is_plain(const std::string& text) {
+bool needs_no_quotes(const std::string& text) {
   if (text.empty() || text == "~" || text == "null") return false;
-  const auto harmless = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' ||
-           c == '-' || c == '+';
-  };
   const unsigned char first = static_cast<unsigned char>(text[0]);
   const bool starts_well =
       std::isalnum(first) != 0 || first == '_' || first == '/' ||
       ((first == '-' || first == '+' || first == '.') && text.size() > 1 &&
        std::isdigit(static_cast<unsigned char>(text[1])) != 0);
-  return starts_well && std::all_of(text.begin(), text.end(), harmless);
+  return starts_well && is_plain(text, "_./-+");
 }
 
 // A word that, unquoted, would read as a number or truth.
@@ -57,12 +54,12 @@ std::string quote(const std::string& text) {
 
 std::string scalar_text(const YamlNode& node) {
   const bool quotes =
-      !is_plain(node.text) || (node.quoted && reads_as_other(node));
+      !needs_no_quotes(node.text) || (node.quoted && reads_as_other(node));
   return quotes ? quote(node.text) : node.text;
 }
 
 std::string key_text(const YamlNode& node) {
-  return is_plain(node.key) ? node.key : quote(node.key);
+  return needs_no_quotes(node.key) ? node.key : quote(node.key);
 }
 
 bool is_leaf(const YamlNode& node) { return node.items.empty(); }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "dtune/base/text.h"
 #include "dtune/data/npz_array.h"
 #include "dtune/data/source_error.h"
 #include "dtune/data/zip_archive.h"
@@ -237,16 +237,13 @@ void read_trainings(ZipArchive& archive, const std::string& task,
     contexts[i].schedule = words[i * kTrainingSize + 1];
     const std::string& images = words[i * kTrainingSize + 2];
     if (images.empty()) continue;
-    double number = 0;
-    const auto [end, code] =
-        std::from_chars(images.data(), images.data() + images.size(), number);
-    if (code != std::errc() || end != images.data() + images.size() ||
-        !(number >= 0 && number <= 1e12)) {
+    const auto number = parse_number<double>(images);
+    if (!number || !(*number >= 0 && *number <= 1e12)) {
       fail_data(array.where, fmt::format("holds '{}', expected a number of "
                                          "training images",
                                          images));
     }
-    contexts[i].images = number;
+    contexts[i].images = *number;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "dtune/base/text.h"
 #include "dtune/data/npy.h"
 #include "dtune/data/source_error.h"
 
@@ -125,10 +126,9 @@ class DictParser {
   bool parse_kind(std::string_view type) {
     constexpr int kLongestWord = 1024;
     if (type.size() < 2) return false;
-    int size = 0;
-    const auto [end, code] =
-        std::from_chars(type.data() + 1, type.data() + type.size(), size);
-    if (code != std::errc() || end != type.data() + type.size()) return false;
+    const auto read = parse_number<int>(type.substr(1));
+    if (!read) return false;
+    const int size = *read;
     const bool power = size == 1 || size == 2 || size == 4 || size == 8;
     header_.kind = type[0];
     header_.item_bytes = type[0] == 'U' ? 4 * size : size;

@@ -1,36 +1,13 @@
 #include <fmt/format.h>
 
+#include "dtune/base/text.h"
 #include "dtune/report/expectations.h"
 
 namespace dtune {
 namespace {
 
-// Text for an attribute or an element. XML 1.0 has no way to write control
-// characters, so printable() takes them out first.
 std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&apos;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
+  return escape_markup(printable(text));
 }
 
 std::string study_case(const Study& study) {

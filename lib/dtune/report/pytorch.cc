@@ -9,6 +9,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/text.h"
+
 namespace dtune {
 namespace {
 
@@ -24,10 +26,7 @@ std::string literal(const std::vector<float>& values) {
 // Whether nn.Sequential can have an attribute of that name: its own do not end
 // in a digit, but for bfloat16.
 bool is_safe_name(const std::string& name) {
-  const auto is_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  };
-  return !name.empty() && std::ranges::all_of(name, is_word) &&
+  return !name.empty() && is_plain(name, "_") &&
          std::isalpha(static_cast<unsigned char>(name.front())) != 0 &&
          std::isdigit(static_cast<unsigned char>(name.back())) != 0 &&
          name != "bfloat16";

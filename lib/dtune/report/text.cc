@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/clock.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -284,18 +285,7 @@ std::string escape_quoted(const std::string& word) {
 }  // namespace
 
 std::string shell_quoted(const std::string& word) {
-  const std::string plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./"
-      ",:=@%+";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) {
-    return word;
-  }
-  if (printable(word) != word) return escape_quoted(word);
-  std::string quoted = "'";
-  for (const char c : word) {
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return quoted + "'";
+  return printable(word) == word ? shell_word(word) : escape_quoted(word);
 }
 
 }  // namespace dtune

@@ -2,31 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "dtune/base/text.h"
+
 namespace dtune {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
 
 unsigned digit_of(char hex) {
   return static_cast<unsigned>(hex <= '9' ? hex - '0' : hex - 'a' + 10);
@@ -70,25 +49,26 @@ std::string head(std::string_view title, const std::string& more,
 <style>{}</style>
 {}</head>
 )",
-      more, base64_of(style.sha256), DTUNE_VERSION, escaped(title), style.text,
-      tags);
+      more, base64_of(style.sha256), DTUNE_VERSION, escape_markup(title),
+      style.text, tags);
 }
 
 std::string list_row(const StudyListing& study, size_t number) {
   if (!study.problem.empty()) {
     return fmt::format(
         "<tr><td>{}</td><td class=\"wide\" colspan=\"5\">{}</td></tr>\n",
-        escaped(study.database), escaped(study.problem));
+        escape_markup(study.database), escape_markup(study.problem));
   }
   const bool stopped = study.row.state == StudyState::running && !study.held;
   return fmt::format(
       "<tr><td><a href=\"study/{}\">{}</a></td><td>{}</td><td>{}</td>"
       "<td class=\"number\">{}</td><td class=\"number\">{}</td>"
       "<td class=\"number\">{} {}</td></tr>\n",
-      number, escaped(study.database), escaped(study.row.name),
+      number, escape_markup(study.database), escape_markup(study.row.name),
       stopped ? "stopped" : to_string(study.row.state),
       format_count(study.trials), format_seconds(study.row.searched_seconds),
-      study.best ? format_metric(*study.best) : "", escaped(study.row.metric));
+      study.best ? format_metric(*study.best) : "",
+      escape_markup(study.row.metric));
 }
 
 }  // namespace
@@ -132,7 +112,7 @@ std::string studies_page(const std::vector<StudyListing>& studies,
 </body>
 </html>
 )",
-             escaped(folder), rows);
+             escape_markup(folder), rows);
 }
 
 }  // namespace dtune

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "dtune/base/text.h"
 #include "dtune/simulate/statistics_report.h"
 
 namespace dtune {
@@ -23,26 +24,6 @@ constexpr double kLeastRegret = 1e-4;  // smaller ones are drawn there
 constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                  "#e69f00", "#56b4e9", "#000000", "#999933"};
 constexpr std::array kDashes = {"", "7 4", "2 3"};
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20) out += c;
-    }
-  }
-  return out;
-}
 
 // A logarithmic axis between two places of the picture.
 struct LogAxis {
@@ -102,7 +83,7 @@ class Picture {
   void text(double x, double y, const char* anchor, const std::string& words) {
     svg_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y,
-        anchor, escaped(words));
+        anchor, escape_markup(words));
   }
 
   void grid_line(double x1, double y1, double x2, double y2) {

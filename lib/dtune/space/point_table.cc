@@ -1,7 +1,6 @@
 #include "dtune/space/point_table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -10,6 +9,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/space/axis.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -65,14 +65,6 @@ std::vector<Line> read_lines(const std::string& text, const std::string& name) {
   return lines;
 }
 
-std::optional<double> number_in(const std::string& cell) {
-  double value = 0;
-  const char* end = cell.data() + cell.size();
-  const auto [stop, error] = std::from_chars(cell.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
-
 std::optional<Value> truth_in(const std::string& cell) {
   for (const char* word : {"true", "True", "TRUE", "1"}) {
     if (cell == word) return true;
@@ -87,7 +79,7 @@ std::optional<Value> choice_in(const Parameter& p, const std::string& cell) {
   for (const Value& choice : p.choices) {
     if (to_string(choice) == cell) return choice;
   }
-  const auto number = number_in(cell);
+  const auto number = parse_number<double>(cell);
   for (const Value& choice : p.choices) {
     const auto own = as_number(choice);
     if (number && own && *own == *number) return choice;
@@ -98,7 +90,7 @@ std::optional<Value> choice_in(const Parameter& p, const std::string& cell) {
 std::optional<Value> value_in(const Parameter& p, const std::string& cell) {
   if (p.kind == ParameterKind::boolean) return truth_in(cell);
   if (p.kind == ParameterKind::categorical) return choice_in(p, cell);
-  const auto number = number_in(cell);
+  const auto number = parse_number<double>(cell);
   if (!number || p.kind == ParameterKind::real) return number;
   if (*number != std::floor(*number) || std::abs(*number) > 9e15) {
     return std::nullopt;

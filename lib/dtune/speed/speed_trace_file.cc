@@ -1,7 +1,6 @@
 // Recorded traces: text, one speed a line.
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <string_view>
 
@@ -9,25 +8,17 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/text.h"
 #include "dtune/speed/speed_predictor.h"
 #include "dtune/speed/speed_traces.h"
 
 namespace dtune {
 namespace {
 
-std::string_view trimmed(std::string_view line) {
-  line = line.substr(0, line.find('#'));
-  const size_t first = line.find_first_not_of(" \t\r,;");
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(" \t\r,;") - first + 1);
-}
-
 // 0 where it is no speed.
 double parse(std::string_view word) {
-  double value = 0;
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  return error == std::errc() && stop == end && is_speed(value) ? value : 0;
+  const double value = parse_number<double>(word).value_or(0);
+  return is_speed(value) ? value : 0;
 }
 
 bool is_heading(std::string_view word) {
@@ -48,7 +39,8 @@ std::vector<double> read_speed_trace(const std::filesystem::path& path) {
         std::string_view(text).substr(begin, end - begin);
     begin = end + 1;
     ++number;
-    const std::string_view word = trimmed(line);
+    const std::string_view word =
+        trim(std::string_view(line).substr(0, line.find('#')), " \t\r,;");
     if (word.empty()) continue;
     const double speed = parse(word);
     if (speed > 0) speeds.push_back(speed);

@@ -1,7 +1,6 @@
 #include "dtune/study/engine_address.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <string_view>
 
@@ -10,6 +9,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -82,10 +82,7 @@ std::string EngineAddress::value(const std::string& key) const {
 bool is_engine_address(const std::string& text) {
   const size_t end = text.find(kAfterEngine);
   return end != std::string::npos && end > 0 &&
-         std::all_of(text.begin(), text.begin() + static_cast<long>(end),
-                     [](char c) {
-                       return std::isalnum(static_cast<unsigned char>(c)) != 0;
-                     });
+         is_plain(text.substr(0, end), "");
 }
 
 EngineAddress parse_engine_address(const std::string& text) {
@@ -135,14 +132,12 @@ int engine_number(const EngineAddress& address, const std::string& key,
                   int otherwise, int least, int most) {
   const std::string text = address.value(key);
   if (text.empty()) return otherwise;
-  int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || number < least || number > most) {
+  const auto number = parse_number<int>(text);
+  if (!number || *number < least || *number > most) {
     refuse_engine(address, fmt::format("{} is '{}'", key, text),
                   fmt::format("a number from {} to {}", least, most));
   }
-  return number;
+  return *number;
 }
 
 Duration engine_duration(const EngineAddress& address, const std::string& key,

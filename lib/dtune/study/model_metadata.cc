@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -76,13 +77,10 @@ double read_threshold(const SafetensorsFile& file) {
   const auto found = file.metadata().find("threshold");
   if (found == file.metadata().end()) return 0.5;
   const std::string& text = found->second;
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  const bool valid =
-      error == std::errc() && stop == end && 0 < value && value < 1;
+  const auto value = parse_number<double>(text);
+  const bool valid = value && 0 < *value && *value < 1;
   if (!valid) fail_metadata(file, "threshold", "a probability");
-  return value;
+  return *value;
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 #include "dtune/study/node_address.h"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -19,23 +18,12 @@ namespace {
                           text));
 }
 
-bool consists_of(std::string_view text, std::string_view signs) {
-  return std::all_of(text.begin(), text.end(), [signs](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           signs.find(c) != std::string_view::npos;
-  });
-}
-
 // Of ":22"; 0 where there is none.
 int port_of(std::string_view rest, const std::string& text) {
   constexpr int kMaxPort = 65535;
   if (rest.empty()) return 0;
-  int port = 0;
-  const char* end = rest.data() + rest.size();
-  const auto [stop, error] = std::from_chars(rest.data() + 1, end, port);
-  if (error == std::errc() && stop == end && port >= 1 && port <= kMaxPort) {
-    return port;
-  }
+  const auto port = parse_number<int>(rest.substr(1));
+  if (port && *port >= 1 && *port <= kMaxPort) return *port;
   throw Error(ErrorKind::config,
               fmt::format("'{}' has no port after its ':' (a number from 1 to "
                           "{}, or leave it out)",
@@ -65,8 +53,7 @@ SshAddress parse_ssh_address(const std::string& text) {
     out.host = rest.substr(0, colon);
     rest.remove_prefix(colon);
   }
-  const bool plain =
-      consists_of(out.host, "-._:%") && consists_of(out.user, "-._");
+  const bool plain = is_plain(out.host, "-._:%") && is_plain(out.user, "-._");
   if (out.host.empty() || !plain || out.host.front() == '-' ||
       out.user.starts_with('-')) {
     refuse_address(text);

@@ -1,7 +1,6 @@
 #include "dtune/submit/kubernetes_launcher.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -10,7 +9,9 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/cluster/job_key.h"
+#include "dtune/cluster/launch_failure.h"
 #include "dtune/submit/engine_commands.h"
 #include "dtune/submit/engine_values.h"
 #include "dtune/submit/kubectl_list.h"
@@ -33,13 +34,7 @@ ElasticOptions kubernetes_options(const EngineAddress& address) {
 
 // A label's value: at most 63 signs, as a DNS label.
 std::string label_of(const std::string& study_id) {
-  std::string label;
-  for (const char c : study_id) {
-    const auto byte = static_cast<unsigned char>(c);
-    label += std::isalnum(byte) != 0 && byte < 128
-                 ? static_cast<char>(std::tolower(byte))
-                 : '-';
-  }
+  std::string label = as_label(study_id);
   constexpr size_t kLongest = 50;
   if (label.size() > kLongest) label.erase(0, label.size() - kLongest);
   return "s" + label;
@@ -56,23 +51,19 @@ std::vector<ClusterObject> objects_in(const std::string& words) {
   }
 }
 
-struct KubectlWord {
-  const char* sign;
-  const char* remedy;
-  bool lasts;
-};
-
-const KubectlWord kKubectlWords[] = {
-    {"(Forbidden)", "may you create Jobs and Secrets there? kubectl auth can-i",
+const FailureWord kKubectlWords[] = {
+    {{"(Forbidden)"},
+     "may you create Jobs and Secrets there? kubectl auth can-i",
      true},
-    {"Unauthorized", "log in again: kubectl config", true},
-    {"exceeded quota", "it is tried again; fewer pods: max=", false},
-    {"namespaces", "does the namespace exist? kubectl get namespaces", true},
-    {"context was not found", "kubectl config get-contexts lists them", true},
-    {"error validating", "this cluster does not know a part of the Job", true},
-    {"is invalid", "see the value that it names", true},
-    {"connection to the server", "it is tried again", false},
-    {"i/o timeout", "it is tried again", false},
+    {{"Unauthorized"}, "log in again: kubectl config", true},
+    {{"exceeded quota"}, "it is tried again; fewer pods: max=", false},
+    {{"namespaces"}, "does the namespace exist? kubectl get namespaces", true},
+    {{"context was not found"}, "kubectl config get-contexts lists them", true},
+    {{"error validating"},
+     "this cluster does not know a part of the Job",
+     true},
+    {{"is invalid"}, "see the value that it names", true},
+    {{"connection to the server", "i/o timeout"}, "it is tried again", false},
 };
 
 }  // namespace
@@ -80,13 +71,8 @@ const KubectlWord kKubectlWords[] = {
 LaunchFailure explain_kubectl(const std::string& name, const ExitStatus& status,
                               const std::string& words) {
   const std::string said = last_line_of(words, "kubectl said nothing");
-  for (const KubectlWord& word : kKubectlWords) {
-    if (words.find(word.sign) == std::string::npos) continue;
-    return {fmt::format("{}: {} ({})", name, said, word.remedy), word.lasts};
-  }
-  return {fmt::format("{}: {} ({}; it is tried again)", name, said,
-                      describe(status)),
-          false};
+  return explain_failure(find_failure(kKubectlWords, words), name, status,
+                         said);
 }
 
 KubernetesLauncher::KubernetesLauncher(KubernetesLauncherOptions options,

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/submit/engine_values.h"
 #include "dtune/submit/templates.h"
 
@@ -92,12 +93,7 @@ const SubmitEngine& submit_engine(const EngineAddress& address) {
 
 std::string study_name_for_engines(const std::string& study, uint64_t unique) {
   constexpr size_t kLongest = 35;
-  std::string word;
-  for (const char c : study.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = byte < 128 && std::isalnum(byte) != 0;
-    word += plain ? static_cast<char>(std::tolower(byte)) : '-';
-  }
+  std::string word = as_label(study.substr(0, kLongest));
   // Begins with a letter.
   if (word.empty() || std::isalpha(static_cast<unsigned char>(word[0])) == 0) {
     word = "s" + word.substr(0, kLongest - 1);

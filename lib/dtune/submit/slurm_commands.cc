@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/cluster/launch_failure.h"
 #include "dtune/submit/engine_commands.h"
 #include "dtune/submit/tool.h"
 

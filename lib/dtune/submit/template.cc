@@ -9,6 +9,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
+#include "dtune/base/text.h"
 #include "dtune/cluster/ssh_launcher.h"
 
 namespace dtune {
@@ -16,13 +17,6 @@ namespace {
 
 constexpr std::string_view kOpen = "{{";
 constexpr std::string_view kClose = "}}";
-
-std::string trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return "";
-  return std::string(
-      text.substr(begin, text.find_last_not_of(" \t") - begin + 1));
-}
 
 std::string in_json(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false,
@@ -47,9 +41,9 @@ class Renderer {
 
  private:
   void take(const std::string& line) {
-    const std::string word = trimmed(line);
+    const std::string_view word = trim(line);
     if (word.starts_with("{{if ") && word.ends_with(kClose)) {
-      const std::string name = trimmed(word.substr(5, word.size() - 7));
+      const std::string name(trim(word.substr(5, word.size() - 7)));
       check_name(name, line.find(kOpen) + 5);
       shown_.push_back(is_shown() && values_.has(name));
     } else if (word == "{{end}}") {
@@ -71,7 +65,7 @@ class Renderer {
   }
 
   std::string filled(const std::string& line) {
-    const bool comment = trimmed(line).starts_with('#');
+    const bool comment = trim(line).starts_with('#');
     std::string text;
     size_t at = 0;
     while (true) {

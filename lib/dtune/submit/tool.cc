@@ -1,35 +1,23 @@
 #include "dtune/submit/tool.h"
 
-#include <string_view>
-
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/cluster/child_process.h"
+#include "dtune/cluster/launch_failure.h"
 
 namespace dtune {
 namespace {
 
 bool may_pass(const std::string& words) {
-  for (const char* sign :
-       {"timed out", "Timed out", "Unable to contact", "Connection refused",
-        "connection refused", "Could not connect", "i/o timeout",
-        "ThrottlingException", "temporarily"}) {
-    if (words.find(sign) != std::string::npos) return true;
-  }
-  return false;
+  return contains_any(
+      words, {"timed out", "Timed out", "Unable to contact",
+              "Connection refused", "connection refused", "Could not connect",
+              "i/o timeout", "ThrottlingException", "temporarily"});
 }
 
 }  // namespace
-
-std::string last_line_of(const std::string& text,
-                         const std::string& otherwise) {
-  const size_t last = text.find_last_not_of(" \n\r\t");
-  if (last == std::string::npos) return otherwise;
-  const size_t before = text.rfind('\n', last);
-  const size_t begin = before == std::string::npos ? 0 : before + 1;
-  return text.substr(begin, last + 1 - begin);
-}
 
 ToolResult run_tool(const std::vector<std::string>& argv,
                     const std::string& input, Duration patience) {

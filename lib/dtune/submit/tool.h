@@ -29,7 +29,4 @@ ToolResult run_tool(const std::vector<std::string>& argv,
 std::string tool_output(const std::vector<std::string>& argv,
                         const std::string& input = "");
 
-// The last line that is not empty, for a message; `otherwise` without one.
-std::string last_line_of(const std::string& text, const std::string& otherwise);
-
 }  // namespace dtune

@@ -1,13 +1,13 @@
 #include "dtune/submit/value_forms.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "dtune/base/clock.h"
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 
@@ -30,11 +30,7 @@ TemplateValues common_values(const SubmitJob& job) {
 
 std::string plain_value(const EngineAddress& to, const std::string& key,
                         const std::string& value) {
-  const bool plain = std::ranges::all_of(value, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("-._:/,=@+*&|[]()").find(c) != std::string::npos;
-  });
-  if (plain) return value;
+  if (is_plain(value, "-._:/,=@+*&|[]()")) return value;
   throw Error(
       ErrorKind::config,
       fmt::format("'{}': {} is '{}' (letters, digits and -._:/,=@+*&|[] "

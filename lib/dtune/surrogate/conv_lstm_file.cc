@@ -1,4 +1,3 @@
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -6,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/surrogate/conv_lstm.h"
 #include "dtune/surrogate/conv_lstm_parts.h"
 
@@ -37,14 +37,12 @@ const std::string& text(const TextMap& metadata, const char* key,
 
 int number(const TextMap& metadata, const char* key, const std::string& name) {
   const std::string& digits = text(metadata, key, name);
-  int value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc() || stop != end) {
+  const auto value = parse_number<int>(digits);
+  if (!value) {
     fail_network(name,
                  fmt::format("its '{}' is '{}', not a number", key, digits));
   }
-  return value;
+  return *value;
 }
 
 ConvLstmShape read_shape(const TextMap& metadata, const std::string& name) {

@@ -1,7 +1,6 @@
 #include "dtune/train/checkpoint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 
 #include "dtune/base/random.h"
 #include "dtune/base/safetensors.h"
+#include "dtune/base/text.h"
 #include "dtune/train/trainer.h"
 
 namespace dtune {
@@ -52,13 +52,9 @@ template <typename Number>
 Number number(const SafetensorsFile& file, const char* key,
               const fs::path& path) {
   const std::string& text = file.text(key);
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (stop != end || error != std::errc()) {
-    fail(path, fmt::format("its {} '{}' is not a number", key, text));
-  }
-  return value;
+  const auto value = parse_number<Number>(text);
+  if (!value) fail(path, fmt::format("its {} '{}' is not a number", key, text));
+  return *value;
 }
 
 uint64_t hash_progress(int64_t position, int64_t updates,

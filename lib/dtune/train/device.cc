@@ -1,6 +1,5 @@
 #include "dtune/train/device.h"
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -17,6 +16,7 @@
 #include "dtune/base/error.h"
 #include "dtune/train/failure.h"
 
+#include "dtune/base/text.h"
 namespace dtune {
 namespace {
 
@@ -39,10 +39,7 @@ int parse_ordinal(const std::string& text) {
   if (view == kCuda) return 0;
   int ordinal = -1;
   if (view.starts_with("cuda:")) {
-    const std::string_view digits = view.substr(kCuda.size() + 1);
-    const char* end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, ordinal);
-    if (stop != end || error != std::errc()) ordinal = -1;
+    ordinal = parse_number<int>(view.substr(kCuda.size() + 1)).value_or(-1);
   }
   if (ordinal < 0) {
     fail(text, "is not a device (use auto, cpu, cuda or cuda:<number>)");

@@ -1,13 +1,13 @@
 #include "dtune/tuner/warm_start.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/space/point_table.h"
 #include "dtune/tuner/cube_map.h"
 #include "dtune/tuner/metric_scale.h"
@@ -61,10 +61,7 @@ using Cells = std::map<std::string, std::string>;
 
 double number_of(const std::string& cell, const std::string& column,
                  const std::string& where) {
-  double value = 0;
-  const char* end = cell.data() + cell.size();
-  const auto [stop, error] = std::from_chars(cell.data(), end, value);
-  if (error == std::errc() && stop == end) return value;
+  if (const auto value = parse_number<double>(cell)) return *value;
   throw Error(
       ErrorKind::config,
       fmt::format("{}: '{}' in column '{}' is no number", where, cell, column));
