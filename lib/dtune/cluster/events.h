@@ -44,10 +44,10 @@ class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
   virtual void on_started(const Study& /*study*/) {}
+  // In both `trial` is as it was then, and its curve has the last step alone.
   virtual void on_report(const Study& /*study*/, const Trial& /*trial*/,
                          const StepReport& /*report*/) {}
-  // The trial's state, reason and detail have changed. `trial` is as it was
-  // then, and its curve has the last step alone.
+  // The trial's state, reason and detail have changed.
   virtual void on_state(const Study& /*study*/, const Trial& /*trial*/) {}
   // Something that the user should read: a lost node, a full disk, a retry.
   virtual void on_notice(const std::string& /*text*/) {}

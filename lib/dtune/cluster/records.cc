@@ -5,6 +5,18 @@
 #include "dtune/base/error.h"
 
 namespace dtune {
+namespace {
+
+// As it is now, with the last step of its curve alone.
+Trial snapshot(Trial& trial) {
+  std::vector<StepReport> curve = std::exchange(trial.curve, {});
+  Trial seen = trial;
+  if (!curve.empty()) seen.curve.push_back(curve.back());
+  trial.curve = std::move(curve);
+  return seen;
+}
+
+}  // namespace
 
 Records::Records(Study& study, TrialStore& store, ProgressSink& sink,
                  const Clock& clock)
@@ -75,11 +87,7 @@ void Records::change(Trial& trial, TrialState state, Reason reason,
                       trial.ended_ms, study_.reports, study_.decisions,
                       study_.sessions, trial.failures, trial.node, trial.slot});
   });
-  std::vector<StepReport> curve = std::exchange(trial.curve, {});
-  Trial seen = trial;
-  if (!curve.empty()) seen.curve.push_back(curve.back());
-  trial.curve = std::move(curve);
-  show([this, seen = std::move(seen)] { sink_.on_state(study_, seen); });
+  show([this, seen = snapshot(trial)] { sink_.on_state(study_, seen); });
 }
 
 // A line that a user has read must not turn out to be lost.
@@ -134,7 +142,7 @@ void Records::put_rank_rounds(const std::vector<RankRound>& ranks) {
   });
 }
 
-void Records::report(const Trial& trial, const StepReport& report,
+void Records::report(Trial& trial, const StepReport& report,
                      const CommittedReport& ack) {
   guarded([&] {
     store_.put_report(trial.id, trial.attempt, report,
@@ -144,8 +152,8 @@ void Records::report(const Trial& trial, const StepReport& report,
                         if (commits->done.size() == 1) commits->wakeup.notify();
                       });
   });
-  show([this, id = trial.id, report] {
-    sink_.on_report(study_, study_.trial(id), report);
+  show([this, seen = snapshot(trial), report] {
+    sink_.on_report(study_, seen, report);
   });
 }
 

@@ -28,8 +28,9 @@ struct CommittedReport {
 // replayed; what belongs together is committed together (Together).
 //
 // Not thread-safe, but commits come from the store's thread. Nothing blocks but
-// flush() and show_all(). Errors of the store never leave it: writing is then `blocked`, the
-// store keeps what it was given, and retry() finds out when it goes on.
+// flush() and show_all(). Errors of the store never leave it: writing is then
+// `blocked`, the store keeps what it was given, and retry() finds out when it
+// goes on.
 class Records {
  public:
   Records(Study& study, TrialStore& store, ProgressSink& sink,
@@ -68,7 +69,7 @@ class Records {
   // The sequence number of a report that is taken in now.
   int64_t next_sequence() { return ++study_.reports; }
   // `ack` comes out of committed() once the report is safe.
-  void report(const Trial& trial, const StepReport& report,
+  void report(Trial& trial, const StepReport& report,
               const CommittedReport& ack);
   // A report without anybody who waits for its acknowledgement.
   void copy_report(const Trial& trial, const StepReport& report);
