@@ -29,7 +29,6 @@ struct RecordOptions {
   std::string epochs;
   std::vector<std::string> set;
   std::optional<uint64_t> slots;
-  bool quiet = false;
   RunView view;
 };
 
@@ -292,7 +291,7 @@ int write_recording(const Console& console, const RecordOptions& options,
 
 int record(const Console& standard, const RecordOptions& options) {
   Console console = standard;
-  console.quiet = options.quiet;
+  console.quiet = options.view.quiet;
   if (options.output.empty()) {
     throw Error(ErrorKind::config,
                 "dtune record: needs --output (write e.g. --output "
@@ -373,11 +372,7 @@ Action declare_record(Arguments& arguments) {
   arguments.option("--repeats", options->repeats, "N",
                    "Trainings of each point, with seeds that follow the "
                    "recipe's (default: 1).");
-  arguments.flag("--plain", options->view.plain,
-                 "Lines instead of the live table.");
-  arguments.flag("--verbose", options->view.verbose,
-                 "A line for every report and every change of a trial.");
-  arguments.flag("--quiet", options->quiet, "No progress, only the result.");
+  declare_progress(arguments, options->view);
   arguments.json("The result as JSON.");
   arguments.example("dtune record recipe.yaml --output curves.npz",
                     "168 trainings, which is what a cube costs");

@@ -1,12 +1,13 @@
 // dtune resume: goes on with a study, with more budget if asked.
 
-#include <charconv>
 #include <memory>
 
 #include "app/command.h"
 #include "app/overrides.h"
 #include "app/study_run.h"
 #include <fmt/format.h>
+
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -16,7 +17,6 @@ struct ResumeOptions {
   std::string trials;
   std::string time;
   std::vector<std::string> set;
-  bool quiet = false;
   RunView view;
 };
 
@@ -34,17 +34,14 @@ Grant parse_grant(const std::string& text) {
 }
 
 int64_t parse_count(const std::string& text) {
-  int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || number < 1 ||
-      number > kMostTrials) {
+  const auto number = parse_number<int64_t>(text);
+  if (!number || *number < 1 || *number > kMostTrials) {
     throw Error(ErrorKind::config,
                 fmt::format("--trials: '{}' is not a number of trials (+20: "
                             "twenty more, 60: sixty in total)",
                             text));
   }
-  return number;
+  return *number;
 }
 
 void grant_more(const ResumeOptions& options, StudyRow& row) {
@@ -96,7 +93,7 @@ void apply_overrides(const std::vector<std::string>& texts,
 
 int resume(const Console& standard, const ResumeOptions& options) {
   Console console = standard;
-  console.quiet = options.quiet;
+  console.quiet = options.view.quiet;
   LoadedStudy loaded =
       load_study(find_database(options.study), StoreMode::open);
   const bool asked =
@@ -135,29 +132,7 @@ Action declare_resume(Arguments& arguments) {
   arguments.option("--set", options->set, "KEY=VALUE",
                    "Override a key that does not define the search (limits, "
                    "resources, final, expect).");
-  arguments.flag("--plain", options->view.plain,
-                 "Lines instead of the live table.");
-  arguments.flag("--verbose", options->view.verbose,
-                 "A line for every report and every change of a trial.");
-  arguments.flag("--quiet", options->quiet, "No progress, only the result.");
-  arguments.json("The result as JSON on stdout, progress on stderr.");
-  arguments.option("--events", options->view.events, "FILE",
-                   "Append every event to FILE, a JSON object per line.",
-                   Complete::file);
-  arguments.option("--listen", options->view.listen, "ENDPOINT",
-                   "Let agents of other machines join, e.g. "
-                   "tcp://10.0.0.1:5555 (needs 'dtune keygen' once).");
-  arguments.option("--ports", options->view.ports, "A-B",
-                   "The ports of this machine that its fire wall lets in, for "
-                   "ranks.");
-  arguments.flag("--encrypt-ranks", options->view.encrypt_ranks,
-                 "Encrypt what ranks of this machine say to others, and those "
-                 "of its nodes (Gloo; slower).");
-  arguments.option("--trace", options->view.trace, "FILE",
-                   "Write what the ranks of each trial do when, for Perfetto "
-                   "or chrome://tracing (recipe: parallel).",
-                   Complete::file);
-  declare_result_files(arguments, options->view);
+  declare_view(arguments, options->view);
   arguments.example("dtune resume recipe.db", "go on after Ctrl-C or a crash");
   arguments.example("dtune resume recipe.db --trials +20 --time +10m",
                     "search for longer");

@@ -31,7 +31,6 @@ struct RunOptions {
   std::string time;
   bool deterministic = false;
   bool fresh = false;
-  bool quiet = false;
   RunView view;
 };
 
@@ -120,7 +119,7 @@ void start_anew(const Console& console, const RunOptions& options,
 
 int run(const Console& standard, const RunOptions& options) {
   Console console = standard;
-  console.quiet = options.quiet;
+  console.quiet = options.view.quiet;
   const JobEnvironment job = job_environment();
   if (job.inside_engine()) ::umask(077);  // logs and results are the user's own
   if (job.symmetric()) {  // mpirun's terminal is that of all ranks
@@ -173,33 +172,11 @@ void declare_options(Arguments& arguments, RunOptions& options) {
                  "metrics to the last bit (somewhat slower).");
   arguments.flag("--fresh", options.fresh,
                  "Start anew; an existing database is moved to .bak-N.");
-  arguments.flag("--plain", options.view.plain,
-                 "Lines instead of the live table.");
-  arguments.flag("--verbose", options.view.verbose,
-                 "A line for every report and every change of a trial.");
-  arguments.flag("--quiet", options.quiet, "No progress, only the result.");
-  arguments.json("The result as JSON on stdout, progress on stderr.");
-  arguments.option("--events", options.view.events, "FILE",
-                   "Append every event to FILE, a JSON object per line.",
-                   Complete::file);
-  arguments.option("--listen", options.view.listen, "ENDPOINT",
-                   "Let agents of other machines join, e.g. "
-                   "tcp://10.0.0.1:5555 (needs 'dtune keygen' once).");
-  arguments.option("--ports", options.view.ports, "A-B",
-                   "The ports of this machine that its fire wall lets in, for "
-                   "ranks.");
-  arguments.flag("--encrypt-ranks", options.view.encrypt_ranks,
-                 "Encrypt what ranks of this machine say to others, and those "
-                 "of its nodes (Gloo; slower).");
   arguments.option("--job-key", options.view.job_key, "FILE",
                    "A key for the agents of an engine's jobs ('dtune keygen "
                    "--job'; - reads stdin), where nodes share no folder.",
                    Complete::file);
-  arguments.option("--trace", options.view.trace, "FILE",
-                   "Write what the ranks of each trial do when, for Perfetto "
-                   "or chrome://tracing (recipe: parallel).",
-                   Complete::file);
-  declare_result_files(arguments, options.view);
+  declare_view(arguments, options.view);
 }
 
 }  // namespace

@@ -7,14 +7,6 @@
 namespace dtune {
 namespace {
 
-std::string join(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) {
-    text += (text.empty() ? "" : between) + word;
-  }
-  return text;
-}
-
 // A text inside single quotes of a shell.
 std::string quoted(const std::string& text) {
   std::string safe;
@@ -22,26 +14,36 @@ std::string quoted(const std::string& text) {
   return "'" + safe + "'";
 }
 
-// What bash offers for a value: a call of a function of the script.
-std::string bash_values(const ArgumentInfo& info) {
-  switch (info.complete) {
-    case Complete::nothing:
-      return "COMPREPLY=()";
-    case Complete::words:
-      return fmt::format("COMPREPLY=($(compgen -W {} -- \"$word\"))",
-                         quoted(join(info.words, " ")));
-    case Complete::file:
-      return "_dtune_files ''";
-    case Complete::folder:
-      return "COMPREPLY=($(compgen -d -- \"$word\"))";
-    case Complete::recipe:
-      return "_dtune_files 'yaml|yml'";
-    case Complete::study:
-      return "_dtune_files 'db|yaml|yml'";
-    case Complete::model:
-      return "_dtune_files 'safetensors|db|yaml|yml'";
-  }
-  return "COMPREPLY=()";
+// What each shell offers for a value; {0} are the words of Complete::words, {1}
+// the same in quotes. bash: a call of a function of the script.
+struct Offer {
+  Complete complete;
+  const char* bash;
+  const char* zsh;
+  const char* fish;
+};
+
+constexpr Offer kOffers[] = {
+    {Complete::nothing, "COMPREPLY=()", " ", "-x"},
+    {Complete::words, "COMPREPLY=($(compgen -W {1} -- \"$word\"))", "({0})",
+     "-x -a {1}"},
+    {Complete::file, "_dtune_files ''", "_files", "-r -F"},
+    {Complete::folder, "COMPREPLY=($(compgen -d -- \"$word\"))", "_files -/",
+     "-x -a '(__fish_complete_directories)'"},
+    {Complete::recipe, "_dtune_files 'yaml|yml'", "_files -g \"*.(yaml|yml)\"",
+     "-k -x -a '(__dtune_files yaml yml)'"},
+    {Complete::study, "_dtune_files 'db|yaml|yml'",
+     "_files -g \"*.(db|yaml|yml)\"", "-k -x -a '(__dtune_files db yaml yml)'"},
+    {Complete::model, "_dtune_files 'safetensors|db|yaml|yml'",
+     "_files -g \"*.(safetensors|db|yaml|yml)\"",
+     "-k -x -a '(__dtune_files safetensors db yaml yml)'"},
+};
+
+std::string offer(const ArgumentInfo& info, const char* Offer::*shell) {
+  const auto found =
+      std::ranges::find(kOffers, info.complete, &Offer::complete);
+  const std::string words = fmt::format("{}", fmt::join(info.words, " "));
+  return fmt::format(fmt::runtime(found->*shell), words, quoted(words));
 }
 
 std::string bash_case(const CompletedCommand& command) {
@@ -51,13 +53,14 @@ std::string bash_case(const CompletedCommand& command) {
   int place = 0;
   for (const ArgumentInfo& info : command.arguments) {
     if (info.positional) {
-      places += fmt::format("        {}) {} ;;\n", place++, bash_values(info));
+      places += fmt::format("        {}) {} ;;\n", place++,
+                            offer(info, &Offer::bash));
       continue;
     }
     options += " " + info.name;
     if (!info.value.empty()) {
       values += fmt::format("        {}) {}; return ;;\n", info.name,
-                            bash_values(info));
+                            offer(info, &Offer::bash));
     }
   }
   std::string text =
@@ -88,7 +91,7 @@ std::string options_with_value(const std::vector<CompletedCommand>& commands) {
       }
     }
   }
-  return join(names, "|");
+  return fmt::format("{}", fmt::join(names, "|"));
 }
 
 // clang-format off
@@ -113,27 +116,6 @@ _dtune() {
 )sh";
 // clang-format on
 
-// What zsh does for a value.
-std::string zsh_action(const ArgumentInfo& info) {
-  switch (info.complete) {
-    case Complete::nothing:
-      return " ";
-    case Complete::words:
-      return "(" + join(info.words, " ") + ")";
-    case Complete::file:
-      return "_files";
-    case Complete::folder:
-      return "_files -/";
-    case Complete::recipe:
-      return "_files -g \"*.(yaml|yml)\"";
-    case Complete::study:
-      return "_files -g \"*.(db|yaml|yml)\"";
-    case Complete::model:
-      return "_files -g \"*.(safetensors|db|yaml|yml)\"";
-  }
-  return " ";
-}
-
 // Brackets and colons mean something in a specification of _arguments.
 std::string zsh_text(const std::string& text) {
   std::string safe;
@@ -147,34 +129,13 @@ std::string zsh_text(const std::string& text) {
 std::string zsh_spec(const ArgumentInfo& info) {
   if (info.positional) {
     return quoted(fmt::format("{}{}:{}", info.required ? ":" : "::",
-                              zsh_text(info.name), zsh_action(info)));
+                              zsh_text(info.name), offer(info, &Offer::zsh)));
   }
   const std::string spec =
       fmt::format("*{}[{}]", info.name, zsh_text(info.help));
   if (info.value.empty()) return quoted(spec);
-  return quoted(
-      fmt::format("{}:{}:{}", spec, zsh_text(info.value), zsh_action(info)));
-}
-
-// The condition of a fish completion that belongs to one command.
-std::string fish_value(const ArgumentInfo& info) {
-  switch (info.complete) {
-    case Complete::nothing:
-      return "-x";
-    case Complete::words:
-      return "-x -a " + quoted(join(info.words, " "));
-    case Complete::file:
-      return "-r -F";
-    case Complete::folder:
-      return "-x -a '(__fish_complete_directories)'";
-    case Complete::recipe:
-      return "-k -x -a '(__dtune_files yaml yml)'";
-    case Complete::study:
-      return "-k -x -a '(__dtune_files db yaml yml)'";
-    case Complete::model:
-      return "-k -x -a '(__dtune_files safetensors db yaml yml)'";
-  }
-  return "-x";
+  return quoted(fmt::format("{}:{}:{}", spec, zsh_text(info.value),
+                            offer(info, &Offer::zsh)));
 }
 
 constexpr const char* kFishHead = R"sh(# fish completion for dtune
@@ -216,7 +177,7 @@ std::string bash_completion(const std::vector<CompletedCommand>& commands) {
       "{3}  esac\n"
       "}}\n\n"
       "complete -F _dtune dtune\n",
-      kBashHead, join(names, " "), options_with_value(commands), cases);
+      kBashHead, fmt::join(names, " "), options_with_value(commands), cases);
 }
 
 std::string zsh_completion(const std::vector<CompletedCommand>& commands) {
@@ -265,11 +226,11 @@ std::string fish_completion(const std::vector<CompletedCommand>& commands) {
     text += here + " -l help -d 'Show help'\n";
     for (const ArgumentInfo& info : command.arguments) {
       if (info.positional) {
-        text += fmt::format("{} {}\n", here, fish_value(info));
+        text += fmt::format("{} {}\n", here, offer(info, &Offer::fish));
       } else {
-        text += fmt::format("{} -l {} -d {}{}\n", here, info.name.substr(2),
-                            quoted(info.help),
-                            info.value.empty() ? "" : " " + fish_value(info));
+        text += fmt::format(
+            "{} -l {} -d {}{}\n", here, info.name.substr(2), quoted(info.help),
+            info.value.empty() ? "" : " " + offer(info, &Offer::fish));
       }
     }
   }

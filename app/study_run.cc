@@ -233,7 +233,32 @@ std::string result_json(const LoadedStudy& loaded,
 
 }  // namespace
 
-void declare_result_files(Arguments& arguments, RunView& view) {
+void declare_progress(Arguments& arguments, RunView& view) {
+  arguments.flag("--plain", view.plain, "Lines instead of the live table.");
+  arguments.flag("--verbose", view.verbose,
+                 "A line for every report and every change of a trial.");
+  arguments.flag("--quiet", view.quiet, "No progress, only the result.");
+}
+
+void declare_view(Arguments& arguments, RunView& view) {
+  declare_progress(arguments, view);
+  arguments.json("The result as JSON on stdout, progress on stderr.");
+  arguments.option("--events", view.events, "FILE",
+                   "Append every event to FILE, a JSON object per line.",
+                   Complete::file);
+  arguments.option("--listen", view.listen, "ENDPOINT",
+                   "Let agents of other machines join, e.g. "
+                   "tcp://10.0.0.1:5555 (needs 'dtune keygen' once).");
+  arguments.option("--ports", view.ports, "A-B",
+                   "The ports of this machine that its fire wall lets in, for "
+                   "ranks.");
+  arguments.flag("--encrypt-ranks", view.encrypt_ranks,
+                 "Encrypt what ranks of this machine say to others, and those "
+                 "of its nodes (Gloo; slower).");
+  arguments.option("--trace", view.trace, "FILE",
+                   "Write what the ranks of each trial do when, for Perfetto "
+                   "or chrome://tracing (recipe: parallel).",
+                   Complete::file);
   arguments.option("--junit", view.junit, "FILE",
                    "Write the outcome of 'expect:' as JUnit XML.",
                    Complete::file);

@@ -17,6 +17,7 @@ namespace dtune {
 struct RunView {
   bool plain = false;       // lines even on a terminal
   bool verbose = false;     // a line for every event
+  bool quiet = false;       // no progress
   std::string junit;        // file for JUnit XML, or ""
   std::string events;       // file for JSON lines, or ""
   std::string trace;        // file for the ranks' trace, or ""
@@ -30,8 +31,10 @@ struct RunView {
   bool encrypt_ranks = false;
 };
 
-// The options that `dtune run` and `dtune resume` have in common.
-void declare_result_files(Arguments& arguments, RunView& view);
+// How progress is shown: of all commands that train a study.
+void declare_progress(Arguments& arguments, RunView& view);
+// That and what else `dtune run` and `dtune resume` have in common.
+void declare_view(Arguments& arguments, RunView& view);
 
 // Trains what the budget of `loaded` (opened for writing) has left; says why
 // where it did not finish. Blocks.
