@@ -136,8 +136,6 @@ void PsWorker::handle(int server, const ps::Message& message) {
     return;
   } else if (const auto* grant = std::get_if<ps::Grant>(&message)) {
     grants_.push_back(*grant);
-  } else if (const auto* wait = std::get_if<ps::Wait>(&message)) {
-    waits_for_ = wait->member;
   } else if (std::holds_alternative<ps::Finish>(message)) {
     finishing_ = true;
   } else if (const auto* final = std::get_if<ps::Final>(&message)) {

@@ -100,7 +100,6 @@ class PsWorker {
   std::span<float> buffers_;  // to be filled, during finish()
   std::span<float> first_;    // during fetch_state()
   std::span<float> second_;
-  int waits_for_ = -1;  // member, as server 0 says
   PsReads reads_;
 };
 

@@ -174,7 +174,6 @@ void Simulation::settle(Slot& slot, Trial& trial, bool finite) {
 void Simulation::judge(Slot& slot, Trial& trial) {
   const bool reached = trial.steps() >= trial.target_step;
   const Verdict verdict = tuner_.scheduler->judge(study_, trial, reached);
-  observer_.on_verdict(study_, trial, verdict);
   switch (verdict.kind) {
     case Verdict::Kind::go_on:
       trial.target_step = std::min(

@@ -49,8 +49,6 @@ class SimulationObserver {
                             const Directive& /*directive*/) {}
   // After the report was added to the trial's curve, before it is judged.
   virtual void on_report(const Study& /*study*/, const Trial& /*trial*/) {}
-  virtual void on_verdict(const Study& /*study*/, const Trial& /*trial*/,
-                          const Verdict& /*verdict*/) {}
 };
 
 struct SimulationResult {

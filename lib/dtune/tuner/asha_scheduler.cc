@@ -54,6 +54,8 @@ class AshaScheduler final : public Scheduler {
  private:
   std::optional<Directive> promote(const Study& study) const;
   Directive bring_home(const Study& study, bool may_start) const;
+  template <class May>
+  const Trial* best_of(const Study& study, May may) const;
   const Trial* champion(const Study& study) const;
   const Trial* companion(const Study& study, const Trial& champion) const;
   double steps_per_trial() const;
@@ -105,16 +107,14 @@ std::optional<Directive> AshaScheduler::promote(const Study& study) const {
   return std::nullopt;
 }
 
-// The best trial of those that have ended well or still can; null where none
-// has a finite value.
-const Trial* AshaScheduler::champion(const Study& study) const {
+// The best trial of the search that `may` be it; null where none of these has a
+// finite value.
+template <class May>
+const Trial* AshaScheduler::best_of(const Study& study, May may) const {
   const Trial* best = nullptr;
   double best_so_far = 0;
   for (const Trial& trial : study.trials) {
-    if (trial.kind != TrialKind::search) continue;
-    if (is_terminal(trial.state) && trial.state != TrialState::complete) {
-      continue;
-    }
+    if (trial.kind != TrialKind::search || !may(trial)) continue;
     const auto value = curves_.best_until(trial.id, trial.steps());
     if (value && (best == nullptr || *value > best_so_far)) {
       best = &trial;
@@ -124,25 +124,22 @@ const Trial* AshaScheduler::champion(const Study& study) const {
   return best;
 }
 
+// The best trial of those that have ended well or still can.
+const Trial* AshaScheduler::champion(const Study& study) const {
+  return best_of(study, [](const Trial& trial) {
+    return !is_terminal(trial.state) || trial.state == TrialState::complete;
+  });
+}
+
 // The best paused trial whose way to its next rung is no longer than the
 // champion's way to the horizon.
 const Trial* AshaScheduler::companion(const Study& study,
                                       const Trial& champion) const {
   const int room = rungs_.steps().back() - champion.steps();
-  const Trial* best = nullptr;
-  double best_so_far = 0;
-  for (const Trial& trial : study.trials) {
-    if (trial.kind != TrialKind::search || trial.state != TrialState::paused ||
-        rungs_.next_step(trial) - trial.steps() > room) {
-      continue;
-    }
-    const auto value = curves_.best_until(trial.id, trial.steps());
-    if (value && (best == nullptr || *value > best_so_far)) {
-      best = &trial;
-      best_so_far = *value;
-    }
-  }
-  return best;
+  return best_of(study, [&](const Trial& trial) {
+    return trial.state == TrialState::paused &&
+           rungs_.next_step(trial) - trial.steps() <= room;
+  });
 }
 
 Directive AshaScheduler::bring_home(const Study& study, bool may_start) const {
