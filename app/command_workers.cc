@@ -362,8 +362,8 @@ Action declare_agent(Arguments& arguments) {
                    "Threads of one slot (default: 1).");
   arguments.option("--fused", options->fused, "K",
                    "Trials that a slot trains as one program: auto, off or a "
-                   "number (default: off, which studies of commands, of "
-                   "several ranks or deterministic ones need).");
+                   "number (default: off, as always in studies of commands, "
+                   "of several ranks or deterministic ones).");
   arguments.option(
       "--devices", options->devices, "LIST",
       "GPUs of the slots: 0,1, GPU-..., MIG-...; none; default: auto, all that "

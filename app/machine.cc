@@ -16,6 +16,7 @@
 #include "dtune/base/error.h"
 #include "dtune/cluster/job_environment.h"
 #include "dtune/study/engine_address.h"
+#include "dtune/study/slots.h"
 
 namespace dtune {
 namespace {
@@ -220,15 +221,7 @@ std::vector<std::string> SlotPlan::devices() const {
 }
 
 int fused_wanted(const Recipe& recipe) {
-  // The precision of products is a setting of the whole process.
-  const auto& parameters = recipe.space.parameters();
-  const bool tunes_precision = std::any_of(
-      parameters.begin(), parameters.end(), [](const Parameter& parameter) {
-        return parameter.key == "train.precision";
-      });
-  const bool one = recipe.command || recipe.deterministic || tunes_precision ||
-                   recipe.parallel.mode != ParallelMode::none;
-  return one ? 1 : recipe.resources.fused;
+  return may_fuse(recipe) ? recipe.resources.fused : 1;
 }
 
 int fused_trials(int wanted, const std::vector<Gpu>& gpus, int slots) {

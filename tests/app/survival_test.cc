@@ -211,6 +211,9 @@ TEST_CASE("an edited database is refused in words by every command") {
        {"UPDATE report SET step = 2147483648 WHERE step = 2",
         "DELETE FROM report WHERE trial = (SELECT json_extract(final_json, "
         "'$.best') FROM study)",
+        "DELETE FROM report WHERE trial <> (SELECT json_extract(final_json, "
+        "'$.best') FROM study)",
+        "DELETE FROM report WHERE trial = 3 AND step = 3",
         "DELETE FROM session", "UPDATE trial SET unit = '[]'",
         "DELETE FROM trial WHERE id = 2", "UPDATE study SET budget_steps = -5",
         "UPDATE report SET metrics = '{}'", "PRAGMA user_version = 1",
@@ -328,6 +331,23 @@ TEST_CASE("a machine that is revoked leaves a study that runs") {
           .empty());
   program.send(SIGINT);
   CHECK(program.wait().code == 130);
+}
+
+TEST_CASE("an agent that fuses trials does not fuse programs") {
+  Workplace place;
+  RunningProgram program = start_open_study(place, 1000, 1, "0.1");
+  REQUIRE(program.wait_for("study shell started"));
+  const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
+  place.write("far.token", std::string(token["token"]) + "\n");
+  RunningProgram far = place.start(
+      {"agent", "--connect", token["connect"], "--token-file", "far.token",
+       "--node", "far", "--state", "far", "--slots", "2", "--fused", "8"});
+  // Sixteen slots where trials may be fused.
+  CHECK(program.wait_for("node far has joined with 2 slots"));
+  program.send(SIGINT);
+  CHECK(program.wait().code == 130);
+  const Outcome agent = far.wait();
+  CHECK(contains(agent.err, "one trial in place of 8"));
 }
 
 TEST_CASE("doctor says what is in the way to a coordinator") {

@@ -184,6 +184,7 @@ void Agent::say_hello() {
   hello.node = options_.node.empty() ? host_name() : options_.node;
   hello.agent = name_;
   hello.slots = options_.slots;
+  hello.seats = options_.seats;
   hello.threads = options_.threads_per_slot;
   hello.pid = getpid();
   hello.job = options_.job;
@@ -250,18 +251,25 @@ void Agent::on_welcome(const control::Welcome& welcome,
     begin_end(true, kExitConfig);
     return;
   }
+  if (!workers_.suit(welcome)) {
+    log_warning(
+        "trials of this study are not fused as those of the one "
+        "before: the agent has to start anew");
+    begin_end(true, kExitTemporary);
+    return;
+  }
   heartbeat_ = Duration(welcome.heartbeat_ns);
   next_heartbeat_ = turns_.now();  // not when it was due before
   lease_ = Duration(welcome.lease_ns);
   turns_.set_longest(lease_ / 2);
   grace_ = Duration(welcome.grace_ns);
-  if (!joined_ && options_.curve) {
-    log_info("joined the study with {} slot{}", options_.slots,
-             options_.slots == 1 ? "" : "s");
-  }
-  joined_ = true;
   session_ = welcome.session;
   workers_.on_welcome(welcome, frame, turns_.now());
+  if (!joined_ && options_.curve) {
+    log_info("joined the study with {} slot{}", workers_.slots(),
+             workers_.slots() == 1 ? "" : "s");
+  }
+  joined_ = true;
 }
 
 void Agent::on_stop(const control::Stop& stop) {

@@ -155,7 +155,7 @@ class AgentRegistry {
   void refuse(const std::string& identity, bool again, const std::string& why);
   void on_unreadable(const std::string& identity, const std::string& frame,
                      const std::string& why);
-  void on_hello(const std::string& identity, const control::Hello& hello,
+  void on_hello(const std::string& identity, control::Hello hello,
                 std::vector<RegistryEvent>& events);
   std::string reason_full(const control::Hello& hello) const;
   bool is_crowded(int more_slots) const;

@@ -27,9 +27,10 @@ void AgentRegistry::refuse(const std::string& identity, bool again,
   transport_->send({identity, encode(control::Bye{again, why})});
 }
 
-void AgentRegistry::on_hello(const std::string& identity,
-                             const control::Hello& hello,
+void AgentRegistry::on_hello(const std::string& identity, control::Hello hello,
                              std::vector<RegistryEvent>& events) {
+  // As its agent does (agent_workers.cc).
+  if (!options_.welcome.may_fuse) hello.slots /= hello.seats;
   if (!hello.study_id.empty() && hello.study_id != options_.welcome.study_id) {
     refuse(identity, false,
            fmt::format("this coordinator runs study '{}', not '{}'",

@@ -44,8 +44,22 @@ void AgentWorkers::on_welcome(const control::Welcome& welcome,
   }
 }
 
+bool AgentWorkers::suit(const control::Welcome& welcome) const {
+  return slots_.empty() || !fuses_ || welcome.may_fuse == welcome_.may_fuse;
+}
+
 void AgentWorkers::start() {
   kill_orphans(options_.study_id);
+  fuses_ = options_.seats > 1;
+  if (fuses_ && !welcome_.may_fuse) {
+    log_warning(
+        "each slot has one trial in place of {}: those of this study "
+        "cannot be fused (it runs a command, is deterministic, takes "
+        "several ranks for a trial or tunes the precision)",
+        options_.seats);
+    options_.slots /= options_.seats;
+    options_.seats = 1;
+  }
   for (int i = 0; i < options_.slots / options_.seats; ++i) {
     slots_.emplace_back(
         i, options_, [this](const control::Message& m) { send_(encode(m)); });

@@ -22,9 +22,13 @@ class AgentWorkers {
   AgentWorkers(const SocketContext& context, SlotOptions options, Send send);
 
   // The coordinator's welcome: study and limits of the slots. What it has to
-  // hear of them is sent again.
+  // hear of them is sent again. Where the study's trials cannot be fused, each
+  // worker has one slot, and there are fewer of them. REQUIRES: suit().
   void on_welcome(const control::Welcome& welcome, const std::string& frame,
                   MonoTime now);
+  // False: those that were started have as many seats as another study's.
+  bool suit(const control::Welcome& welcome) const;
+  int slots() const { return options_.slots; }
   // The coordinator is lost: workers leave what belonged to its session.
   void leave_session();
   void on_assign(const control::Assign& assign, const std::string& frame);
@@ -64,6 +68,7 @@ class AgentWorkers {
   std::map<int, std::string> keys_;        // slot -> worker's public key
   std::deque<SlotProcess> slots_;
   MonoTime next_tick_{};
+  bool fuses_ = false;    // where the study lets it
   bool stirred_ = false;  // a process wrote, ended or has to
   size_t first_poll_ = 0;
   size_t last_poll_ = 0;

@@ -33,12 +33,13 @@ bool Coordinator::Impl::rests(const RegisteredSlot& slot) const {
   });
 }
 
-std::vector<size_t> Coordinator::Impl::free_slots() const {
+std::vector<size_t> Coordinator::Impl::free_slots(size_t from) const {
   const auto& slots = registry_.slots();
-  const std::set<size_t> lone = gangs_.lone_slots(leased());
+  std::set<size_t> lone;
+  if (gangs_.enabled()) lone = gangs_.lone_slots(leased());
   std::map<size_t, std::vector<size_t>> by_agent;
   size_t idle = 0;
-  for (size_t i = 0; i < slots.size(); ++i) {
+  for (size_t i = from; i < slots.size(); ++i) {
     if (slots[i].state != SlotState::idle || rests(slots[i])) continue;
     if (!gangs_.enabled() || lone.contains(i)) return {i};
     by_agent[slots[i].agent].push_back(i);

@@ -112,7 +112,7 @@ class Coordinator::Impl {
 
   // coordinator_gangs.cc
   bool rests(const RegisteredSlot& slot) const;
-  std::vector<size_t> free_slots() const;
+  std::vector<size_t> free_slots(size_t from) const;
   void open_gang(const Trial& trial);
   void member_left(Trial& trial, int member, const LeaseOver& over);
   void fill_vacancies();
@@ -198,6 +198,7 @@ class Coordinator::Impl {
   Phase phase_ = Phase::search;
   StudyOutcome outcome_;
   std::vector<RegistryEvent> events_;
+  bool unfilled_ = false;     // fill() was cut short
   bool changed_ = true;       // since the scheduler said `wait`
   bool search_over_ = false;  // nothing new is started
   bool given_up_ = false;     // nor is anything gone on with

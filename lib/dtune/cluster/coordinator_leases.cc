@@ -1,5 +1,6 @@
 // Who runs what: free slots are given to trials.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -10,16 +11,31 @@
 #include "dtune/cluster/stop_rules.h"
 
 namespace dtune {
+namespace {
 
+constexpr Duration kFillTurn = std::chrono::milliseconds(20);
+
+}  // namespace
+
+// Where thousands of slots are free at once, reports that come meanwhile do not
+// wait for all of them.
 void Coordinator::Impl::fill() {
+  unfilled_ = false;
   if (phase_ == Phase::done || stop_level_ > 0 || records_.blocked()) return;
-  if (disk_.holds(clock_.now())) return;
+  const MonoTime begin = clock_.now();
+  if (disk_.holds(begin)) return;
+  size_t from = 0;  // none is free before
   while (true) {
-    const std::vector<size_t> slots = free_slots();
+    if (!deterministic_ && clock_.now() - begin > kFillTurn) {
+      unfilled_ = true;
+      return;
+    }
+    const std::vector<size_t> slots = free_slots(from);
     if (slots.empty()) {
       if (waits_in_vain()) ask_scheduler({});
       break;
     }
+    if (!gangs_.enabled()) from = slots.front();
     if (phase_ == Phase::search && given_up_) return;
     if (const auto id = leases_.next_owed()) {
       leases_.settle(*id);

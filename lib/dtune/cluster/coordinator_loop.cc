@@ -8,6 +8,7 @@
 #include "dtune/cluster/child_process.h"
 #include "dtune/cluster/coordinator_impl.h"
 #include "dtune/study/belief.h"
+#include "dtune/study/slots.h"
 
 namespace dtune {
 namespace {
@@ -47,6 +48,7 @@ AgentRegistryOptions registry_options(const Study& study,
   welcome.recipe_yaml = study.recipe_yaml;
   welcome.prepared_data = own.prepared_data.string();
   welcome.deterministic = recipe.deterministic;
+  welcome.may_fuse = may_fuse(recipe);
   welcome.heartbeat_ns = recipe.limits.heartbeat.count();
   welcome.lease_ns = recipe.limits.lease.count();
   welcome.grace_ns = recipe.limits.grace.count();
@@ -160,7 +162,9 @@ void Coordinator::Impl::recover() {
 void Coordinator::Impl::turn() {
   events_.clear();
   registry_.poll(
-      std::min<Duration>(milliseconds(50), study_.recipe.limits.heartbeat / 2),
+      unfilled_ ? Duration(0)
+                : std::min<Duration>(milliseconds(50),
+                                     study_.recipe.limits.heartbeat / 2),
       records_.wakeup(), events_);
   send_acknowledgements();
   check_clocks();

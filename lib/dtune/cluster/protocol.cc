@@ -38,6 +38,7 @@ void fields(V& visit, Hello& m) {
   visit("node", m.node);
   visit("agent", m.agent);
   visit("slots", m.slots, Between{0, kMaxSlots});
+  visit("seats", m.seats, Between{1, kMaxSlots});
   visit("threads", m.threads, Between{1, kMaxThreads});
   visit("pid", m.pid, kCount);
   visit("job", m.job);
@@ -51,6 +52,7 @@ void fields(V& visit, Welcome& m) {
   visit("recipe", m.recipe_yaml);
   visit("prepared", m.prepared_data);
   visit("deterministic", m.deterministic);
+  visit("may_fuse", m.may_fuse);
   visit("heartbeat_ns", m.heartbeat_ns, kElapsed);
   visit("lease_ns", m.lease_ns, kElapsed);
   visit("grace_ns", m.grace_ns, kElapsed);

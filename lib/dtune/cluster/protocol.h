@@ -74,6 +74,7 @@ struct Hello {
   std::string node;      // shown to people
   std::string agent;     // unique name of the agent's process
   int slots = 1;
+  int seats = 1;    // slots that share a worker, which fuses their trials
   int threads = 1;  // of each slot
   int64_t pid = 0;
   std::string job;      // of an engine that started the agent; "": none
@@ -86,6 +87,7 @@ struct Welcome {
   std::string recipe_yaml;
   std::string prepared_data;
   bool deterministic = false;
+  bool may_fuse = false;  // else each worker has one slot, whatever `seats` is
   int64_t heartbeat_ns = 0;
   int64_t lease_ns = 0;
   int64_t grace_ns = 0;
