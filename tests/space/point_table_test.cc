@@ -64,6 +64,16 @@ TEST_CASE("rows of a table are points, whatever wrote it") {
   }
 }
 
+TEST_CASE("a parameter may be called as a column of dtune export is") {
+  const auto rows = read_point_table(
+      "trial,kind,param.lr,param.units,param.kind\n1,search,0.1,3,c\n", "t.csv",
+      space());
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].problem.empty());
+  CHECK(rows[0].point.at("kind") == Value(std::string("c")));
+  CHECK(rows[0].others.at("kind") == "search");
+}
+
 TEST_CASE("a row that is no point says why, the others count") {
   const auto rows = read_point_table(
       "lr,units,kind\n0.01,3,c\n7,3,c\n0.1,x,c\n0.1,,c\n", "t.csv", space());
@@ -79,8 +89,10 @@ TEST_CASE("what is no table of points is named with its line") {
   CHECK(problem("lr,kind\n0.1,c\n") ==
         "t.csv:1:1: no column is called 'units' (or param.units, "
         "params_units): every parameter of space: needs one");
-  CHECK(problem("lr,param.lr,units,kind\n") ==
-        "t.csv:1:1: there are two columns of 'lr' (remove one)");
+  for (const std::string twice : {"param.lr,params_lr", "lr,lr"}) {
+    CHECK(problem(twice + ",units,kind\n") ==
+          "t.csv:1:1: there are two columns of 'lr' (remove one)");
+  }
   CHECK(problem("lr,units,kind\n0.1,3,c\n0.1,3\n") ==
         "t.csv:3:1: has 2 cells, but the header has 3");
   CHECK(problem("lr,units,kind\n0.1,3,\"c\n") ==

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
-#include "dtune/space/axis.h"
 #include "dtune/base/text.h"
+#include "dtune/space/axis.h"
 
 namespace dtune {
 namespace {
@@ -114,13 +115,33 @@ std::optional<size_t> parameter_of(const SearchSpace& space,
   return std::nullopt;
 }
 
+// "param.kind" beside a column "kind" of the program that wrote the table, as
+// `dtune export --csv` has one: the column that says what it is counts.
+void prefer_marked(const SearchSpace& space, std::vector<Column>& columns) {
+  const auto is_marked = [&](const Column& column) {
+    return column.parameter &&
+           space.parameters()[*column.parameter].name != column.name;
+  };
+  std::set<size_t> marked;
+  for (const Column& column : columns) {
+    if (is_marked(column)) marked.insert(*column.parameter);
+  }
+  for (Column& column : columns) {
+    const bool shadowed = column.parameter && !is_marked(column) &&
+                          marked.contains(*column.parameter);
+    if (shadowed) column.parameter.reset();
+  }
+}
+
 std::vector<Column> read_header(const Line& line, const std::string& name,
                                 const SearchSpace& space) {
   std::vector<Column> columns;
   std::vector<int> seen(space.dimensions());
   for (const std::string& cell : line.cells) {
     columns.push_back({cell, parameter_of(space, cell)});
-    const auto index = columns.back().parameter;
+  }
+  prefer_marked(space, columns);
+  for (const auto& [cell, index] : columns) {
     if (index && ++seen[*index] > 1) {
       fail(name, line.number, 1,
            fmt::format("there are two columns of '{}' (remove one)",

@@ -18,8 +18,9 @@ struct PointRow {
 };
 
 // Reads RFC 4180 with a header line. The column of a parameter is called by its
-// name, or `param.NAME` (dtune export), or `params_NAME` (Optuna); one that is
-// not always active may have empty cells, or none at all. Empty lines are
+// name, or `param.NAME` (dtune export), or `params_NAME` (Optuna), which count
+// before the bare name; one that is not always active may have empty cells, or
+// none at all. Empty lines are
 // skipped. Throws Error(config), "name:line:column: what": a column of a
 // parameter is missing or there twice, a row with more or fewer cells than the
 // header, a quote that is not closed.
