@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/text.h"
 #include "dtune/cluster/ask_tell.h"
 #include "dtune/report/json.h"
 
@@ -163,6 +164,14 @@ int64_t trial_in(const std::string& text) {
                           text));
 }
 
+// "step=3", as a program of `command:` prints it.
+int step_in(const std::string& word) {
+  const auto step = parse_number<int>(word.substr(word.find('=') + 1));
+  if (step && *step >= 1) return *step;
+  throw Error(ErrorKind::config,
+              fmt::format("'{}' is no step (as step=3)", word));
+}
+
 void set_outcome(Told& told, Told::Outcome outcome, const std::string& why) {
   if (why.empty()) return;
   told.outcome = outcome;
@@ -178,6 +187,10 @@ Told told_by_words(const TellOptions& options) {
   for (size_t i = 1; i < options.words.size(); ++i) {
     const std::string& word = options.words[i];
     const size_t equals = word.find('=');
+    if (word.starts_with("step=")) {
+      told.step = step_in(word);
+      continue;
+    }
     told.metrics[word.substr(0, equals)] = metric_value(
         word, equals == std::string::npos ? "" : word.substr(equals + 1));
   }
@@ -247,6 +260,8 @@ int tell(const Console& console, const TellOptions& options) {
   return kExitOk;
 }
 
+constexpr const char* kJsonHelp =
+    "An error as JSON, too; the answer always is.";
 constexpr const char* kPatienceHelp =
     "How long to wait while others ask or tell (default 1m).";
 
@@ -271,6 +286,7 @@ Action declare_ask(Arguments& arguments) {
                    "name with .db).",
                    Complete::file);
   arguments.option("--patience", options->patience, "TIME", kPatienceHelp);
+  arguments.json(kJsonHelp);
   arguments.example("dtune ask s.yaml", "the next point");
   arguments.example("point=$(dtune ask s.yaml) && train \"$point\"",
                     "in a shell");
@@ -295,7 +311,8 @@ Action declare_tell(Arguments& arguments) {
                    "Of the answer of 'dtune ask': what an earlier attempt says "
                    "does not count.");
   arguments.option("--step", options->step, "N",
-                   "The step after which it was measured.");
+                   "The step after which it was measured; or step=N among the "
+                   "metrics.");
   arguments.flag("--last", options->last, "The trial has ended by itself.");
   arguments.option("--failed", options->failed, "WHY",
                    "It broke, as by a crash.");
@@ -304,6 +321,7 @@ Action declare_tell(Arguments& arguments) {
   arguments.option("--lost", options->lost, "WHY",
                    "It could not be run: it is asked for again.");
   arguments.option("--patience", options->patience, "TIME", kPatienceHelp);
+  arguments.json(kJsonHelp);
   arguments.example("dtune tell s.db 7 val_loss=0.31 --step 3", "one report");
   arguments.example("dtune tell s.db 7 --failed 'out of memory'",
                     "it has no result");

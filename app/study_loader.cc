@@ -9,7 +9,9 @@
 #include <sys/sysmacros.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/store/consistency.h"
+#include "dtune/study/command_words.h"
 
 namespace dtune {
 namespace {
@@ -45,13 +47,14 @@ LoadedStudy load_study(const fs::path& database, StoreMode mode,
                        CurvePart part) {
   std::unique_ptr<TrialStore> store = open_sqlite_store(database, mode);
   StudyRow row = row_of(*store, database);
-  if (mode == StoreMode::read_only && row.state == StudyState::running &&
-      !writer_of(database)) {
-    row.state = StudyState::interrupted;
-  }
   RecipeFile recipe =
       RecipeFile::parse_stored(row.recipe_yaml, database.string() + ": recipe",
                                fs::path(row.recipe_path).parent_path());
+  // `dtune ask` and `dtune tell` hold the database for a moment only.
+  if (mode == StoreMode::read_only && row.state == StudyState::running &&
+      !is_run_by_others(recipe.recipe()) && !writer_of(database)) {
+    row.state = StudyState::interrupted;
+  }
   Study study = study_of(row, recipe);
   study.trials = store->load_trials(part);
   try {

@@ -119,7 +119,29 @@ TEST_CASE("what broke, made no sense or was lost is reported as such") {
   CHECK(parsed(place.run({"ask", "s.yaml"}))["trial"] == 3);
   const Outcome none = place.run({"ask", "s.yaml"});
   CHECK(none.code == 75);
-  CHECK(json::parse(none.out)["finished"] == false);
+  const json waiting = json::parse(none.out);
+  CHECK(waiting["finished"] == false);
+  CHECK(waiting["why"].get<std::string>().starts_with(
+      "waits for a report of trial 3 (dtune tell): "));
+  // No process runs such a study: it goes on all the same.
+  CHECK(parsed(place.run({"status", "s.db", "--json"}))["state"] == "running");
+}
+
+TEST_CASE("a step is told as a program prints it, and errors are JSON, too") {
+  const Workplace place;
+  place.write("s.yaml", recipe(2, 4, "sampler: sobol\nscheduler: fifo\n"));
+  const json asked = parsed(place.run({"ask", "s.yaml", "--json"}));
+  CHECK(parsed(tell(place, asked, 0.5, {"step=1", "--json"}))["step"] == 1);
+  CHECK(parsed(tell(place, asked, 0.5, {"step=1"}))["counted"] == false);
+  const Outcome wrong = tell(place, asked, 0.5, {"step=x", "--json"});
+  CHECK(wrong.code == 2);
+  CHECK(json::parse(wrong.out)["error"]["message"] ==
+        "'step=x' is no step (as step=3)");
+  const json shown = parsed(place.run({"show", "s.db", "1", "--json"}));
+  CHECK(shown["metrics"].size() == 1);  // no metric is called step
+  const Outcome curves = place.run({"export", "s.db", "--csv", "--curves"});
+  CHECK(curves.code == 0);
+  CHECK(curves.out == place.run({"export", "s.db", "--curves"}).out);
 }
 
 TEST_CASE("several ask and tell at once, and no trial is lost or shared") {

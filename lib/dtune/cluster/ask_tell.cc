@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/new_trial.h"
@@ -15,6 +16,22 @@ namespace dtune {
 namespace {
 
 bool of_search(const Trial& trial) { return trial.kind == TrialKind::search; }
+
+constexpr size_t kMostNamed = 5;
+
+// "waits for a report of trial 1, 2 (dtune tell): the budget of 2 trials is
+// spent".
+std::string why_waiting(const Study& study, const std::string& why) {
+  std::vector<TrialId> running;
+  for (const Trial& trial : study.trials) {
+    if (trial.state == TrialState::running) running.push_back(trial.id);
+  }
+  const size_t named = std::min(running.size(), kMostNamed);
+  return fmt::format(
+      "waits for a report of trial {}{} (dtune tell): {}",
+      fmt::join(running.begin(), running.begin() + long(named), ", "),
+      named < running.size() ? ", ..." : "", why);
+}
 
 }  // namespace
 
@@ -63,7 +80,7 @@ AskAnswer AskTell::ask() {
     case Directive::Kind::resume:
       return resume(directive);
     case Directive::Kind::wait:
-      if (any_running()) return {AskAnswer::Kind::wait, 0, directive.why};
+      if (any_running()) return wait(directive.why);
       [[fallthrough]];
     case Directive::Kind::finish:
       return finish(budget_.trials_left()
@@ -120,6 +137,10 @@ bool AskTell::any_running() const {
       [](const Trial& t) { return t.state == TrialState::running; });
 }
 
+AskAnswer AskTell::wait(const std::string& why) const {
+  return {AskAnswer::Kind::wait, 0, why_waiting(study_, why)};
+}
+
 AskAnswer AskTell::give(Trial& trial, Reason reason, const std::string& why) {
   ++trial.attempt;
   if (trial.started_ms == 0) trial.started_ms = clock_.wall_ms();
@@ -144,7 +165,7 @@ AskAnswer AskTell::resume(const Directive& directive) {
 
 // Trials that are still being trained may be told of.
 AskAnswer AskTell::finish(const std::string& why) {
-  if (any_running()) return {AskAnswer::Kind::wait, 0, why};
+  if (any_running()) return wait(why);
   if (study_.state != StudyState::finished) name_winner(why);
   study_.state = StudyState::finished;
   records_.save_study();

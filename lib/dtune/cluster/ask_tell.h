@@ -69,6 +69,7 @@ class AskTell {
   void end_overdue();
   const Trial* owed() const;
   bool any_running() const;
+  AskAnswer wait(const std::string& why) const;
   AskAnswer give(Trial& trial, Reason reason, const std::string& why);
   AskAnswer start(const Directive& directive);
   AskAnswer resume(const Directive& directive);
