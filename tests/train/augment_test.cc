@@ -30,7 +30,8 @@ std::vector<uint8_t> augmented(const Shape& shape, const AugmentKey& key,
   const Augmenter augmenter(
       shape, std::span(kMean).first(static_cast<size_t>(shape.channels)));
   std::vector<uint8_t> out(static_cast<size_t>(shape.elements()));
-  augmenter.apply(picture(shape).data(), sample, key, out.data());
+  augmenter.apply(picture(shape).data(), change_of(sample, shape, key),
+                  out.data());
   return out;
 }
 

@@ -67,15 +67,18 @@ struct Shop {
       std::make_shared<const PreparedData>(
           prepare_data(tiny_recipe().data, folder.path() / "cache"));
 
-  std::unique_ptr<Trainer> trainer(const Recipe& recipe, uint64_t seed) const {
+  std::unique_ptr<Trainer> trainer(const Recipe& recipe, uint64_t seed,
+                                   bool as_device = false) const {
     return std::make_unique<Trainer>(
-        recipe, TrainerOptions{.seed = seed, .epochs = 4}, data);
+        recipe,
+        TrainerOptions{.seed = seed, .epochs = 4, .as_device = as_device},
+        data);
   }
   std::vector<std::unique_ptr<Trainer>> trainers(
-      const std::vector<Recipe>& recipes) const {
+      const std::vector<Recipe>& recipes, bool as_device = false) const {
     std::vector<std::unique_ptr<Trainer>> made;
     for (const Recipe& recipe : recipes) {
-      made.push_back(trainer(recipe, 7 + made.size()));
+      made.push_back(trainer(recipe, 7 + made.size(), as_device));
     }
     return made;
   }
@@ -124,6 +127,26 @@ TEST_CASE("fused trials are each what they are alone") {
     CAPTURE(static_cast<int>(kind));
     Trainers together = shop.trainers(various(kind));
     Trainers alone = shop.trainers(various(kind));
+    FusedTrainer fused;
+    const std::vector<LossTotals> totals = train_fused(fused, together, 240);
+    for (size_t k = 0; k < alone.size(); ++k) {
+      CAPTURE(k);
+      const LossTotals expected = alone[k]->train_to(240, kNever);
+      CHECK(totals[k].samples == expected.samples);
+      CHECK(totals[k].loss == doctest::Approx(expected.loss).epsilon(kLoss));
+      check_equal(*together[k], *alone[k]);
+    }
+  }
+}
+
+TEST_CASE("fused trials whose images a device makes are what they are alone") {
+  const Shop shop;
+  std::vector<Recipe> recipes = various(OptimizerKind::sgd);
+  recipes[0].data.augment.crop = 2;
+  for (const bool equal : {true, false}) {
+    recipes[1].data.normalize = equal;  // else their images are made apart
+    Trainers together = shop.trainers(recipes, /*as_device=*/true);
+    Trainers alone = shop.trainers(recipes);
     FusedTrainer fused;
     const std::vector<LossTotals> totals = train_fused(fused, together, 240);
     for (size_t k = 0; k < alone.size(); ++k) {

@@ -22,8 +22,26 @@ void mirror(const uint8_t* row, size_t bytes, size_t pixel, uint8_t* out) {
   }
 }
 
-int offset_within(uint64_t reach, Rng& rng) {
-  return static_cast<int>(rng.below(2 * reach + 1)) - static_cast<int>(reach);
+int offset_within(int reach, Rng& rng) {
+  return static_cast<int>(rng.below(2 * static_cast<uint64_t>(reach) + 1)) -
+         reach;
+}
+
+void draw_jitter(double strength, int channels, Rng& rng, Change& by) {
+  by.brightness = rng.uniform(1 - strength, 1 + strength);
+  by.contrast = rng.uniform(1 - strength, 1 + strength);
+  if (channels == 3) by.saturation = rng.uniform(1 - strength, 1 + strength);
+}
+
+void draw_square(int side, const Shape& image, Rng& rng, Change& by) {
+  const auto range = [&](int size, int& first, int& last) {
+    const int begin =
+        static_cast<int>(rng.below(static_cast<uint64_t>(size))) - side / 2;
+    first = std::clamp(begin, 0, size);
+    last = std::clamp(begin + side, 0, size);
+  };
+  range(image.height, by.top, by.bottom);
+  range(image.width, by.left, by.right);
 }
 
 // Of a place outside [0, size): inside, with the border pixel not repeated.
@@ -81,6 +99,22 @@ bool mixes(const Augmentation& augment) {
   return augment.mixup > 0 || augment.cutmix > 0;
 }
 
+Change change_of(uint32_t sample, const Shape& image, const AugmentKey& key) {
+  const Augmentation& augment = key.augment;
+  Rng rng(mix_seed({key.seed, static_cast<uint64_t>(key.epoch), sample}));
+  Change by;
+  by.flip = augment.flip && rng.uniform() < 0.5;
+  by.dy = offset_within(augment.shift, rng);
+  by.dx = offset_within(augment.shift, rng);
+  if (augment.crop > 0) {
+    by.mirrored_dy = offset_within(augment.crop, rng);
+    by.mirrored_dx = offset_within(augment.crop, rng);
+  }
+  if (augment.jitter > 0) draw_jitter(augment.jitter, image.channels, rng, by);
+  if (augment.cutout > 0) draw_square(augment.cutout, image, rng, by);
+  return by;
+}
+
 Mix mix_of(uint32_t sample, int64_t samples, const Shape& image,
            const AugmentKey& key) {
   DTUNE_CHECK(mixes(key.augment) && samples > 0);
@@ -96,42 +130,27 @@ Mix mix_of(uint32_t sample, int64_t samples, const Shape& image,
   return mix;
 }
 
-// How an image is moved, in pixels; positive: down and right.
-struct Augmenter::Move {
-  bool flip = false;
-  int dy = 0;  // over black
-  int dx = 0;
-  int mirrored_dy = 0;  // over the mirrored border, before that
-  int mirrored_dx = 0;
-};
-
 Augmenter::Augmenter(const Shape& image, std::span<const float> mean)
     : shape_(image) {
   DTUNE_CHECK(mean.size() == static_cast<size_t>(image.channels));
   for (const float value : mean) mean_.push_back(to_pixel(255 * double{value}));
 }
 
-void Augmenter::apply(const uint8_t* image, uint32_t sample,
-                      const AugmentKey& key, uint8_t* out) const {
-  const Augmentation& augment = key.augment;
-  Rng rng(mix_seed({key.seed, static_cast<uint64_t>(key.epoch), sample}));
-  Move by;
-  by.flip = augment.flip && rng.uniform() < 0.5;
-  by.dy = offset_within(static_cast<uint64_t>(augment.shift), rng);
-  by.dx = offset_within(static_cast<uint64_t>(augment.shift), rng);
-  if (augment.crop > 0) {
-    by.mirrored_dy = offset_within(static_cast<uint64_t>(augment.crop), rng);
-    by.mirrored_dx = offset_within(static_cast<uint64_t>(augment.crop), rng);
-    move_mirrored(image, by, out);
-  } else {
+void Augmenter::apply(const uint8_t* image, const Change& by,
+                      uint8_t* out) const {
+  if (by.mirrored_dy == 0 && by.mirrored_dx == 0) {
     move(image, by, out);
+  } else {
+    move_mirrored(image, by, out);
   }
-  if (augment.jitter > 0) jitter(augment.jitter, rng, out);
-  if (augment.cutout > 0) cut_out(augment.cutout, rng, out);
+  if (by.brightness != 1 || by.contrast != 1) jitter(by, out);
+  if (by.saturation != 1) saturate(by.saturation, out);
+  cut_out(by, out);
 }
 
 // Mirrors, then shifts; what comes in from outside is black.
-void Augmenter::move(const uint8_t* image, const Move& by, uint8_t* out) const {
+void Augmenter::move(const uint8_t* image, const Change& by,
+                     uint8_t* out) const {
   const int pixel = shape_.channels;
   const auto row_bytes = static_cast<size_t>(shape_.width) * pixel;
   for (int y = 0; y < shape_.height; ++y, out += row_bytes) {
@@ -154,7 +173,7 @@ void Augmenter::move(const uint8_t* image, const Move& by, uint8_t* out) const {
 }
 
 // The same with both kinds of offsets: every pixel by its own coordinates.
-void Augmenter::move_mirrored(const uint8_t* image, const Move& by,
+void Augmenter::move_mirrored(const uint8_t* image, const Change& by,
                               uint8_t* out) const {
   const auto pixel = static_cast<size_t>(shape_.channels);
   const auto source = [](int at, int shift, int mirrored, int size) {
@@ -181,23 +200,18 @@ void Augmenter::move_mirrored(const uint8_t* image, const Move& by,
 }
 
 // Brightness and contrast are one table: v -> contrast (b v - b mean) + b mean.
-void Augmenter::jitter(double strength, Rng& rng, uint8_t* image) const {
-  const double brightness = rng.uniform(1 - strength, 1 + strength);
-  const double contrast = rng.uniform(1 - strength, 1 + strength);
+void Augmenter::jitter(const Change& by, uint8_t* image) const {
   const auto elements = static_cast<size_t>(shape_.elements());
   uint64_t sum = 0;
   for (size_t i = 0; i < elements; ++i) sum += image[i];
   const double mean =
-      brightness * static_cast<double>(sum) / static_cast<double>(elements);
+      by.brightness * static_cast<double>(sum) / static_cast<double>(elements);
   std::array<uint8_t, 256> table{};
   for (size_t v = 0; v < table.size(); ++v) {
-    const double bright = brightness * static_cast<double>(v);
-    table[v] = to_pixel(contrast * (bright - mean) + mean);
+    const double bright = by.brightness * static_cast<double>(v);
+    table[v] = to_pixel(by.contrast * (bright - mean) + mean);
   }
   for (size_t i = 0; i < elements; ++i) image[i] = table[image[i]];
-  if (shape_.channels == 3) {
-    saturate(rng.uniform(1 - strength, 1 + strength), image);
-  }
 }
 
 // Grey as in data/image.h.
@@ -214,23 +228,11 @@ void Augmenter::saturate(double factor, uint8_t* image) const {
   }
 }
 
-void Augmenter::cut_out(int side, Rng& rng, uint8_t* image) const {
-  const auto range = [&](int size, int& first, int& last) {
-    const int begin =
-        static_cast<int>(rng.below(static_cast<uint64_t>(size))) - side / 2;
-    first = std::clamp(begin, 0, size);
-    last = std::clamp(begin + side, 0, size);
-  };
-  int top = 0;
-  int bottom = 0;
-  int left = 0;
-  int right = 0;
-  range(shape_.height, top, bottom);
-  range(shape_.width, left, right);
-  for (int y = top; y < bottom; ++y) {
+void Augmenter::cut_out(const Change& by, uint8_t* image) const {
+  for (int y = by.top; y < by.bottom; ++y) {
     uint8_t* at =
-        image + static_cast<size_t>(y * shape_.width + left) * mean_.size();
-    for (int x = left; x < right; ++x) {
+        image + static_cast<size_t>(y * shape_.width + by.left) * mean_.size();
+    for (int x = by.left; x < by.right; ++x) {
       at = std::copy(mean_.begin(), mean_.end(), at);
     }
   }

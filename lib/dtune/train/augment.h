@@ -12,8 +12,6 @@
 
 namespace dtune {
 
-class Rng;  // base/random.h
-
 // What decides on the augmentation of a sample.
 struct AugmentKey {
   Augmentation augment;
@@ -23,6 +21,33 @@ struct AugmentKey {
 
 bool changes_pixels(const Augmentation& augment);
 bool mixes(const Augmentation& augment);
+
+// What is done to an image on its own, in this order: mirrored; cropped from a
+// mirrored border; shifted over black; its brightness, contrast and saturation
+// changed, each by a factor of 1 +- jitter (as torchvision's ColorJitter, in
+// this order; contrast around the mean of all channels); a square of `cutout`
+// pixels, with its centre anywhere, filled with the mean colour (DeVries and
+// Taylor 2017, arXiv 1708.04552).
+struct Change {
+  bool flip = false;
+  // Offsets in pixels; positive: down and right.
+  int mirrored_dy = 0;
+  int mirrored_dx = 0;
+  int dy = 0;
+  int dx = 0;
+  double brightness = 1;
+  double contrast = 1;
+  double saturation = 1;  // of three channels
+  // The part of the square that is in the image; ends are not in it.
+  int top = 0;
+  int bottom = 0;
+  int left = 0;
+  int right = 0;
+
+  bool operator==(const Change&) const = default;
+};
+
+Change change_of(uint32_t sample, const Shape& image, const AugmentKey& key);
 
 // What a sample is mixed with.
 struct Mix {
@@ -50,26 +75,21 @@ class Augmenter {
   // `mean`: of each channel, of pixels scaled to [0, 1].
   Augmenter(const Shape& image, std::span<const float> mean);
 
-  // What a sample is on its own, from pixels to pixels, in this order:
-  // mirrored; cropped from a mirrored border; shifted over black; its
-  // brightness, contrast and (three channels) saturation changed, each by a
-  // factor of 1 +- jitter (as torchvision's ColorJitter, in this order;
-  // contrast around the mean of all channels); a square of `cutout` pixels,
-  // with its centre anywhere, filled with the mean colour (DeVries and Taylor
-  // 2017, arXiv 1708.04552). image, out: [height, width, channels].
-  void apply(const uint8_t* image, uint32_t sample, const AugmentKey& key,
-             uint8_t* out) const;
+  // image, out: [height, width, channels].
+  void apply(const uint8_t* image, const Change& by, uint8_t* out) const;
 
   // Mixes `other` into `image`; both [height, width, channels].
   void blend(const Mix& mix, const float* other, float* image) const;
 
+  const std::vector<uint8_t>& mean() const { return mean_; }
+
  private:
-  struct Move;
-  void move(const uint8_t* image, const Move& by, uint8_t* out) const;
-  void move_mirrored(const uint8_t* image, const Move& by, uint8_t* out) const;
-  void jitter(double strength, Rng& rng, uint8_t* image) const;
+  void move(const uint8_t* image, const Change& by, uint8_t* out) const;
+  void move_mirrored(const uint8_t* image, const Change& by,
+                     uint8_t* out) const;
+  void jitter(const Change& by, uint8_t* image) const;
   void saturate(double factor, uint8_t* image) const;
-  void cut_out(int side, Rng& rng, uint8_t* image) const;
+  void cut_out(const Change& by, uint8_t* image) const;
 
   Shape shape_;
   std::vector<uint8_t> mean_;  // a pixel

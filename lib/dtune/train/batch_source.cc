@@ -63,6 +63,8 @@ BatchSource::BatchSource(std::shared_ptr<const PreparedData> data,
                          const std::vector<Split>& splits,
                          const Normalization& normalization)
     : data_(std::move(data)),
+      splits_(splits),
+      normalization_(normalization),
       shape_(data_->image_shape()),
       scale_(shape_, normalization),
       augmenter_(shape_, data_->mean()) {
@@ -96,9 +98,12 @@ const BatchSource::Part& BatchSource::part_of(int64_t sample) const {
   return parts_[i];
 }
 
-const uint8_t* BatchSource::pixels_of(int64_t sample) const {
+std::span<const uint8_t> BatchSource::pixels(int64_t sample) const {
   const Part& part = part_of(sample);
-  return part.images.data() + (sample - part.begin) * shape_.elements();
+  const int64_t elements = shape_.elements();
+  return part.images.subspan(
+      static_cast<size_t>((sample - part.begin) * elements),
+      static_cast<size_t>(elements));
 }
 
 int32_t BatchSource::label_of(int64_t sample) const {
@@ -109,12 +114,13 @@ int32_t BatchSource::label_of(int64_t sample) const {
 // `augment` null: as it is.
 void BatchSource::scaled_into(uint32_t sample, const AugmentKey* augment,
                               std::span<uint8_t> scratch, float* out) const {
-  const uint8_t* pixels = pixels_of(sample);
+  const uint8_t* image = pixels(sample).data();
   if (augment != nullptr) {
-    augmenter_.apply(pixels, sample, *augment, scratch.data());
-    pixels = scratch.data();
+    augmenter_.apply(image, change_of(sample, shape_, *augment),
+                     scratch.data());
+    image = scratch.data();
   }
-  scale_.apply(pixels, shape_.height, out);
+  scale_.apply(image, shape_.height, out);
 }
 
 void BatchSource::gather(std::span<const uint32_t> samples,
@@ -140,6 +146,20 @@ void BatchSource::gather(std::span<const uint32_t> samples,
       augmenter_.blend(mix, other.data(), out);
     }
     out += elements;
+  }
+}
+
+void BatchSource::append_plan(std::span<const uint32_t> samples,
+                              const std::optional<AugmentKey>& augment,
+                              std::vector<PlannedImage>& plan) const {
+  const bool changes = augment && changes_pixels(augment->augment);
+  const bool mixed = augment && mixes(augment->augment);
+  for (const uint32_t sample : samples) {
+    PlannedImage& image = plan.emplace_back(PlannedImage{.sample = sample});
+    if (changes) image.change = change_of(sample, shape_, *augment);
+    if (!mixed) continue;
+    image.mix = mix_of(sample, count_, shape_, *augment);
+    if (changes) image.other = change_of(image.mix->other, shape_, *augment);
   }
 }
 

@@ -46,6 +46,15 @@ struct LabelMix {
   std::vector<float> shares;  // of the own labels
 };
 
+// What an image of a batch is made of, for those that make it themselves
+// (device_images.h).
+struct PlannedImage {
+  uint32_t sample = 0;
+  Change change = {};
+  std::optional<Mix> mix = {};
+  Change other = {};  // of the sample that it is mixed with
+};
+
 // The samples of one or more splits, one after the other. Thread-safe; keeps
 // the data mapped.
 class BatchSource {
@@ -70,9 +79,22 @@ class BatchSource {
               const std::optional<AugmentKey>& augment, std::span<float> images,
               std::span<int32_t> labels) const;
 
+  // Appends what gather makes these samples' images of.
+  void append_plan(std::span<const uint32_t> samples,
+                   const std::optional<AugmentKey>& augment,
+                   std::vector<PlannedImage>& plan) const;
+
   // Appends what gather with this augmentation mixes the samples with.
   void append_mix(std::span<const uint32_t> samples, const AugmentKey& augment,
                   LabelMix& mix) const;
+
+  const PreparedData& data() const { return *data_; }
+  const std::vector<Split>& splits() const { return splits_; }
+  const Normalization& normalization() const { return normalization_; }
+  // What cutout fills a pixel with.
+  const std::vector<uint8_t>& mean_pixel() const { return augmenter_.mean(); }
+  // [height, width, channels].
+  std::span<const uint8_t> pixels(int64_t sample) const;
 
  private:
   struct Part {
@@ -81,12 +103,13 @@ class BatchSource {
     std::span<const int32_t> labels;
   };
   const Part& part_of(int64_t sample) const;
-  const uint8_t* pixels_of(int64_t sample) const;
   int32_t label_of(int64_t sample) const;
   void scaled_into(uint32_t sample, const AugmentKey* augment,
                    std::span<uint8_t> scratch, float* out) const;
 
   std::shared_ptr<const PreparedData> data_;
+  std::vector<Split> splits_;
+  Normalization normalization_;
   Shape shape_;
   std::vector<Part> parts_;
   int64_t count_ = 0;

@@ -9,14 +9,16 @@
 #include <ATen/ATen.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #ifdef DTUNE_WITH_CUDA
+#include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <cuda_runtime_api.h>
 #endif
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/train/failure.h"
 
-#include "dtune/base/text.h"
 namespace dtune {
 namespace {
 
@@ -84,6 +86,20 @@ double device_share(const char* text) {
   if (text == nullptr) return 1;
   const double share = std::strtod(text, nullptr);
   return 0 < share && share < 1 ? share : 1;
+}
+
+uint64_t memory_limit(const at::Device& device) {
+  if (!device.is_cuda()) return UINT64_MAX;
+#ifdef DTUNE_WITH_CUDA
+  const c10::DeviceGuard guard(device);
+  size_t free = 0;
+  size_t total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  const double share = device_share(std::getenv("DTUNE_DEVICE_SHARE"));
+  return static_cast<uint64_t>(share * static_cast<double>(total));
+#else
+  return 0;
+#endif
 }
 
 std::string cuda_problem() {

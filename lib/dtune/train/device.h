@@ -5,6 +5,7 @@
 //   DTUNE_DEVICE_SHARE  which part of its memory the slot may take, (0, 1]
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <ATen/ATen.h>
@@ -31,5 +32,9 @@ std::string cuda_problem();
 
 // DTUNE_DEVICE_SHARE's value; 1 where it is none. REQUIRES: text may be null.
 double device_share(const char* text);
+
+// Bytes of a GPU's memory that this process may take; of other devices: all
+// there are.
+uint64_t memory_limit(const at::Device& device);
 
 }  // namespace dtune

@@ -77,6 +77,10 @@ EvaluationBatches::EvaluationBatches(BatchSource source, int classes,
       device_(device),
       most_(std::min(evaluation_batch_size(source_.image_shape()),
                      std::max<int64_t>(1, source_.count()))) {
+  if (!device_.is_cpu()) {
+    device_images_.emplace(source_, device_);
+    return;
+  }
   const Shape& shape = source_.image_shape();
   images_ = at::empty({most_, shape.channels, shape.height, shape.width},
                       at::TensorOptions(at::kFloat)
@@ -91,7 +95,22 @@ int64_t EvaluationBatches::first(int64_t batch) const {
   return std::min(batch * most_, samples());
 }
 
+std::vector<PlannedImage> EvaluationBatches::plan(int64_t batch) const {
+  std::vector<PlannedImage> plan;
+  for (int64_t i = first(batch); i < first(batch) + size(batch); ++i) {
+    plan.push_back({.sample = static_cast<uint32_t>(i)});
+  }
+  return plan;
+}
+
+at::Tensor EvaluationBatches::device_images(int64_t batch) {
+  const at::Tensor images = device_images_->make(plan(batch));
+  if (batch + 1 < count()) device_images_->prefetch(plan(batch + 1));
+  return images;
+}
+
 at::Tensor EvaluationBatches::images(int64_t batch) {
+  if (device_images_) return device_images(batch);
   std::vector<uint32_t> numbers(static_cast<size_t>(size(batch)));
   std::vector<int32_t> labels(numbers.size());
   std::iota(numbers.begin(), numbers.end(),
@@ -100,7 +119,7 @@ at::Tensor EvaluationBatches::images(int64_t batch) {
   source_.gather(
       numbers, std::nullopt,
       {images.data_ptr<float>(), static_cast<size_t>(images.numel())}, labels);
-  return images.to(device_);
+  return images;
 }
 
 at::Tensor EvaluationBatches::answer(Network& network, int64_t batch) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "dtune/nn/network.h"
 #include "dtune/study/metrics.h"
 #include "dtune/train/batch_source.h"
+#include "dtune/train/device_images.h"
 #include "dtune/train/plugin.h"
 
 namespace dtune {
@@ -42,11 +44,15 @@ class EvaluationBatches {
   at::Tensor answer(Network& network, int64_t batch);
 
  private:
+  std::vector<PlannedImage> plan(int64_t batch) const;
+  at::Tensor device_images(int64_t batch);
+
   BatchSource source_;
   int classes_;
   at::Device device_;
   int64_t most_;       // samples of a batch
   at::Tensor images_;  // [most_, C, H, W], channels-last, on the CPU
+  std::optional<DeviceImages> device_images_;  // on other devices
 };
 
 // The network's predictions of all samples of the source, in their order.

@@ -1,5 +1,6 @@
 #include "dtune/train/fused_batch.h"
 
+#include <cmath>
 #include <utility>
 
 namespace dtune {
@@ -70,23 +71,74 @@ void FusedBatch::load(size_t row) {
   network_.set_buffers(buffers_.rows);
 }
 
-std::vector<FusedBatch::Result> FusedBatch::train() {
-  std::vector<Result> results(trainers_.size());
+void FusedBatch::train() {
   const at::Tensor images = gather();
+  Unread unread;
+  std::vector<JudgedBatch> judged;
+  for (Trainer* trainer : trainers_) {
+    unread.batches.push_back(trainer->next_batch());
+    judged.push_back(trainer->judged_batch());
+    unread.weights.push_back(judged.back().loss->weight(judged.back().targets));
+  }
   const at::Tensor logits = network_.forward(images, tape_, pass());
-  judge(logits.to(at::kCPU), results);
-  network_.backward(logits_gradient(results).to(device_), tape_);
-  update(results);
+  const auto rows = static_cast<int64_t>(trainers_.size());
+  const DeviceLosses losses = device_losses(
+      logits.view({logits.size(0), rows, -1}).transpose(0, 1), judged);
+  network_.backward(losses.gradients.transpose(0, 1).reshape(logits.sizes()),
+                    tape_);
+  const at::Tensor norms = update();
+  unread.outcome = at::stack({losses.losses, losses.correct, norms});
+  unread_.push_back(std::move(unread));
+}
+
+std::vector<FusedBatch::Result> FusedBatch::settle() {
+  std::vector<Result> results(trainers_.size());
+  if (unread_.empty()) return results;
+  std::vector<at::Tensor> outcomes;
+  for (const Unread& one : unread_) outcomes.push_back(one.outcome);
+  const at::Tensor all = at::stack(outcomes).to(at::kCPU);
+  const auto read = all.accessor<double, 3>();
+  for (size_t row = 0; row < trainers_.size(); ++row) {
+    if (trainers_[row] == nullptr) continue;
+    try {
+      for (size_t i = 0; i < unread_.size(); ++i) {
+        const auto& [batches, weights, outcome] = unread_[i];
+        results[row].totals += trainers_[row]->totals_of(
+            batches[row], read[i][0][row], read[i][1][row], weights[row],
+            read[i][2][row]);
+      }
+    } catch (const TrialFailure&) {
+      results[row].failure = std::current_exception();
+    }
+  }
+  unread_.clear();
   return results;
 }
 
+// [n, K C, H, W]: each one's images side by side.
 at::Tensor FusedBatch::gather() {
+  for (Trainer* trainer : trainers_) trainer->gather(trainer->next_batch());
+  DeviceImages* images = trainers_.front()->device_images();
+  std::vector<PlannedImage> plan;
+  for (Trainer* trainer : trainers_) {
+    DeviceImages* own = trainer->device_images();
+    if (images == nullptr || own == nullptr || !images->equals(*own)) {
+      return gather_apart();
+    }
+    plan.insert(plan.end(), trainer->plan().begin(), trainer->plan().end());
+  }
+  const at::Tensor all = images->make(plan);
+  const auto rows = static_cast<int64_t>(trainers_.size());
+  return all
+      .view({rows, all.size(0) / rows, all.size(1), all.size(2), all.size(3)})
+      .transpose(0, 1)
+      .flatten(1, 2)
+      .contiguous(at::MemoryFormat::ChannelsLast);
+}
+
+at::Tensor FusedBatch::gather_apart() {
   std::vector<at::Tensor> images;
   for (Trainer* trainer : trainers_) {
-    const BatchRange batch = trainer->next_batch();
-    const Span whole{batch.first, batch.size};
-    trainer->gather(
-        {.epoch = batch.epoch, .number = batch.number, .spans = {&whole, 1}});
     images.push_back(trainer->images().to(device_));
   }
   return at::cat(images, 1);
@@ -99,66 +151,35 @@ PassContext FusedBatch::pass() {
   return {.training = true, .each = each_};
 }
 
-void FusedBatch::judge(const at::Tensor& logits, std::vector<Result>& results) {
-  const int64_t classes = trainers_.front()->classes();
-  for (size_t row = 0; row < trainers_.size(); ++row) {
-    Trainer& trainer = *trainers_[row];
-    const int64_t first = classes * static_cast<int64_t>(row);
-    results[row].totals =
-        trainer.judge(logits.narrow(1, first, classes).contiguous());
-    try {
-      trainer.check_loss(results[row].totals, trainer.next_batch());
-    } catch (const TrialFailure&) {
-      results[row].failure = std::current_exception();
-    }
-  }
-}
-
-at::Tensor FusedBatch::logits_gradient(
-    const std::vector<Result>& results) const {
-  std::vector<at::Tensor> gradients;
-  for (size_t row = 0; row < trainers_.size(); ++row) {
-    const at::Tensor& own = trainers_[row]->logits_gradient();
-    gradients.push_back(results[row].failure ? at::zeros_like(own) : own);
-  }
-  return at::cat(gradients, 1);
-}
-
-// Rows of trainers that have failed are updated too, by nothing.
-void FusedBatch::update(std::vector<Result>& results) {
+// Rows of trainers that have failed are updated too, without meaning. Returns
+// the gradients' norms, [K] float64.
+at::Tensor FusedBatch::update() {
   const at::Tensor gradients = network_.take_gradients();
-  const at::Tensor norms =
-      gradients.norm(2, /*dim=*/{1}).to(at::kCPU).to(at::kDouble);
+  const at::Tensor norms = gradients.norm(2, /*dim=*/{1});
   std::vector<const TrainSpec*> trains;
-  std::vector<UpdateStep> steps(trainers_.size());
-  for (size_t row = 0; row < trainers_.size(); ++row) {
-    Trainer& trainer = *trainers_[row];
-    trains.push_back(&trainer.train_spec());
-    if (results[row].failure) continue;
-    try {
-      steps[row] = trainer.next_update(trainer.next_batch(),
-                                       norms.data_ptr<double>()[row]);
-    } catch (const TrialFailure&) {
-      results[row].failure = std::current_exception();
-    }
+  std::vector<UpdateStep> steps;
+  std::vector<double> limits;
+  for (Trainer* trainer : trainers_) {
+    const TrainSpec& train = trainer->train_spec();
+    trains.push_back(&train);
+    steps.push_back(trainer->next_update(trainer->next_batch()));
+    limits.push_back(train.clip_norm > 0 ? train.clip_norm : HUGE_VAL);
   }
+  gradients.mul_(
+      column(limits, device_).div(norms.unsqueeze(1).add(1e-6)).clamp_max_(1));
   apply_fused_update(
       trains, steps,
       {weights_.rows, gradients, first_.rows, second_.rows, l2_});
   network_.set_weights(weights_.rows);
-  for (size_t row = 0; row < trainers_.size(); ++row) {
-    Trainer& trainer = *trainers_[row];
-    if (!results[row].failure) trainer.updated(trainer.next_batch());
-  }
-  if (average_weights_.rows.defined()) average(results);
+  for (Trainer* trainer : trainers_) trainer->updated(trainer->next_batch());
+  if (average_weights_.rows.defined()) average();
+  return norms.to(at::kDouble);
 }
 
-void FusedBatch::average(const std::vector<Result>& results) {
-  std::vector<double> shares(trainers_.size());
-  for (size_t row = 0; row < trainers_.size(); ++row) {
-    if (results[row].failure) continue;
-    Trainer& trainer = *trainers_[row];
-    shares[row] = trainer.average()->share(trainer.optimizer().updates());
+void FusedBatch::average() {
+  std::vector<double> shares;
+  for (Trainer* trainer : trainers_) {
+    shares.push_back(trainer->average()->share(trainer->optimizer().updates()));
   }
   const at::Tensor by = column(shares, device_);
   average_weights_.rows.lerp_(weights_.rows, by.expand_as(weights_.rows));

@@ -26,10 +26,14 @@ class FusedBatch {
     LossTotals totals;
     std::exception_ptr failure;  // TrialFailure(diverged); null: trained
   };
-  // Trains the next batch of each. REQUIRES: these are of one size. A trainer
-  // that fails is not to be used again; its row stays, without meaning to
-  // others.
-  std::vector<Result> train();
+  // Trains the next batch of each, without waiting for the device. REQUIRES:
+  // these are of one size.
+  void train();
+  // What each one's batches since the last call came to; waits for them. A
+  // trainer that has failed is not to be used again; its row stays, without
+  // meaning to others.
+  std::vector<Result> settle();
+  size_t unsettled() const { return unread_.size(); }  // batches
 
   // Gives a trainer what is its own; it may then train by itself until load().
   void store(size_t row);
@@ -50,11 +54,10 @@ class FusedBatch {
   std::vector<Part*> parts();
   void make_rows();
   at::Tensor gather();
+  at::Tensor gather_apart();
   PassContext pass();
-  void judge(const at::Tensor& logits, std::vector<Result>& results);
-  at::Tensor logits_gradient(const std::vector<Result>& results) const;
-  void update(std::vector<Result>& results);
-  void average(const std::vector<Result>& results);
+  at::Tensor update();
+  void average();
 
   std::vector<Trainer*> trainers_;
   at::Device device_;
@@ -68,6 +71,13 @@ class FusedBatch {
   Part average_weights_;  // without rows where there is no average
   Part average_buffers_;
   at::Tensor l2_;
+  // A batch of each that was trained and not looked at.
+  struct Unread {
+    std::vector<BatchRange> batches;
+    std::vector<double> weights;
+    at::Tensor outcome;  // [3, K] float64: loss, correct, gradient's norm
+  };
+  std::vector<Unread> unread_;
 };
 
 }  // namespace dtune

@@ -38,10 +38,6 @@ struct FusedTrainer::Job {
   std::exception_ptr failure{};
   bool done = false;  // guarded by the mutex
 
-  void add(const LossTotals& sums) {
-    totals += sums;
-    if (*after_batch) (*after_batch)(trainer->position());
-  }
   bool over() const { return failure != nullptr || trainer->position() >= end; }
 };
 
@@ -63,11 +59,14 @@ struct FusedTrainer::Pace {
   size_t most = SIZE_MAX;                        // that fit
   std::map<size_t, std::array<Tries, 2>> tries;  // by n, then [is fused]
 
+  bool tries_fused(size_t trainers) {
+    return timed && tries[trainers][1].count < kTries;
+  }
   bool prefers_fused(size_t trainers) {
     if (trainers > most) return false;
     if (!timed) return true;
+    if (tries_fused(trainers)) return true;
     const auto& [turns, fused] = tries[trainers];
-    if (fused.count < kTries) return true;
     return turns.count >= kTries && fused.seconds <= turns.seconds;
   }
 };
@@ -81,7 +80,8 @@ struct FusedTrainer::Group {
   // Of the thread that leads:
   std::shared_ptr<Pace> pace;
   std::unique_ptr<FusedBatch> batch;
-  bool fresh = false;  // it has trained nothing yet
+  std::vector<Job*> members;  // of the batch, row by row
+  bool fresh = false;         // it has trained nothing yet
 
   static void train_alone(Job& job);
   static int64_t usual_size(const std::vector<Job*>& jobs);
@@ -91,6 +91,7 @@ struct FusedTrainer::Group {
   void train_fused(const std::vector<Job*>& now);
   bool train_odd_sizes(const std::vector<Job*>& now);
   void leave(Job& job);
+  void settle();
   void store_all();
   void give_up(size_t trainers);
   void fail(const std::vector<Job*>& now, const std::exception_ptr& failure);
@@ -119,8 +120,20 @@ int64_t FusedTrainer::Group::usual_size(const std::vector<Job*>& jobs) {
       ->first;
 }
 
+// What the batches came to, to those that have not left.
+void FusedTrainer::Group::settle() {
+  if (batch == nullptr || batch->unsettled() == 0) return;
+  const std::vector<FusedBatch::Result> results = batch->settle();
+  for (size_t row = 0; row < results.size(); ++row) {
+    if (batch->trainers()[row] == nullptr) continue;
+    members[row]->totals += results[row].totals;
+    if (results[row].failure) members[row]->failure = results[row].failure;
+  }
+}
+
 void FusedTrainer::Group::store_all() {
   if (batch == nullptr) return;
+  settle();
   for (size_t row = 0; row < batch->trainers().size(); ++row) {
     if (batch->trainers()[row] != nullptr) batch->store(row);
   }
@@ -157,7 +170,12 @@ bool FusedTrainer::Group::fuse(const std::vector<Job*>& now) {
   for (const Job* job : now) trainers.push_back(job->trainer);
   if (batch != nullptr && batch->trainers() == trainers) return true;
   store_all();
+  // One may prove to have failed.
+  if (std::ranges::any_of(now, [](const Job* job) { return job->over(); })) {
+    return false;
+  }
   fresh = true;
+  members = now;
   try {
     batch = std::make_unique<FusedBatch>(std::move(trainers));
   } catch (const std::exception&) {
@@ -181,18 +199,17 @@ bool FusedTrainer::Group::train_odd_sizes(const std::vector<Job*>& now) {
 }
 
 void FusedTrainer::Group::train_fused(const std::vector<Job*>& now) {
-  std::vector<FusedBatch::Result> results;
   try {
-    results = batch->train();
+    batch->train();
   } catch (const std::exception&) {
     give_up(now.size());
     return;
   }
   fresh = false;
-  for (size_t row = 0; row < now.size(); ++row) {
-    now[row]->failure = results[row].failure;
-    if (!results[row].failure) now[row]->add(results[row].totals);
+  for (const Job* job : now) {
+    if (*job->after_batch) (*job->after_batch)(job->trainer->position());
   }
+  if (batch->unsettled() >= Trainer::kAhead) settle();
 }
 
 // The device has failed: what is on it is lost for all.
@@ -210,30 +227,39 @@ void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
     return job->trainer->next_batch().size ==
            job->trainer->train_spec().batch_size;
   });
+  const bool timing =
+      usual && now.size() >= 2 && pace->tries_fused(now.size()) == fused;
   const MonoTime began = system_clock().now();
   if (!fused) {
     for (Job* job : now) train_alone(*job);
   } else if (!train_odd_sizes(now)) {
     train_fused(now);
   }
-  if (!pace->timed || !usual || now.size() < 2) return;
+  if (!pace->timed || !timing) return;
+  if (fused) settle();  // else it is not known what the device took
   pace->tries[now.size()][fused ? 1 : 0].add(
       to_seconds(system_clock().now() - began));
 }
 
 void FusedTrainer::Group::train_one_batch(std::vector<Job*> now) {
+  const auto over = [](const Job* job) { return job->over(); };
+  const auto stops = [](const Job* job) { return job->stop->load(); };
+  if (std::ranges::any_of(now, stops)) settle();
   for (Job* job : now) {
-    if (job->over() || !job->stop->load()) continue;
-    job->failure = std::make_exception_ptr(StepStopped());
-    leave(*job);
+    if (!job->over() && stops(job)) {
+      job->failure = std::make_exception_ptr(StepStopped());
+    }
+    if (job->over()) leave(*job);
   }
-  std::erase_if(now, [](const Job* job) { return job->over(); });
+  std::erase_if(now, over);
   const bool fused = fuse(now);
+  std::erase_if(now, over);
   for (Job* job : now) {
     if (job->together == nullptr) continue;
     *job->together = fused ? static_cast<int>(now.size()) : 1;
   }
   train(now, fused);
+  if (std::ranges::any_of(now, over)) settle();
   for (Job* job : now) {
     if (job->over()) leave(*job);
   }

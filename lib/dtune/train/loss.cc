@@ -44,13 +44,12 @@ struct Loss::Softmax {
 
 Loss::Loss(const TrainSpec& train, int classes,
            std::vector<double> class_weights)
-    : kind_(train.loss),
-      smoothing_(train.label_smoothing),
-      gamma_(train.focal_gamma),
-      classes_(classes),
-      weights_(std::move(class_weights)) {
-  if (weights_.empty()) weights_.assign(static_cast<size_t>(classes), 1.0);
-  DTUNE_CHECK(weights_.size() == static_cast<size_t>(classes));
+    : classes_(classes),
+      parameters_{train.loss, train.label_smoothing, train.focal_gamma,
+                  std::move(class_weights)} {
+  std::vector<double>& weights = parameters_.class_weights;
+  if (weights.empty()) weights.assign(static_cast<size_t>(classes), 1.0);
+  DTUNE_CHECK(weights.size() == static_cast<size_t>(classes));
 }
 
 Targets Targets::part(size_t first, size_t count) const {
@@ -60,15 +59,16 @@ Targets Targets::part(size_t first, size_t count) const {
 }
 
 double Loss::weight(const Targets& targets) const {
+  const std::vector<double>& weights = parameters_.class_weights;
   double sum = 0;
   if (targets.others.empty()) {
-    for (const int32_t label : targets.labels) sum += weights_[label];
+    for (const int32_t label : targets.labels) sum += weights[label];
     return sum;
   }
   for (size_t i = 0; i < targets.size(); ++i) {
     const double share = targets.shares[i];
-    sum += share * weights_[targets.labels[i]] +
-           (1 - share) * weights_[targets.others[i]];
+    sum += share * weights[targets.labels[i]] +
+           (1 - share) * weights[targets.others[i]];
   }
   return sum;
 }
@@ -101,7 +101,7 @@ LossTotals Loss::operator()(std::span<const float> logits,
 
 double Loss::one(const Softmax& softmax, int label, double scale,
                  float* gradient) const {
-  return kind_ == LossKind::focal
+  return parameters_.kind == LossKind::focal
              ? focal(softmax, label, scale, gradient)
              : cross_entropy(softmax, label, scale, gradient);
 }
@@ -120,16 +120,17 @@ double Loss::mixed(const Softmax& softmax, const Targets& targets,
 
 double Loss::cross_entropy(const Softmax& softmax, int label, double scale,
                            float* gradient) const {
-  const double even = smoothing_ / classes_;
+  const auto& [kind, smoothing, gamma, weights] = parameters_;
+  const double even = smoothing / classes_;
   double loss = 0;
   double sum = 0;
   for (int c = 0; c < classes_; ++c) {
-    const double q = weights_[c] * (even + (c == label ? 1 - smoothing_ : 0));
+    const double q = weights[c] * (even + (c == label ? 1 - smoothing : 0));
     if (q != 0) loss -= q * softmax.log_p[c];
     sum += q;
   }
   for (int k = 0; k < classes_; ++k) {
-    const double q = weights_[k] * (even + (k == label ? 1 - smoothing_ : 0));
+    const double q = weights[k] * (even + (k == label ? 1 - smoothing : 0));
     gradient[k] = static_cast<float>(scale * (softmax.p[k] * sum - q));
   }
   return loss;
@@ -138,10 +139,11 @@ double Loss::cross_entropy(const Softmax& softmax, int label, double scale,
 double Loss::focal(const Softmax& softmax, int label, double scale,
                    float* gradient) const {
   const double rest = softmax.others(label);  // 1 - p[y]
-  const double weight = weights_[label];
-  const double modulation = std::pow(rest, gamma_);
+  const double gamma = parameters_.gamma;
+  const double weight = parameters_.class_weights[label];
+  const double modulation = std::pow(rest, gamma);
   // At rest = 0 the product's limit is 0 for every g > 0.
-  const double slope = rest > 0 ? gamma_ * std::pow(rest, gamma_ - 1) *
+  const double slope = rest > 0 ? gamma * std::pow(rest, gamma - 1) *
                                       softmax.p[label] * softmax.log_p[label]
                                 : 0;
   const double factor = scale * weight * (slope - modulation);

@@ -30,6 +30,13 @@ struct Targets {
   std::span<const float> shares;
 };
 
+struct LossParameters {
+  LossKind kind = {};
+  double smoothing = 0;
+  double gamma = 0;
+  std::vector<double> class_weights;  // [classes]
+};
+
 // A loss over K classes. With p = softmax(z), label y and class weights w (all
 // 1 unless balanced), a sample's loss is
 //   cross-entropy: -sum_c q[c] log p[c],
@@ -47,6 +54,8 @@ class Loss {
  public:
   // `class_weights` empty: all 1.
   Loss(const TrainSpec& train, int classes, std::vector<double> class_weights);
+
+  const LossParameters& parameters() const { return parameters_; }
 
   // The sum of w[y] over labels: what a batch's loss is divided by.
   double weight(const Targets& targets) const;
@@ -69,11 +78,8 @@ class Loss {
   double focal(const Softmax& softmax, int label, double scale,
                float* gradient) const;
 
-  LossKind kind_;
-  double smoothing_;
-  double gamma_;
   int classes_;
-  std::vector<double> weights_;
+  LossParameters parameters_;
 };
 
 // w[c] = N / (K n[c]), so that every class weighs the same in the sum over a

@@ -88,7 +88,6 @@ Optimizer::Optimizer(const TrainSpec& train, Network& network)
       runs_(decay_runs(network.parameter_slices(), train)),
       first_(at::zeros_like(network.weights())) {
   if (train.optimizer != OptimizerKind::sgd) second_ = at::zeros_like(first_);
-  if (!first_.device().is_cpu()) l2_ = l2_tensor(runs_, first_);
 }
 
 bool Optimizer::update(double lr) {
@@ -113,12 +112,26 @@ bool Optimizer::update(double lr, double norm) {
         UpdateArrays{floats(network_.weights()), floats(network_.gradients()),
                      floats(first_), floats(second_)});
   } else {
-    apply_update(train_, *step,
-                 UpdateTensors{network_.weights(), network_.gradients(), first_,
-                               second_, l2_});
+    apply_update(train_, *step, tensors());
   }
   ++updates_;
   return true;
+}
+
+UpdateTensors Optimizer::tensors() {
+  if (!l2_.defined()) l2_ = l2_tensor(runs_, first_);
+  return {network_.weights(), network_.gradients(), first_, second_, l2_};
+}
+
+at::Tensor Optimizer::update_ahead(double lr) {
+  const UpdateTensors all = tensors();
+  const at::Tensor norm = all.gradients.norm();
+  if (train_.clip_norm > 0) {
+    all.gradients.mul_(
+        (norm + 1e-6).reciprocal_().mul_(train_.clip_norm).clamp_max_(1));
+  }
+  apply_update(train_, {.lr = lr, .number = ++updates_}, all);
+  return norm;
 }
 
 std::vector<Optimizer::State> Optimizer::state() const {

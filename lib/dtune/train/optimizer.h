@@ -49,9 +49,10 @@ class Optimizer {
   // The same where the network is a part of one whose gradient's norm is
   // `norm`.
   bool update(double lr, double norm);
-  // What the next update is, of a gradient of this norm, for those that apply
-  // it themselves; nothing if the norm is not finite.
-  std::optional<UpdateStep> next_step(double lr, double norm) const;
+  // The same by tensor operations on the network's device, which is not waited
+  // for: returns the gradient's norm, []; if it is not finite, the weights are
+  // not either.
+  at::Tensor update_ahead(double lr);
 
   int64_t updates() const { return updates_; }
   void set_updates(int64_t updates) { updates_ = updates; }
@@ -64,12 +65,15 @@ class Optimizer {
   const std::vector<DecayRun>& runs() const { return runs_; }
 
  private:
+  std::optional<UpdateStep> next_step(double lr, double norm) const;
+  UpdateTensors tensors();
+
   TrainSpec train_;
   Network& network_;
   std::vector<DecayRun> runs_;
   at::Tensor first_;
   at::Tensor second_;
-  at::Tensor l2_;  // [P], only where the device is not the CPU
+  at::Tensor l2_;  // [P], only where updates are by tensor operations
   int64_t updates_ = 0;
 };
 

@@ -67,7 +67,12 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
       layers_(layers_for(recipe.model, *data)),
       network_(make_network(layers_, recipe, options, *data)),
       optimizer_(recipe.train, network_),
-      images_(batch_tensor(order_.largest_batch(), data->image_shape())) {
+      images_(batch_tensor(0, data->image_shape())) {
+  if (options_.as_device || !options_.device.is_cpu()) {
+    device_images_.emplace(source_, options_.device);
+  } else {
+    batch_images(order_.largest_batch());
+  }
   if (train_.ema > 0) {
     average_.emplace(train_.ema, make_network(layers_, recipe, options, *data));
   }
@@ -75,12 +80,12 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
 
 LossTotals Trainer::train_to(int64_t end, const std::atomic<bool>& stop,
                              const AfterBatch& after_batch) {
+  if (device_images_) return train_ahead(end, stop, after_batch);
   LossTotals totals;
   while (position_ < end) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
-    const BatchRange batch = order_.at(position_);
-    const std::array<Span, 1> whole = {{{batch.first, batch.size}}};
-    gather({.epoch = batch.epoch, .number = batch.number, .spans = whole});
+    const BatchRange batch = next_batch();
+    gather(batch);
     const LossTotals sums = forward();
     check_loss(sums, batch);
     backward();
@@ -89,6 +94,84 @@ LossTotals Trainer::train_to(int64_t end, const std::atomic<bool>& stop,
     if (after_batch) after_batch(position_);
   }
   return totals;
+}
+
+LossTotals Trainer::train_ahead(int64_t end, const std::atomic<bool>& stop,
+                                const AfterBatch& after_batch) {
+  LossTotals totals;
+  std::vector<BatchInWork> unread;
+  while (position_ < end) {
+    if (stop.load(std::memory_order_relaxed)) throw StepStopped();
+    unread.push_back(train_without_waiting(next_batch()));
+    if (after_batch) after_batch(position_);
+    if (unread.size() == kAhead || position_ >= end) totals += read(unread);
+  }
+  return totals;
+}
+
+BatchInWork Trainer::train_without_waiting(const BatchRange& batch) {
+  gather(batch);
+  const at::Tensor logits = network_.forward(images(), &tape_, pass_);
+  const DeviceLosses losses =
+      device_losses(logits.unsqueeze(0), {judged_batch()});
+  network_.backward(losses.gradients.squeeze(0), tape_, /*need_dx=*/false);
+  const double weight = loss_.weight(targets());
+  const at::Tensor norm =
+      optimizer_.update_ahead(learning_rate(train_, progress(), batch));
+  if (average_) average_->add(network_, optimizer_.updates());
+  position_ += batch.size;
+  prefetch();
+  return {batch, weight,
+          at::cat({losses.losses, losses.correct,
+                   norm.to(at::kDouble).unsqueeze(0)})};
+}
+
+// Reads all at once, in order.
+LossTotals Trainer::read(std::vector<BatchInWork>& batches) const {
+  LossTotals totals;
+  if (batches.empty()) return totals;
+  std::vector<at::Tensor> outcomes;
+  for (const BatchInWork& one : batches) outcomes.push_back(one.outcome);
+  const at::Tensor all = at::stack(outcomes).to(at::kCPU);
+  const auto* out = all.data_ptr<double>();
+  for (const BatchInWork& one : batches) {
+    totals += totals_of(one.batch, out[0], out[1], one.weight, out[2]);
+    out += 3;
+  }
+  batches.clear();
+  return totals;
+}
+
+LossTotals Trainer::totals_of(const BatchRange& batch, double loss,
+                              double correct, double weight,
+                              double norm) const {
+  const auto fail = [&](const char* what, double value) {
+    throw diverged(what, value, train_, progress_at(batch), batch);
+  };
+  if (!std::isfinite(loss)) fail("training loss", loss);
+  if (!std::isfinite(norm)) fail("gradient's norm", std::nan(""));
+  return {.loss = loss,
+          .weight = weight,
+          .correct = static_cast<int64_t>(correct),
+          .samples = batch.size};
+}
+
+// What the next batch needs of pixels, while the device computes.
+void Trainer::prefetch() {
+  if (device_images_->resident()) return;
+  const BatchRange next = next_batch();
+  std::vector<PlannedImage> plan;
+  source_.append_plan(order_.samples(next), augment_key(next.epoch), plan);
+  device_images_->prefetch(plan);
+}
+
+AugmentKey Trainer::augment_key(int64_t epoch) const {
+  return {augment_, seed_for(options_.seed, "augment"), epoch};
+}
+
+void Trainer::gather(const BatchRange& batch) {
+  const std::array<Span, 1> whole = {{{batch.first, batch.size}}};
+  gather({.epoch = batch.epoch, .number = batch.number, .spans = whole});
 }
 
 void Trainer::check(const BatchPart& part) const {
@@ -113,20 +196,26 @@ int64_t Trainer::gather(const BatchPart& part) {
   check(part);
   int64_t samples = 0;
   for (const Span& span : part.spans) samples += span.size;
-  const std::span<float> images = span_of<float>(batch_images(samples));
+  std::span<float> images;
+  if (!device_images_) images = span_of<float>(batch_images(samples));
+  plan_.clear();
   labels_.resize(static_cast<size_t>(samples));
   mix_ = {};
-  const AugmentKey key{augment_, seed_for(options_.seed, "augment"),
-                       part.epoch};
+  const AugmentKey key = augment_key(part.epoch);
   const auto elements = static_cast<size_t>(source_.image_shape().elements());
   size_t done = 0;
   for (const Span& span : part.spans) {
     const auto size = static_cast<size_t>(span.size);
     const std::span<const uint32_t> numbers = order_.samples(
         {.epoch = part.epoch, .first = span.first, .size = span.size});
-    source_.gather(numbers, key,
-                   images.subspan(done * elements, size * elements),
-                   std::span(labels_).subspan(done, size));
+    const auto labels = std::span(labels_).subspan(done, size);
+    if (device_images_) {
+      source_.append_plan(numbers, key, plan_);
+      source_.labels(numbers, labels);
+    } else {
+      source_.gather(numbers, key,
+                     images.subspan(done * elements, size * elements), labels);
+    }
     source_.append_mix(numbers, key, mix_);
     done += size;
   }
@@ -135,18 +224,20 @@ int64_t Trainer::gather(const BatchPart& part) {
   return samples;
 }
 
+at::Tensor Trainer::images() {
+  return device_images_ ? device_images_->make(plan_)
+                        : batch_images(static_cast<int64_t>(labels_.size()));
+}
+
 Targets Trainer::targets() const {
   if (mix_.others.empty()) return labels_;
   return {labels_, mix_.others, mix_.shares};
 }
 
 LossTotals Trainer::forward() {
-  const auto samples = static_cast<int64_t>(labels_.size());
-  if (samples == 0) return {};
+  if (labels_.empty()) return {};
   return judge(
-      network_.forward(batch_images(samples).to(options_.device), &tape_, pass_)
-          .to(at::kCPU)
-          .contiguous());
+      network_.forward(images(), &tape_, pass_).to(at::kCPU).contiguous());
 }
 
 LossTotals Trainer::judge(const at::Tensor& logits) {
@@ -183,11 +274,9 @@ void Trainer::update(const BatchRange& batch) {
   position_ += batch.size;
 }
 
-UpdateStep Trainer::next_update(const BatchRange& batch, double norm) const {
-  const double lr = learning_rate(train_, progress(), batch);
-  const std::optional<UpdateStep> step = optimizer_.next_step(lr, norm);
-  if (!step) throw diverged_gradient(batch);
-  return *step;
+UpdateStep Trainer::next_update(const BatchRange& batch) const {
+  return {.lr = learning_rate(train_, progress(), batch),
+          .number = optimizer_.updates() + 1};
 }
 
 void Trainer::updated(const BatchRange& batch) {

@@ -17,6 +17,8 @@
 #include "dtune/study/metrics.h"
 #include "dtune/study/recipe.h"
 #include "dtune/train/batch_source.h"
+#include "dtune/train/device_images.h"
+#include "dtune/train/device_loss.h"
 #include "dtune/train/loss.h"
 #include "dtune/train/optimizer.h"
 #include "dtune/train/setup.h"
@@ -29,6 +31,9 @@ struct TrainerOptions {
   double epochs = 1;  // of the whole training: what schedules go by
   at::Device device = at::kCPU;
   bool with_validation = false;  // train on the validation split too
+  // On the CPU, too, images, losses and updates are made by the tensor
+  // operations that other devices have: the twin for tests.
+  bool as_device = false;
 };
 
 // A part of a batch, as one rank of a gang computes it.
@@ -37,6 +42,13 @@ struct BatchPart {
   int64_t number = 0;                // of the batch: keys the dropout masks
   int64_t first_sample = 0;          // place in the batch of its first
   std::span<const Span> spans = {};  // of the epoch's order
+};
+
+// A batch that a device computes: what it will come to.
+struct BatchInWork {
+  BatchRange batch;
+  double weight = 0;   // sum of its samples' weights
+  at::Tensor outcome;  // [3] float64: loss, correct samples, gradient's norm
 };
 
 // A network in training. The weights after n samples depend on the recipe, the
@@ -58,7 +70,11 @@ class Trainer {
   // is set, which is looked at before each batch, and TrialFailure(diverged) if
   // the loss or the gradient is no finite number; both leave the weights as
   // they are then.
+  // Other devices than the CPU are not waited for: what their batches came to
+  // is read at the end and after each kAhead of them, and a failure is found
+  // then; the weights are of no use after it.
   // `after_batch` gets the position after each batch.
+  static constexpr size_t kAhead = 32;
   using AfterBatch = std::function<void(int64_t position)>;
   LossTotals train_to(int64_t end, const std::atomic<bool>& stop,
                       const AfterBatch& after_batch = nullptr);
@@ -84,19 +100,25 @@ class Trainer {
   // as one (fused_trainer.h).
 
   BatchRange next_batch() const { return order_.at(position_); }
-  // Of the gathered samples, [n, C, H, W] on the CPU.
-  at::Tensor images() {
-    return batch_images(static_cast<int64_t>(labels_.size()));
+  // Gathers the whole batch.
+  void gather(const BatchRange& batch);
+  // Of the gathered samples, [n, C, H, W] on the device.
+  at::Tensor images();
+  // What makes them, and of what; null where the CPU has made them.
+  DeviceImages* device_images() {
+    return device_images_ ? &*device_images_ : nullptr;
   }
+  const std::vector<PlannedImage>& plan() const { return plan_; }
   const PassContext& pass() const { return pass_; }
-  // The loss of logits ([n, classes], contiguous, on the CPU) and, in
-  // logits_gradient(), what they get back.
-  LossTotals judge(const at::Tensor& logits);
-  const at::Tensor& logits_gradient() const { return logits_gradient_; }
-  // The update of `batch` by a gradient of this norm, to be applied by the
-  // caller; then updated(). Throws as update().
-  UpdateStep next_update(const BatchRange& batch, double norm) const;
+  // The gathered samples' labels and the loss that is trained.
+  JudgedBatch judged_batch() const { return {&loss_, targets()}; }
+  // The update of `batch`, without clipping, to be applied by the caller; then
+  // updated().
+  UpdateStep next_update(const BatchRange& batch) const;
   void updated(const BatchRange& batch);
+  // What a batch came to. Throws TrialFailure(diverged), as train_to.
+  LossTotals totals_of(const BatchRange& batch, double loss, double correct,
+                       double weight, double norm) const;
 
   const TrainSpec& train_spec() const { return train_; }
   const TrainerOptions& options() const { return options_; }
@@ -116,12 +138,23 @@ class Trainer {
   uint64_t resident_bytes();
 
  private:
+  LossTotals train_ahead(int64_t end, const std::atomic<bool>& stop,
+                         const AfterBatch& after_batch);
+  BatchInWork train_without_waiting(const BatchRange& batch);
+  LossTotals read(std::vector<BatchInWork>& batches) const;
+  void prefetch();
   void check(const BatchPart& part) const;
   at::Tensor batch_images(int64_t samples);
+  LossTotals judge(const at::Tensor& logits);
+  AugmentKey augment_key(int64_t epoch) const;
   Targets targets() const;
   TrialFailure diverged_gradient(const BatchRange& batch) const;
   TrainingProgress progress() const {
     return {position_, count(), options_.epochs};
+  }
+  // As it was before a batch of the past.
+  TrainingProgress progress_at(const BatchRange& batch) const {
+    return {batch.epoch * count() + batch.first, count(), options_.epochs};
   }
 
   TrainSpec train_;
@@ -137,6 +170,8 @@ class Trainer {
   Optimizer optimizer_;
   std::optional<WeightAverage> average_;
   Tape tape_;
+  std::optional<DeviceImages> device_images_;  // not on the CPU
+  std::vector<PlannedImage> plan_;             // likewise; of the batch in work
   at::Tensor images_;  // [largest batch, C, H, W], channels-last, on the CPU
   std::vector<int32_t> labels_;  // of the batch in work
   LabelMix mix_;                 // likewise
