@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "dtune/base/order_statistic.h"
 #include "dtune/report/facts.h"
 
 namespace dtune {
@@ -171,10 +172,8 @@ Scale curve_scale(const ObjectiveSpec& objective,
   }
   if (values.empty()) return {};
   // One diverged trial must not flatten all others.
-  const auto tenth =
-      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 10);
-  std::nth_element(values.begin(), tenth, values.end());
-  const double worst = metric_of(objective, *tenth);
+  const double tenth = order_statistic(values, values.size() / 10);
+  const double worst = metric_of(objective, tenth);
   const double best =
       metric_of(objective, *std::max_element(values.begin(), values.end()));
   return {std::min(worst, best), std::max(worst, best)};

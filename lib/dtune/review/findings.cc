@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "dtune/base/order_statistic.h"
 #include "dtune/report/text.h"
 #include "dtune/review/rank_history.h"
 #include "dtune/space/axis.h"
@@ -196,10 +198,7 @@ std::optional<double> step_noise(const Study& study) {
     }
   }
   if (differences.size() < kFewestDifferences) return std::nullopt;
-  const auto middle =
-      differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
-  std::nth_element(differences.begin(), middle, differences.end());
-  return *middle / (0.6745 * std::sqrt(6.0));
+  return upper_median(std::move(differences)) / (0.6745 * std::sqrt(6.0));
 }
 
 std::vector<StudyProblem> find_problems(const Study& study,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
+#include "dtune/base/order_statistic.h"
 #include "dtune/review/marginals.h"
 #include "dtune/space/axis.h"
 
@@ -67,14 +69,13 @@ std::vector<ForestSample> samples_of(const Study& study, size_t& trials) {
 double raise_worst(std::vector<ForestSample>& samples) {
   std::vector<double> values;
   for (const ForestSample& sample : samples) values.push_back(sample.value);
-  const auto place =
-      values.begin() + static_cast<std::ptrdiff_t>(
-                           kWorstShare * static_cast<double>(values.size()));
-  std::nth_element(values.begin(), place, values.end());
+  const double count = static_cast<double>(values.size());
+  const double worst = order_statistic(
+      std::move(values), static_cast<size_t>(kWorstShare * count));
   for (ForestSample& sample : samples) {
-    sample.value = std::max(sample.value, *place);
+    sample.value = std::max(sample.value, worst);
   }
-  return *place;
+  return worst;
 }
 
 bool broke(const Trial& trial) {

@@ -1,6 +1,8 @@
 #include "dtune/review/rank_history.h"
 
-#include <algorithm>
+#include <utility>
+
+#include "dtune/base/order_statistic.h"
 
 namespace dtune {
 namespace {
@@ -36,13 +38,6 @@ void add_round(const RankRound& now, std::vector<RankRound>& before,
   before[rank] = now;
 }
 
-double median(std::vector<double> values) {
-  const auto middle =
-      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Empty where the rank computed nothing.
 std::optional<double> usual_speed(const std::vector<RankCell>& cells) {
   std::vector<double> speeds;
@@ -50,7 +45,7 @@ std::optional<double> usual_speed(const std::vector<RankCell>& cells) {
     if (cell.present && cell.speed > 0) speeds.push_back(cell.speed);
   }
   if (speeds.empty()) return std::nullopt;
-  return median(std::move(speeds));
+  return upper_median(std::move(speeds));
 }
 
 }  // namespace
@@ -85,7 +80,7 @@ std::optional<SlowRank> slowest_rank(
       if (speeds.back()) known.push_back(*speeds.back());
     }
     if (known.size() < 2) continue;
-    const double usual = median(known);
+    const double usual = upper_median(known);
     for (size_t rank = 0; rank < speeds.size(); ++rank) {
       const double part = speeds[rank].value_or(usual) / usual;
       if (part >= (slowest ? slowest->part : kSlow)) continue;

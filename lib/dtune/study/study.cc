@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
-#include "dtune/base/error.h"
 #include "dtune/study/words.h"
 
 namespace dtune {
@@ -23,27 +20,13 @@ static_assert(size_t(DecisionMaker::coordinator) + 1 == kMakers.size());
 const char* to_string(StudyState state) { return word_of(kStudyStates, state); }
 
 StudyState parse_study_state(const std::string& word) {
-  const auto state = value_of<StudyState>(kStudyStates, word);
-  if (!state) {
-    throw Error(ErrorKind::store,
-                fmt::format("unknown study state '{}' (was the database "
-                            "written by a newer dtune?)",
-                            word));
-  }
-  return *state;
+  return stored_value<StudyState>(kStudyStates, word, "study state");
 }
 
 const char* to_string(DecisionMaker maker) { return word_of(kMakers, maker); }
 
 DecisionMaker parse_decision_maker(const std::string& word) {
-  const auto maker = value_of<DecisionMaker>(kMakers, word);
-  if (!maker) {
-    throw Error(ErrorKind::store,
-                fmt::format("unknown maker of a decision '{}' (was the "
-                            "database written by a newer dtune?)",
-                            word));
-  }
-  return *maker;
+  return stored_value<DecisionMaker>(kMakers, word, "maker of a decision");
 }
 
 std::optional<double> finite_metric(const StepReport& report,

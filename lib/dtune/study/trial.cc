@@ -1,8 +1,5 @@
 #include "dtune/study/trial.h"
 
-#include <fmt/format.h>
-
-#include "dtune/base/error.h"
 #include "dtune/study/words.h"
 
 namespace dtune {
@@ -21,28 +18,17 @@ constexpr Words<24> kReasons = {
     "resumed",   "superseded", "said_invalid",  "scheduled"};
 static_assert(size_t(Reason::scheduled) + 1 == kReasons.size());
 
-[[noreturn]] void unknown_word(const char* what, const std::string& word) {
-  throw Error(ErrorKind::store,
-              fmt::format("unknown {} '{}' (was the database written by a "
-                          "newer dtune?)",
-                          what, word));
-}
-
 }  // namespace
 
 const char* to_string(TrialState state) { return word_of(kStates, state); }
 const char* to_string(Reason reason) { return word_of(kReasons, reason); }
 
 TrialState parse_trial_state(const std::string& word) {
-  const auto state = value_of<TrialState>(kStates, word);
-  if (!state) unknown_word("trial state", word);
-  return *state;
+  return stored_value<TrialState>(kStates, word, "trial state");
 }
 
 Reason parse_reason(const std::string& word) {
-  const auto reason = value_of<Reason>(kReasons, word);
-  if (!reason) unknown_word("reason", word);
-  return *reason;
+  return stored_value<Reason>(kReasons, word, "reason");
 }
 
 const char* to_string(TrialKind kind) {

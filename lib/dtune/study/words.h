@@ -4,7 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+
+#include "dtune/base/error.h"
 
 namespace dtune {
 
@@ -24,6 +27,17 @@ std::optional<Enum> value_of(const Words<N>& words, std::string_view word) {
     if (word == words[i]) return static_cast<Enum>(i);
   }
   return std::nullopt;
+}
+
+// The same for a word of a database; Error(store), which says that it is no
+// `what`, for others.
+template <typename Enum, size_t N>
+Enum stored_value(const Words<N>& words, const std::string& word,
+                  const char* what) {
+  if (const auto value = value_of<Enum>(words, word)) return *value;
+  throw Error(ErrorKind::store,
+              std::string("unknown ") + what + " '" + word +
+                  "' (was the database written by a newer dtune?)");
 }
 
 }  // namespace dtune

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include <Eigen/Eigenvalues>
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/order_statistic.h"
 #include "dtune/surrogate/warp.h"
 
 namespace dtune {
@@ -35,11 +37,8 @@ Eigen::RowVectorXf normalised(const RecordedCube& cube, size_t frames) {
   for (size_t i = frames - 1; i < y.size(); i += frames) {
     final_values.push_back(y[i]);
   }
-  const auto middle = final_values.begin() +
-                      static_cast<std::ptrdiff_t>(final_values.size() / 2);
-  std::nth_element(final_values.begin(), middle, final_values.end());
   const float top = *std::max_element(y.begin(), y.end());
-  const float scale = top - *middle + 0.02F;
+  const float scale = top - upper_median(std::move(final_values)) + 0.02F;
   const Eigen::Map<const Eigen::RowVectorXf> values(
       y.data(), static_cast<Eigen::Index>(y.size()));
   return ((values.array() - top) / scale)

@@ -1,9 +1,11 @@
 #include "dtune/train/network_costs.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "dtune/base/clock.h"
+#include "dtune/base/order_statistic.h"
 #include "dtune/study/metrics.h"
 
 namespace dtune {
@@ -24,9 +26,7 @@ double median_latency(Network& network, const at::Tensor& image) {
     const double seconds = to_seconds(system_clock().now() - begin);
     if (i >= kWarmUp) milliseconds.push_back(1000 * seconds);
   }
-  const auto middle = milliseconds.begin() + kMeasured / 2;
-  std::nth_element(milliseconds.begin(), middle, milliseconds.end());
-  return *middle;
+  return upper_median(std::move(milliseconds));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "dtune/base/order_statistic.h"
+
 namespace dtune {
 namespace {
 
@@ -24,14 +26,12 @@ MetricScale::MetricScale(const ObjectiveSpec& objective,
   identity_ = objective.goal == Goal::maximize &&
               std::all_of(values.begin(), values.end(), within_unit);
   if (identity_ || values.empty()) return;
-  std::vector<double> sorted(values.begin(), values.end());
-  const auto middle =
-      sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  best_ = *std::max_element(sorted.begin(), sorted.end());
+  const double middle =
+      upper_median(std::vector<double>(values.begin(), values.end()));
+  best_ = *std::max_element(values.begin(), values.end());
   // One value, or equal ones: a tenth of its size is as good a guess as any.
   const double size = std::max(std::abs(best_), 1e-12);
-  spread_ = std::clamp(best_ - *middle, (values.size() < 3 ? 0.1 : 1e-9) * size,
+  spread_ = std::clamp(best_ - middle, (values.size() < 3 ? 0.1 : 1e-9) * size,
                        std::numeric_limits<double>::max());
 }
 
