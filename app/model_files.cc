@@ -20,11 +20,19 @@ fs::path find_model(const std::string& name) {
                             "where a study's model is)",
                             name));
   }
-  fs::path model = files_of(find_database(name)).model();
+  const fs::path database = find_database(name);
+  fs::path model = files_of(database).model();
   if (fs::exists(model)) return model;
+  if (!is_database(database)) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: is neither a model nor a study (name a "
+                            "model.safetensors, a study's .db or its recipe)",
+                            name));
+  }
   throw Error(ErrorKind::config,
               fmt::format("{}: has no model yet: there is no {} (let the study "
-                          "finish: dtune resume {})",
+                          "finish: dtune resume {}; a study of a program has "
+                          "none)",
                           name, model.string(), shell_quoted(name)));
 }
 

@@ -402,7 +402,13 @@ TEST_CASE("the best point of a program is a recipe of that point alone") {
       "  rate: { log: [0.1, 1], when: \"word == '2'\" }\n"
       "points: [{ n: 9, word: '2', rate: 0.5 }, { n: 2, word: 'yes' }]\n"
       "budget: { trials: 4 }\n");
+  place.write("s.yaml.txt", "no model");
   REQUIRE(place.run({"run", "s.yaml", "--quiet"}).code == 0);
+  const Outcome eval = place.run({"eval", "s.db"});
+  CHECK(eval.code == 2);
+  CHECK_MESSAGE(contains(eval.err, "a study of a program has none"), eval.err);
+  const Outcome text = place.run({"eval", "s.yaml.txt"});
+  CHECK_MESSAGE(contains(text.err, "is neither a model nor a study"), text.err);
   place.write("one.yaml", place.run({"best", "s.db", "--recipe"}).out);
   const Outcome run = place.run({"run", "one.yaml", "--quiet"});
   REQUIRE_MESSAGE(run.code == 0, run.err);
