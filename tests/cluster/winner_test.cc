@@ -1,6 +1,7 @@
 #include "dtune/cluster/winner.h"
 
 #include "cluster/local_study.h"
+#include "tuner/forwarding_scheduler.h"
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -11,21 +12,10 @@ using namespace dtune;  // NOLINT: a test
 namespace {
 
 // Decides as `inner` does, and holds a trial for the best.
-class Holding final : public Scheduler {
+class Holding final : public ForwardingScheduler {
  public:
   Holding(std::unique_ptr<Scheduler> inner, Leader leader)
-      : inner_(std::move(inner)), leader_(leader) {}
-  Directive next(const Study& study, Sampler& sampler, int64_t decision,
-                 bool may_start) override {
-    return inner_->next(study, sampler, decision, may_start);
-  }
-  Verdict judge(const Study& study, const Trial& trial, bool reached) override {
-    return inner_->judge(study, trial, reached);
-  }
-  std::vector<std::string> describe_plan(const Recipe& recipe,
-                                         int horizon) const override {
-    return inner_->describe_plan(recipe, horizon);
-  }
+      : ForwardingScheduler(std::move(inner)), leader_(leader) {}
   std::optional<Leader> leader(const Study& /*study*/) const override {
     return leader_;
   }
@@ -37,7 +27,6 @@ class Holding final : public Scheduler {
   double others = 0.2;  // what is expected of the other trials
 
  private:
-  std::unique_ptr<Scheduler> inner_;
   Leader leader_;
 };
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "simulate/small_world.h"
+#include "tuner/forwarding_scheduler.h"
 #include <doctest/doctest.h>
 
 using namespace dtune;           // NOLINT: a test
@@ -170,21 +171,15 @@ TEST_CASE("a study sees one recorded training; regret is by the others") {
 }
 
 // Holds the first step of the first trial for the best, whatever comes.
-class LoyalScheduler final : public Scheduler {
+class LoyalScheduler final : public ForwardingScheduler {
  public:
-  LoyalScheduler() : inner_(make_scheduler(fifo_recipe(), 1)) {}
+  LoyalScheduler() : ForwardingScheduler(make_scheduler(fifo_recipe(), 1)) {}
   Directive next(const Study& study, Sampler& sampler, int64_t decision,
                  bool may_start) override {
-    Directive d = inner_->next(study, sampler, decision, may_start);
+    Directive d =
+        ForwardingScheduler::next(study, sampler, decision, may_start);
     if (d.kind == Directive::Kind::start) d.target_step = study.horizon;
     return d;
-  }
-  Verdict judge(const Study& study, const Trial& trial, bool reached) override {
-    return inner_->judge(study, trial, reached);
-  }
-  std::vector<std::string> describe_plan(const Recipe& recipe,
-                                         int horizon) const override {
-    return inner_->describe_plan(recipe, horizon);
   }
   std::optional<Leader> leader(const Study& /*study*/) const override {
     return Leader{1, 1};
@@ -196,7 +191,6 @@ class LoyalScheduler final : public Scheduler {
     recipe.scheduler.kind = "fifo";
     return recipe;
   }
-  std::unique_ptr<Scheduler> inner_;
 };
 
 TEST_CASE("a tuner that says what it holds for the best is taken at its word") {

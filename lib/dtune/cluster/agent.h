@@ -57,11 +57,11 @@ struct AgentOptions {
 // config where it refuses, study failed where no worker could be started.
 //
 // Workers get, after worker_argv: --connect <endpoint> --slot <k> --seats <m>
-// --threads <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT and, with
-// devices, what train/device.h reads. Heartbeat
-// and grace are the coordinator's once it has answered. Workers are killed by
-// the kernel when the thread that called this ends; after a kill -9 of this
-// process, what their commands started is ended by the guard.
+// --threads <n>, and in their environment DTUNE_STUDY, DTUNE_AGENT, DTUNE_SLOT
+// and, with devices, what train/device.h reads. Heartbeat and grace are the
+// coordinator's once it has answered. Workers are killed by the kernel when the
+// thread that called this ends; after a kill -9 of this process, what their
+// commands started is ended by the guard.
 int run_agent(const AgentOptions& options, const std::atomic<int>& stop);
 
 // The guard of an agent, a process of its own: waits until stdin is closed,

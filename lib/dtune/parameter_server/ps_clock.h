@@ -14,12 +14,13 @@
 //          weights that it has while newer ones travel.
 //   async  every gradient is applied at once, no worker waits.
 // ssp and async: w -= lr share factor(staleness) direction, where share is the
-// samples' weight over the batch size (data.balance: by class; their mean is 1):
-// a round of n workers moves as far as one synchronous step. Momentum and Adam's moments live on the server and follow
-// every single update. Staleness counts the updates of others between the
-// weights of the gradient and those that it meets: a worker's own are in what
-// it reads, but under delay compensation, which has to know the weights that
-// were used. Schedules go by accepted samples.
+// samples' weight over the batch size (data.balance: by class; their mean is
+// 1): a round of n workers moves as far as one synchronous step. Momentum and
+// Adam's moments live on the server and follow every single update. Staleness
+// counts the updates of others between the weights of the gradient and those
+// that it meets: a worker's own are in what it reads, but under delay
+// compensation, which has to know the weights that were used. Schedules go by
+// accepted samples.
 //
 // A gradient that is dropped (too stale), or whose worker is gone or late,
 // leaves its samples to the next worker: each sample of an epoch is accepted

@@ -99,7 +99,8 @@ std::string trial_explanation_text(const Study& study,
 // {"trial", "value"} | null}.
 // {"study", "id", "tuner": [...], "best": [{"trial", "value", "step",
 //  "params"}], "importance": {"trials", "failures", "together",
-//  "parameters": [{"name", "share", "best": value | null}]} | null, "cuts": [DECISION], "paused"}
+//  "parameters": [{"name", "share", "best": value | null}]} | null,
+//  "cuts": [DECISION], "paused"}
 std::string study_explanation_json(const Study& study,
                                    const StudyExplanation& explanation);
 // {"study", "id", "trial", "state", "reason", "detail", "params", "proposed":
