@@ -83,6 +83,8 @@ class VirtualCluster final : public AgentTransport {
   VirtualClusterFigures figures() const;
   // Seconds of virtual time since the beginning.
   double now() const;
+  // The coordinator computes for so long.
+  void spend(double seconds) { advance_to(now() + seconds); }
   // Seconds that a step of so much work takes on a node, begun then.
   double step_seconds(int node, double begins) const;
 

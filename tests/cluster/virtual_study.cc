@@ -31,6 +31,22 @@ class StopSink final : public ProgressSink {
   const VirtualStudyOptions& options_;
 };
 
+class SlowSampler final : public Sampler {
+ public:
+  SlowSampler(Sampler& sampler, VirtualCluster& cluster, double seconds)
+      : sampler_(sampler), cluster_(cluster), seconds_(seconds) {}
+  std::optional<Proposal> propose(const Study& study,
+                                  int64_t decision) override {
+    cluster_.spend(seconds_);
+    return sampler_.propose(study, decision);
+  }
+
+ private:
+  Sampler& sampler_;
+  VirtualCluster& cluster_;
+  const double seconds_;
+};
+
 bool is_whole(const StudyRecords& records, const Study& study) {
   std::set<std::pair<TrialId, int>> steps;
   std::set<int64_t> places;
@@ -84,8 +100,9 @@ VirtualStudyResult run_virtual_study(const VirtualStudyOptions& options) {
   own.ensure_local_agent = [&] { cluster->ensure_agents(); };
   own.agent_timeout = std::chrono::hours(24);
   StopSink sink(options);
-  result.why = Coordinator(study, *store, *tuner.sampler, *tuner.scheduler,
-                           sink, cluster->clock(), own)
+  SlowSampler sampler(*tuner.sampler, *cluster, options.proposal);
+  result.why = Coordinator(study, *store, sampler, *tuner.scheduler, sink,
+                           cluster->clock(), own)
                    .run(sink.stop)
                    .why;
   result.seconds = cluster->now();

@@ -17,6 +17,7 @@ struct VirtualStudyOptions {
   Recipe recipe;
   int horizon = 10;
   VirtualCluster::Objective objective;
+  double proposal = 0;  // seconds of virtual time that a new point takes
   // Of which the tuner's prior is not to know; "": nothing.
   std::string leave_out;
   // The study is stopped when this says so, asked after every report. May be

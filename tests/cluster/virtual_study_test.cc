@@ -57,6 +57,22 @@ TEST_CASE("fifty nodes that come and go train every trial once") {
   CHECK(result.utilisation() > result.fixed_utilisation + 0.1);
 }
 
+TEST_CASE("reports do not wait until all free slots have a trial") {
+  VirtualStudyOptions options = study_on(50, 50);
+  options.cluster.queue = false;
+  options.cluster.step = 5;
+  options.cluster.start = 0;
+  options.proposal = 1;
+  size_t started = 0;  // when the first report was taken in
+  options.stop = [&started](const Study& study, const Trial& /*trial*/) {
+    if (started == 0) started = study.trials.size();
+    return false;
+  };
+  check_promises(run_virtual_study(options), 50);
+  CHECK(started > 0);
+  CHECK(started < 20);
+}
+
 TEST_CASE("a budget of steps is kept on nodes that come and go") {
   VirtualStudyOptions options = study_on(20, 1000);
   options.cluster.preempted = 600;
