@@ -87,9 +87,8 @@ void multiply_trials(const Workplace& place, int trials) {
       "best_value) SELECT n, kind, json_object('lr', 0.0001 + n / "
       "100000.0), unit, seed, CASE WHEN n % 3 THEN 'cut' ELSE 'paused' END, "
       "'rung', detail, attempt, failures, target_step, node, slot, created_ms, "
-      "started_ms, ended_ms, checkpoint, checkpoint_step, last_step, "
-      "best_step, "
-      "n / 20000.0 FROM trial, number WHERE id = 1; "
+      "started_ms, ended_ms, checkpoint, checkpoint_step, last_step, 2, "
+      "(n + 2) / 20000.0 FROM trial, number WHERE id = 1; "
       "INSERT INTO report (trial, step, attempt, metrics, seconds, "
       "checkpoint_seconds, last, sequence) SELECT n, step, attempt, "
       "json_object('val_accuracy', (n + step) / 20000.0), seconds, "
@@ -132,7 +131,8 @@ TEST_CASE("a browser draws a path for each curve, and hostile words as text") {
           "char(10) || '\"&' WHERE id = 2; "
           "UPDATE trial SET state = 'failed', reason = 'crashed' WHERE id "
           "= 3; UPDATE report SET metrics = '{\"val_accuracy\":\"nan\"}' "
-          "WHERE trial = 4");
+          "WHERE trial = 4; UPDATE trial SET best_step = 0, best_value = NULL "
+          "WHERE id = 4");
   report(place);
   const Shown shown = show(place, "shell.html");
   check_drawn(shown);
