@@ -5,6 +5,7 @@
 #include "app/command.h"
 #include "app/job_agent.h"
 #include "app/overrides.h"
+#include "app/remote_access.h"
 #include "app/signals.h"
 #include "app/study_history.h"
 #include "app/study_run.h"
@@ -98,6 +99,9 @@ void start_anew(const Console& console, const RunOptions& options,
                 const fs::path& database, const fs::path& path,
                 const RecipeFile& file) {
   check_local_training(file.recipe());
+  if (options.fresh && options.view.job_key.empty()) {
+    check_remote_access(file.recipe(), options.view.listen, database);
+  }
   const StudyCheck check =
       check_study(console, file, !options.view.listen.empty());
   for (const std::string& note : check.data.notes) console.notice(note);

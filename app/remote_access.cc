@@ -48,7 +48,31 @@ std::string address_for_job(const JobEnvironment& job, int port) {
   return TcpEndpoint{here ? "127.0.0.1" : own_address(), port}.text();
 }
 
+TcpEndpoint listen_endpoint(const std::string& listen) {
+  if (parse_tcp(listen)) return checked_remote(listen, true);
+  throw Error(ErrorKind::config,
+              fmt::format("--listen: '{}' is not an address to listen on "
+                          "(write tcp://10.0.0.1:5555)",
+                          listen));
+}
+
+// Agents of an engine's jobs come in by a key of their own.
+bool has_own_key(const Recipe& recipe) {
+  return job_environment().inside_engine() ||
+         std::ranges::any_of(recipe.nodes, is_elastic);
+}
+
 }  // namespace
+
+void check_remote_access(const Recipe& recipe, const std::string& listen,
+                         const std::filesystem::path& database) {
+  if (!listen.empty()) {
+    listen_endpoint(listen);
+  } else if (!has_remote_nodes(recipe.nodes)) {
+    return;
+  }
+  if (!has_own_key(recipe)) load_cluster_keys(database.parent_path());
+}
 
 RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
                            JobDoor* door)
@@ -63,14 +87,7 @@ RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
     if (!has_remote_nodes(loaded.study.recipe.nodes)) return;
     listen_ = TcpEndpoint{own_address(), 0}.text();
   }
-  if (!parse_tcp(listen_)) {
-    throw Error(
-        ErrorKind::config,
-        fmt::format("--listen: '{}' is not an address to listen on (write "
-                    "tcp://10.0.0.1:5555)",
-                    listen_));
-  }
-  const TcpEndpoint endpoint = checked_remote(listen_, true);
+  const TcpEndpoint endpoint = listen_endpoint(listen_);
   host_ = endpoint.host;
   // First: an address is named as it was written, whatever the keys are.
   gateway_ = std::make_shared<Gateway>(

@@ -13,6 +13,12 @@
 
 namespace dtune {
 
+// Whether a study at `database` could let other machines in as `listen` and the
+// recipe's nodes ask for, before an older study is moved aside: the address and
+// the keys, not the port. Throws Error(config).
+void check_remote_access(const Recipe& recipe, const std::string& listen,
+                         const std::filesystem::path& database);
+
 // Owned by the thread that runs the coordinator; outlives it.
 class RemoteAccess {
  public:

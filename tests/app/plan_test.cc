@@ -79,6 +79,14 @@ TEST_CASE("--fresh checks first and moves the old study last") {
   const std::string good = shell_recipe(2, 2, "0");
   place.write("shell.yaml", good + "warm_start: [nowhere.db]\n");
   CHECK(place.run({"run", "shell.yaml", "--fresh"}).code == 2);
+  place.write("shell.yaml", good);
+  for (const std::string address :
+       {"nonsense", "tcp://127.0.0.1:99999", "tcp://127.0.0.1:0"}) {
+    const Outcome listen =
+        place.run({"run", "shell.yaml", "--fresh", "--listen", address});
+    CHECK(listen.code == 2);  // the last one lacks keys
+    CHECK_FALSE(contains(listen.err, "moved"));
+  }
   CHECK(place.has("shell.db"));
   CHECK_FALSE(place.has("shell.db.bak-1"));
 }
