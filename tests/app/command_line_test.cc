@@ -43,6 +43,8 @@ TEST_CASE("every command has help with its options, nowhere wider than 80") {
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
     CHECK(contains(outcome.out, std::string("Usage: dtune ") + command));
+    const size_t table = outcome.out.find("\nArguments:\n");
+    CHECK((table == std::string::npos || outcome.out[table - 1] == '\n'));
     CHECK(contains(outcome.out, "--help"));
     CHECK(place.run({"help", command}).out == outcome.out);
     std::istringstream lines(outcome.out);

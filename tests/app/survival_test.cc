@@ -362,6 +362,8 @@ TEST_CASE("doctor says what is in the way to a coordinator") {
   const Outcome stranger = doctor(endpoint);
   CHECK(stranger.code == 1);
   CHECK(contains(stranger.out, "is open"));
+  CHECK_MESSAGE(contains(stranger.out, "'dtune token STUDY' there prints one"),
+                stranger.out);
   const Outcome closed = doctor("tcp://127.0.0.1:1");
   CHECK(closed.code == 1);
   CHECK(contains(closed.out, "nothing listens at 127.0.0.1 port 1"));
