@@ -99,6 +99,21 @@ TEST_CASE("a prior of other times than the network's frames is refused") {
   CHECK(has(problem(path), "its times are not 8 shares"));
 }
 
+TEST_CASE("the best point of a prior is no lone corner") {
+  CubeAxes axes;
+  axes.log10_lr = {-4, -3, -2, -1, 0};
+  axes.log10_l2 = {-6, -4, -2};
+  axes.dropout = {0, 0.5};
+  axes.time = {1};
+  std::vector<float> mean;
+  for (const float by_rate : {-1.0F, -1.0F, -0.3F, -0.1F, -0.3F}) {
+    mean.insert(mean.end(), 6, by_rate);
+  }
+  mean.front() = 0;
+  const CubePrior prior(axes, 1, mean, std::vector<float>(mean.size(), 0.0F));
+  CHECK(prior.best_point().log10_lr == -1);
+}
+
 TEST_CASE("the shipped weights are read and fit each other") {
   const LearntPrior& prior = shipped_prior();
   CHECK(prior.axes().time.size() == size_t{kGridFrames});

@@ -145,6 +145,16 @@ TEST_CASE("in a brief study a trial that may win trains on") {
         Verdict::Kind::go_on);
 }
 
+TEST_CASE("brief studies decide by the expected gain, others by a chance") {
+  const auto reason = [](int horizon) {
+    Run result = run(learnt_recipe("plain-gp", 1, 3), slots(1), horizon);
+    const Tuner tuner = make_tuner(learnt_recipe("plain-gp", 1, 3), horizon);
+    return tuner.sampler->propose(result.study, 99)->why;
+  };
+  CHECK(reason(kBrief).find("E(gain at step ") == 0);
+  CHECK(reason(kHorizon).find("P(beats the best at step ") == 0);
+}
+
 TEST_CASE("in a brief study a leader whose curve does not move is paused") {
   const Tuner tuner = make_tuner(learnt_recipe("convlstm", 1, 6), kBrief);
   Study study = make_study(learnt_recipe("convlstm", 1, 6), kBrief);

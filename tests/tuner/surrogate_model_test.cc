@@ -205,6 +205,20 @@ TEST_CASE("a best value above 1 is still to be beaten, not to be met") {
         model.log_chance({&query, 1}, 1e-4).front());
 }
 
+TEST_CASE("the expected gain lies between the chances that it sums") {
+  const Recipe recipe = rates_recipe();
+  SurrogateModel model = plain_model(recipe);
+  model.update(rising_study(recipe, 6, 7));
+  const std::vector<double> gain = model.log_gain(queries());
+  const std::vector<double> least = model.log_chance(queries(), 0.75);
+  const std::vector<double> most = model.log_chance(queries(), 0.003);
+  REQUIRE(gain.size() == most.size());
+  for (size_t i = 0; i < gain.size(); ++i) {
+    CHECK(gain[i] >= least[i] + std::log(0.75) - 1e-9);
+    CHECK(gain[i] <= most[i] + std::log(0.75) + 1e-9);
+  }
+}
+
 TEST_CASE("a long study is learnt from its end: at once as bit by bit") {
   for (const Goal goal : {Goal::maximize, Goal::minimize}) {
     Recipe recipe = rates_recipe();

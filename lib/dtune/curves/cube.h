@@ -31,8 +31,8 @@ struct CubeContext {
 
 // The cube has the coordinates of SGD with momentum. What Adam and AdamW train
 // at `point` is found there at the rate, and the strength of L2, with which SGD
-// does about as much: their rates are some thirty times as small, and AdamW's
-// decoupled decay some three hundred times as strong. Other optimizers (and
+// does about as much: their rates are some ten times as small, and AdamW's
+// decoupled decay some hundred times as strong. Other optimizers (and
 // none): the point as it is.
 CubePoint as_sgd(CubePoint point, const std::string& optimizer);
 // The inverse.

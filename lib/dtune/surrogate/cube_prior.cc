@@ -7,6 +7,23 @@
 #include "dtune/surrogate/learnt_prior.h"
 
 namespace dtune {
+namespace {
+
+// Each value with its neighbours on one axis, by weights of 1, 2 and 1; beyond
+// an end is the value there.
+std::vector<double> smoothed(const std::vector<double>& values, size_t stride,
+                             size_t size) {
+  std::vector<double> result;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t place = i / stride % size;
+    const double before = values[place > 0 ? i - stride : i];
+    const double after = values[place + 1 < size ? i + stride : i];
+    result.push_back((before + 2 * values[i] + after) / 4);
+  }
+  return result;
+}
+
+}  // namespace
 
 std::array<AxisPlace, 4> CubeAxes::places(const CubePoint& point,
                                           double share) const {
@@ -49,13 +66,17 @@ double CubePrior::evaluate(const CubePoint& point, double time,
 
 CubePoint CubePrior::best_point() const {
   const size_t frames = axes_.time.size();
-  size_t best = 0;
-  for (size_t voxel = 1; voxel < axes_.voxels(); ++voxel) {
-    const size_t at = voxel * frames + frames - 1;
-    if (mean_[at] > mean_[best * frames + frames - 1]) best = voxel;
-  }
-  const size_t n2 = axes_.dropout.size();
   const size_t n1 = axes_.log10_l2.size();
+  const size_t n2 = axes_.dropout.size();
+  std::vector<double> ends;
+  for (size_t at = frames - 1; at < mean_.size(); at += frames) {
+    ends.push_back(double{mean_[at]});
+  }
+  ends = smoothed(ends, n1 * n2, axes_.log10_lr.size());
+  ends = smoothed(ends, n2, n1);
+  ends = smoothed(ends, 1, n2);
+  const auto best = static_cast<size_t>(
+      std::max_element(ends.begin(), ends.end()) - ends.begin());
   return {axes_.log10_lr[best / (n1 * n2)], axes_.log10_l2[best / n2 % n1],
           axes_.dropout[best % n2]};
 }

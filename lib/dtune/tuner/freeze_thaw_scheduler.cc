@@ -20,15 +20,11 @@ namespace {
 constexpr double kDefaultEpsilon = 0.005;
 // A trial is not cut before it was seen so often.
 constexpr int kLooksBeforeCut = 3;
-// Up to this horizon a trial trains on while it has this chance to beat the
-// leader at the end: so few steps tell little, and full trainings more. Mean
-// regret of the best report on four recorded CNNs of 6 to 20 steps (t-* in
-// tests/worlds), each with a prior of the other images, after 2, 4, 8, 12, 20
-// trainings .35 .27 .19 .15 .10; with a new decision at each look .40 .30 .20
-// .17 .12. At 51 steps (LCBench) a first trial that is trained to its end costs
-// until 8 trainings.
-constexpr double kGoOn = 0.03;
-constexpr int kShortHorizon = 20;
+// In a brief study a trial trains on while it has this chance to beat the
+// leader at the end: so few steps tell little, and full trainings more. At 51
+// steps (LCBench) a first trial that is trained to its end costs until 8
+// trainings.
+constexpr double kGoOn = 0.1;
 
 // It is better than after its first step, or had no other one. A curve that
 // does not move is not worth its end, even that of the first trial, which always
@@ -69,7 +65,7 @@ class FreezeThawScheduler final : public Scheduler {
   struct Choice {
     const Trial* trial = nullptr;
     double score = -HUGE_VAL;
-    double chance = 0;
+    double promise = 0;
   };
   void update(const Study& study,
               const std::vector<Expectation>& bounds = {}) const {
@@ -88,7 +84,7 @@ class FreezeThawScheduler final : public Scheduler {
   Directive idle(const Study& study, const char* why) const;
   Verdict train_on(const Trial& trial, std::string why) const;
   Directive finish_off(const Study& study, const Choice& paused) const;
-  double score(const Study& study, double log_chance, const Point& point,
+  double score(const Study& study, double promise, const Point& point,
                const std::vector<double>& unit, const StepCosts& costs) const;
   int looks(const Trial& trial) const;
   double chance_at_horizon(const Trial& trial) const;
@@ -127,12 +123,12 @@ Directive FreezeThawScheduler::idle(const Study& study, const char* why) const {
 }
 
 // By which paused trials and new points are compared.
-double FreezeThawScheduler::score(const Study& study, double log_chance,
+double FreezeThawScheduler::score(const Study& study, double promise,
                                   const Point& point,
                                   const std::vector<double>& unit,
                                   const StepCosts& costs) const {
   double result =
-      log_chance - costs.log_relative(unit) + feasibility_->log_chance(point);
+      promise - costs.log_relative(unit) + feasibility_->log_chance(point);
   if (!prior_.empty()) {
     result += prior_weight(study) * prior_.log_density(unit);
   }
@@ -173,12 +169,11 @@ FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
   }
   Choice choice;
   if (trials.empty()) return choice;
-  const std::vector<double> chances =
-      model_->log_chance(queries, ambition.share);
+  const std::vector<double> promises = promise_of(*model_, queries, ambition);
   for (size_t i = 0; i < trials.size(); ++i) {
     const double own =
-        score(study, chances[i], trials[i]->point, trials[i]->unit, costs);
-    if (own > choice.score) choice = {trials[i], own, std::exp(chances[i])};
+        score(study, promises[i], trials[i]->point, trials[i]->unit, costs);
+    if (own > choice.score) choice = {trials[i], own, std::exp(promises[i])};
   }
   return choice;
 }
@@ -247,9 +242,8 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
       const std::vector<double> unit =
           study.recipe.space.encode(proposal->point);
       const ModelQuery query = {unit, model_->step_within(0, ambition.horizon)};
-      const double chance =
-          model_->log_chance({&query, 1}, ambition.share).front();
-      if (score(study, chance, proposal->point, unit, costs) > paused.score) {
+      const double promise = promise_of(*model_, {&query, 1}, ambition).front();
+      if (score(study, promise, proposal->point, unit, costs) > paused.score) {
         proposal->why += forecast(study, unit);
         return start(*std::move(proposal));
       }
@@ -258,11 +252,12 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
     return finish_off(study, paused);
   }
   if (paused.trial == nullptr) return idle(study, "no trial is paused");
-  return resume(*paused.trial,
-                fmt::format("P(beats the best within {} steps) = {:.3g}, the "
-                            "largest of all trials{}",
-                            ambition.horizon, paused.chance,
-                            forecast(study, paused.trial->unit)));
+  return resume(
+      *paused.trial,
+      fmt::format("{} within {} steps) = {:.3g}, the largest of all "
+                  "trials{}",
+                  promise_words(*model_), ambition.horizon, paused.promise,
+                  forecast(study, paused.trial->unit)));
 }
 
 Verdict FreezeThawScheduler::train_on(const Trial& trial,
@@ -281,7 +276,7 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   verdict.kind = Verdict::Kind::pause;
   verdict.reason = Reason::scheduled;
   verdict.why = "every step is decided anew";
-  const bool brief = model_->horizon() <= kShortHorizon;
+  const bool brief = is_brief(*model_);
   if (!brief && looks(trial) < kLooksBeforeCut) return verdict;
   update(study, bounds_of(study.recipe.objective, trial));
   feasibility_->bound({});  // it meets its own bounds

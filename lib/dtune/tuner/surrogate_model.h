@@ -107,6 +107,11 @@ class SurrogateModel {
   std::vector<double> log_chance(std::span<const ModelQuery> queries,
                                  double ambition);
 
+  // ln of the expected gain over the best as a share of the room above it, to
+  // compare queries by: a sum of such chances over ambitions up to 3/4.
+  // REQUIRES: !empty().
+  std::vector<double> log_gain(std::span<const ModelQuery> queries);
+
   // The ambition that asks for `gain` (in units of the metric) above the best
   // value reported, at most 1. REQUIRES: !empty().
   double ambition_of(double gain) const;
@@ -141,6 +146,7 @@ class SurrogateModel {
 
  private:
   struct Mixture;
+  struct Threshold;
 
   void start_over();
   std::vector<FreezeThawProcess> make_processes() const;
@@ -168,9 +174,11 @@ class SurrogateModel {
   // surrogate_view.cc
   SurrogateView& view();
   const std::vector<FreezeThawProcess>& sketches();
-  std::vector<double> log_chance_by(
+  std::vector<double> of_the_most_promising(std::span<const ModelQuery> queries,
+                                            std::span<const Threshold> sum);
+  std::vector<double> log_sum_by(
       const std::vector<FreezeThawProcess>& processes,
-      std::span<const ProcessInput> at, double ambition);
+      std::span<const ProcessInput> at, std::span<const Threshold> sum);
   std::shared_ptr<const NetworkAnswer> ask_network(
       const FreezeThawProcess& process,
       std::span<const ModelQuery> pending) const;

@@ -147,7 +147,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   const int step = model_->step_within(0, ambition.horizon);
   std::vector<ModelQuery> queries;
   for (const Candidate& c : free) queries.push_back({c.unit, step});
-  std::vector<double> chances = model_->log_chance(queries, ambition.share);
+  std::vector<double> chances = promise_of(*model_, queries, ambition);
   const std::vector<double> promise = chances;
   feasibility_.bound(bounds);
   if (!feasibility_.empty()) {
@@ -166,9 +166,9 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
       std::max_element(chances.begin(), chances.end()) - chances.begin());
   return Proposal{
       std::move(free[best].point),
-      fmt::format("P(beats the best at step {}) = {:.3g}, the largest of {} "
-                  "new points",
-                  step, std::exp(promise[best]), free.size())};
+      fmt::format("{} at step {}) = {:.3g}, the largest of {} new points",
+                  promise_words(*model_), step, std::exp(promise[best]),
+                  free.size())};
 }
 
 std::vector<std::string> SurrogateSampler::explain(const Study& study) const {
@@ -183,6 +183,17 @@ std::map<std::string, double> SurrogateSampler::weights(
 }
 
 }  // namespace
+
+std::vector<double> promise_of(SurrogateModel& model,
+                               std::span<const ModelQuery> queries,
+                               const Ambition& ambition) {
+  return is_brief(model) ? model.log_gain(queries)
+                         : model.log_chance(queries, ambition.share);
+}
+
+const char* promise_words(const SurrogateModel& model) {
+  return is_brief(model) ? "E(gain" : "P(beats the best";
+}
 
 double prior_weight(const Study& study) {
   return 10.0 / double(1 + proposals_so_far(study));

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "dtune/study/tuner.h"
+#include "dtune/tuner/acquisition.h"
 #include "dtune/tuner/surrogate_model.h"
 
 namespace dtune {
@@ -20,14 +23,31 @@ std::unique_ptr<Sampler> make_surrogate_sampler(
 // the paused trial or the sampler's new point with the best chance, at equal
 // cost, of beating the leader within the decision's horizon is trained to the
 // next step of the ladder and paused again. Deviations: the chance is that of
-// MFPI-random (acquisition.h); trials whose steps take longer than others' must
+// MFPI-random (acquisition.h), and with 20 steps or fewer the expected gain
+// (promise_of); trials whose steps take longer than others' must
 // promise more in proportion; with 20 steps or fewer a trial is not paused
-// while its chance of beating the leader by the horizon is 3% (and `epsilon`)
+// while its chance of beating the leader by the horizon is 10% (and `epsilon`)
 // or more; a trial is cut once its chance of beating the leader by the horizon
 // is below `epsilon` (option; default 0.005): "stalled" where it is as unlikely
 // to get better at all, else "hopeless".
 std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
     const Recipe& recipe, std::shared_ptr<SurrogateModel> model);
+
+// Up to this horizon steps are so few that they tell little, and full trainings
+// more: decisions differ.
+inline constexpr int kShortHorizon = 20;
+inline bool is_brief(const SurrogateModel& model) {
+  return model.horizon() <= kShortHorizon;
+}
+
+// What decisions compare points and steps by: in a brief study the logarithm of
+// the expected gain, since tiny improvements on the leader waste full
+// trainings; else of the chance to pass the ambition.
+std::vector<double> promise_of(SurrogateModel& model,
+                               std::span<const ModelQuery> queries,
+                               const Ambition& ambition);
+// "P(beats the best", "E(gain": to be closed.
+const char* promise_words(const SurrogateModel& model);
 
 // How much a user's prior weighs against the logarithm of a chance, for new
 // points and paused trials alike: Hvarfner et al. 2022, "piBO", arXiv

@@ -29,6 +29,10 @@ constexpr size_t kMostQueries = 400;
 constexpr size_t kExact = 60;
 constexpr size_t kSketched = 64;
 
+// Where the chances are taken whose sum is the expected gain.
+constexpr double kGains[] = {.003, .01, .03, .06, .1, .15,
+                             .2,   .3,  .4,  .55, .75};
+
 // Members below this share change nothing.
 constexpr double kNegligible = 1e-3;
 
@@ -125,22 +129,44 @@ const NetworkAnswer& SurrogateModel::view_answer() {
   return *now.answer;
 }
 
+// The chance to pass an ambition, as a summand with a weight.
+struct SurrogateModel::Threshold {
+  double ambition;
+  double log_weight;
+};
+
 std::vector<double> SurrogateModel::log_chance(
     std::span<const ModelQuery> queries, double ambition) {
+  const Threshold one = {ambition, 0};
+  return of_the_most_promising(queries, {&one, 1});
+}
+
+std::vector<double> SurrogateModel::log_gain(
+    std::span<const ModelQuery> queries) {
+  std::vector<Threshold> sum;
+  double last = 0;
+  for (const double ambition : kGains) {
+    sum.push_back({ambition, std::log(ambition - last)});
+    last = ambition;
+  }
+  return of_the_most_promising(queries, sum);
+}
+
+std::vector<double> SurrogateModel::of_the_most_promising(
+    std::span<const ModelQuery> queries, std::span<const Threshold> sum) {
   DTUNE_CHECK(!empty());
   const std::vector<ProcessInput> at = inputs(queries);
   if (at.size() <= kMostQueries) {
-    return log_chance_by(view().processes, at, ambition);
+    return log_sum_by(view().processes, at, sum);
   }
-  std::vector<double> result = log_chance_by(sketches(), at, ambition);
+  std::vector<double> result = log_sum_by(sketches(), at, sum);
   std::vector<size_t> order(at.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return result[a] > result[b]; });
   std::vector<ProcessInput> chosen;
   for (size_t i = 0; i < kExact; ++i) chosen.push_back(at[order[i]]);
-  const std::vector<double> exact =
-      log_chance_by(view().processes, chosen, ambition);
+  const std::vector<double> exact = log_sum_by(view().processes, chosen, sum);
   const double least = *std::min_element(exact.begin(), exact.end());
   for (size_t i = 0; i < order.size(); ++i) {
     double& chance = result[order[i]];
@@ -159,9 +185,9 @@ const std::vector<FreezeThawProcess>& SurrogateModel::sketches() {
   return now.sketches;
 }
 
-std::vector<double> SurrogateModel::log_chance_by(
+std::vector<double> SurrogateModel::log_sum_by(
     const std::vector<FreezeThawProcess>& processes,
-    std::span<const ProcessInput> at, double ambition) {
+    std::span<const ProcessInput> at, std::span<const Threshold> sum) {
   const SurrogateView& now = view();
   const std::vector<MemberTrust> weights = trust();
   std::vector<std::vector<Gaussian>> predicted(processes.size());
@@ -173,16 +199,21 @@ std::vector<double> SurrogateModel::log_chance_by(
     if (predicted[p].empty()) predicted[p] = process.predict(at);
     const double best = process.warp().inverse(now.best[p]);
     const double room = std::max(1 - best, 0.0);
-    const double threshold = process.warp()(best + ambition * room);
     const double log_weight = std::log(weights[k].weight);
+    std::vector<double> passed;
+    for (const Threshold& t : sum) {
+      passed.push_back(process.warp()(best + t.ambition * room));
+    }
     for (size_t j = 0; j < at.size(); ++j) {
       const Gaussian& g = predicted[p][j];
-      const double z = (threshold - g.mean) / std::sqrt(g.variance);
-      result[j] = log_sum_exp(
-          result[j], log_weight + log_upper_tail(members_[k].corrected
-                                                     ? view_answer().at(at[j])
-                                                     : kHeavyTails,
-                                                 z));
+      const double deviation = std::sqrt(g.variance);
+      const Correction correction =
+          members_[k].corrected ? view_answer().at(at[j]) : kHeavyTails;
+      for (size_t i = 0; i < sum.size(); ++i) {
+        const double z = (passed[i] - g.mean) / deviation;
+        result[j] = log_sum_exp(result[j], log_weight + sum[i].log_weight +
+                                               log_upper_tail(correction, z));
+      }
     }
   }
   return result;
