@@ -23,7 +23,7 @@ TEST_CASE("curves of several optimizers lie on axes that span them all") {
   CHECK(axes.log10_l2.back() >= -1);
   CHECK(axes.log10_lr[1] - axes.log10_lr[0] == doctest::Approx(0.5));
 
-  // AdamW's curve at 10^-3 is where SGD's is at 10^-1.5.
+  // AdamW's curve at 10^-3 is where SGD's is at 10^-2.
   const RecordedCube sgd = recorded_cube(curves[0], axes);
   curves[0].context.optimizer = "adamw";
   const RecordedCube adamw = recorded_cube(curves[0], axes);
