@@ -315,11 +315,15 @@ void DeviceImages::prefetch(std::span<const PlannedImage> plan) {
   if (device_.is_cpu()) {
     next.pixels = stage(next.samples);
   } else {
-    const auto* devices = c10::impl::getDeviceGuardImpl(device_.type());
-    const c10::StreamGuard beside(devices->getStreamFromGlobalPool(device_));
+    // One stream: the allocator keeps the freed memory of each for itself.
+    if (!beside_) {
+      beside_ = c10::impl::getDeviceGuardImpl(device_.type())
+                    ->getStreamFromGlobalPool(device_);
+    }
+    const c10::StreamGuard guard(*beside_);
     next.pixels = stage(next.samples);
     next.copied.emplace(device_.type());
-    next.copied->record(beside.current_stream());
+    next.copied->record(*beside_);
   }
   staged_ = std::move(next);
 }

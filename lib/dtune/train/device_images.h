@@ -11,6 +11,7 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
+#include <c10/core/Stream.h>
 
 #include "dtune/train/batch_source.h"
 
@@ -63,7 +64,8 @@ class DeviceImages {
   BatchSource source_;
   at::Device device_;
   std::shared_ptr<const at::Tensor> resident_;  // [samples, H, W, C]
-  int64_t first_ = 0;  // in resident_, of the source's samples
+  int64_t first_ = 0;                  // in resident_, of the source's samples
+  std::optional<c10::Stream> beside_;  // copies while the device computes
   std::optional<Staged> staged_;
   at::Tensor scale_;   // [C]
   at::Tensor offset_;  // [C]

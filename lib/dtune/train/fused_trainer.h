@@ -27,6 +27,9 @@ class FusedBatch;
 // all have or have no moving average. Where the device has not the memory for
 // several at once, or there are too many channels, they take turns, batch by
 // batch; likewise where that proves to be faster.
+//
+// What fused batches came to is read after each Trainer::kAhead of them, on the
+// CPU, too: a training that diverges is found then.
 class FusedTrainer {
  public:
   enum class Choice {

@@ -103,6 +103,7 @@ LossTotals Trainer::train_ahead(int64_t end, const std::atomic<bool>& stop,
   while (position_ < end) {
     if (stop.load(std::memory_order_relaxed)) throw StepStopped();
     unread.push_back(train_without_waiting(next_batch()));
+    if (position_ < end) prefetch();
     if (after_batch) after_batch(position_);
     if (unread.size() == kAhead || position_ >= end) totals += read(unread);
   }
@@ -120,7 +121,6 @@ BatchInWork Trainer::train_without_waiting(const BatchRange& batch) {
       optimizer_.update_ahead(learning_rate(train_, progress(), batch));
   if (average_) average_->add(network_, optimizer_.updates());
   position_ += batch.size;
-  prefetch();
   return {batch, weight,
           at::cat({losses.losses, losses.correct,
                    norm.to(at::kDouble).unsqueeze(0)})};
