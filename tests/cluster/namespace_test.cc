@@ -191,6 +191,10 @@ TEST_CASE("dtune tunes a command on two machines after one line was carried") {
 // A gang over two machines that share no disk: orders, enrolment, the gang's
 // rounds, data, checkpoints and the model go over the one port.
 TEST_CASE("a fire wall has to let in one port, and the range for ranks") {
+  const fs::path root = fs::path(DTUNE_BINARY).parent_path().parent_path();
+  if (!fs::exists(root / "lib/dtune/libdtune_train.so")) {
+    return skip("this dtune was built without LibTorch");
+  }
   const Network network;
   if (!network.ready()) return skip(kNeedsNetwork);
   if (!network.wall("a", {"5555", "5600:5601"}) ||

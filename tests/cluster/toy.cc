@@ -95,6 +95,7 @@ class ToySession final : public TrialSession {
       _exit(3);
     }
     if (mode_ == "segv" || (mode_ == "segv_once" && assignment_.attempt == 1)) {
+      std::signal(SIGSEGV, SIG_DFL);  // a sanitizer would make a code of it
       raise(SIGSEGV);
     }
     while (mode_ == "hang") std::this_thread::sleep_for(milliseconds(100));
