@@ -72,16 +72,16 @@ TEST_CASE("a message of another version says which dtune to run") {
   CHECK(
       error_of("\x93\x09\xa3"
                "ack\x80") ==
-      "message is of protocol version 9, this is version 2 (run the same dtune "
+      "message is of protocol version 9, this is version 3 (run the same dtune "
       "on all machines)");
 }
 
 TEST_CASE("messages that lie are refused") {
-  CHECK(error_of("\x93\x02\xa5"
+  CHECK(error_of("\x93\x03\xa5"
                  "hallo\x80") == "message hallo: is of an unknown type");
-  CHECK(error_of("\x93\x02\xa4"
+  CHECK(error_of("\x93\x03\xa4"
                  "stop\x80") == "message stop: 'now' is missing");
-  CHECK(error_of("\x93\x02\xa4"
+  CHECK(error_of("\x93\x03\xa4"
                  "stop\x81\xa3now\x05") ==
         "message stop: 'now' is not true or false");
   Ack ack;

@@ -75,7 +75,7 @@ TEST_CASE("what is no message of a gang is an error that says so") {
   using namespace std::string_view_literals;
   CHECK(problem_of("\x96\x09\xa2go\x80\x00\x00\x00"sv).find("version 9") !=
         std::string::npos);
-  CHECK(problem_of("\x93\x02\xa3huh\x80").find("unknown type") !=
+  CHECK(problem_of("\x93\x03\xa3huh\x80").find("unknown type") !=
         std::string::npos);
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("messages of a parameter server that lie are refused") {
   Frames other = ps::encode(ps::Arrived{9, 3, 5});
   other[0][1] = 9;  // the version
   CHECK(error_of(other).find("same dtune") != std::string::npos);
-  CHECK(error_of({"\x93\x02\xa3huh\x80"}).find("unknown type") !=
+  CHECK(error_of({"\x93\x03\xa3huh\x80"}).find("unknown type") !=
         std::string::npos);
   CHECK(error_of(ps::encode(ps::Arrived{9, -1, 5})) != "");
   CHECK(error_of(ps::encode(ps::Arrived{9, ps::kMaxMembers, 5})) != "");

@@ -263,12 +263,12 @@ TEST_CASE("what travels beside a message is read from the same map") {
 TEST_CASE("bytes that are no message are refused as a whole") {
   CHECK(error_of(Frames{"\x80"}) == "message is not [version, type, fields]");
   CHECK(error_of(Frames{"\x90"}) == "message is not [version, type, fields]");
-  CHECK(error_of(Frames{"\x92\x02\x80"}) ==
+  CHECK(error_of(Frames{"\x92\x03\x80"}) ==
         "message is not [version, type, fields]");
   CHECK(error_of(Frames{"\x93\xa1x\x80\x80"}) ==
         "message is not a whole number");
-  CHECK(error_of(Frames{"\x93\x02\x80\x80"}) == "message is not a text");
-  CHECK(error_of(Frames{"\x93\x02\xa5plain\x90"}) == "message is not a map");
+  CHECK(error_of(Frames{"\x93\x03\x80\x80"}) == "message is not a text");
+  CHECK(error_of(Frames{"\x93\x03\xa5plain\x90"}) == "message is not a map");
   CHECK(error_of(Frames{std::string(100, '\x91')}) != "");
   // Claims four thousand million elements.
   CHECK(error_of(Frames{"\xdd\xff\xff\xff\xff"}) != "");

@@ -17,7 +17,7 @@ namespace wire {
 
 // Of all messages together: every process of a study is of one version of
 // dtune. Larger where any message has changed.
-inline constexpr int kVersion = 2;
+inline constexpr int kVersion = 3;
 
 // Of one frame. The recipe in the control plane's `welcome` is by far the
 // largest; a socket closes a connection that sends more.
