@@ -100,6 +100,13 @@ std::vector<std::string> parse_devices(const std::string& text) {
     }
     devices.push_back(word);
   }
+  if (devices.empty()) {
+    throw Error(ErrorKind::config,
+                fmt::format("--devices: '{}' names no device (use 0,1, or "
+                            "GPU-..., MIG-..., as nvidia-smi -L lists them; "
+                            "auto; none)",
+                            text));
+  }
   return devices;
 }
 

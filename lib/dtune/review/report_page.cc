@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/text.h"
+#include "dtune/report/text.h"
 
 namespace dtune {
 namespace {
@@ -57,7 +58,7 @@ std::string list_row(const StudyListing& study, size_t number) {
   if (!study.problem.empty()) {
     return fmt::format(
         "<tr><td>{}</td><td class=\"wide\" colspan=\"5\">{}</td></tr>\n",
-        escape_markup(study.database), escape_markup(study.problem));
+        escape_markup(study.database), escape_markup(printable(study.problem)));
   }
   const bool stopped = study.row.state == StudyState::running && !study.held;
   return fmt::format(

@@ -5,7 +5,6 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/text.h"
-#include "dtune/cluster/ssh_launcher.h"
 #include "dtune/submit/engine_values.h"
 #include "dtune/submit/value_forms.h"
 

@@ -10,7 +10,6 @@
 #include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
 #include "dtune/base/text.h"
-#include "dtune/cluster/ssh_launcher.h"
 
 namespace dtune {
 namespace {
