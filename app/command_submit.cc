@@ -19,6 +19,7 @@
 #include "dtune/base/file.h"
 #include "dtune/base/random.h"
 #include "dtune/cluster/job_key.h"
+#include "dtune/store/trial_store.h"
 #include "dtune/submit/submission.h"
 
 namespace dtune {
@@ -173,9 +174,21 @@ int attach(const Console& console, const std::string& name) {
   become(command);
 }
 
+// "" where it has not begun, or its disk is out of reach from here.
+std::string study_id(const Submission& submission) {
+  try {
+    const auto store =
+        open_sqlite_store(submission.database, StoreMode::read_only);
+    const auto row = store->load_study();
+    return row ? row->id : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 int cancel(const Console& console, const std::string& name) {
   const Submission submission = need_submission(name);
-  cancel_submission(submission);
+  cancel_submission(submission, study_id(submission));
   console.notice(
       fmt::format("{} is taken out of {}; submitted again, the study goes on",
                   submission.name, submission.to));

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "dtune/base/file.h"
+
 using namespace dtune;  // NOLINT: a test
 
 namespace {
@@ -40,6 +42,7 @@ kill -0 "$pid" 2>/dev/null && echo 'RUNNING|None|n1'
 exit 0
 )sh";
 constexpr const char* kScancel = R"sh(#!/bin/bash
+[ "$1" = -n ] && exec echo "$2" >>"$(dirname "$0")/cancelled"
 kill -TERM -- "-$(cat "$(dirname "$0")/job.$1")"
 )sh";
 
@@ -135,9 +138,14 @@ TEST_CASE("a study is submitted once, and leaves the engine when cancelled") {
   CHECK(twice.code == 2);
   CHECK_MESSAGE(contains(twice.err, "is submitted already, as " + name),
                 twice.err);
+  REQUIRE(eventually([&] {
+    return place.run({"best", "shell.db"}).code == 0;
+  }));
   const Outcome cancelled = place.run({"cancel", name});
   CHECK_MESSAGE(cancelled.code == 0, cancelled.err);
   CHECK(place.orphans().empty());
+  // Of agents, had it asked for some.
+  CHECK(read_file(place / "bin/cancelled").find("dtune-shell-") == 0);
   CHECK(place.run({"cancel", "nothing"}).code == 2);
 }
 

@@ -93,8 +93,22 @@ TEST_CASE("Slurm's own words say how far a submitted study is") {
   // A job that has followed, where requeue was refused.
   std::ofstream(done.job_file) << "13\n";
   engine.tool("scancel", ":");
-  cancel_submission(done);
+  cancel_submission(done, "");
   CHECK(engine.note("scancel.args") == "13\n");
+}
+
+TEST_CASE("agents' jobs are taken out once their coordinator has ended") {
+  const FakeEngine engine;
+  engine.tool("sbatch", "echo 12");
+  const Submission done = submit_study(engine.job("slurm://gpu"));
+  engine.tool("scancel",
+              "cat \"${0%/*}/squeue.args\" 2>/dev/null | wc -l "
+              ">>\"$0.after\"");
+  engine.tool("squeue",
+              "[ $(wc -l <\"$0.args\") -gt 2 ] || echo 'COMPLETING|None|n1'");
+  cancel_submission(done, "digits-1");
+  CHECK(engine.note("scancel.args") == "12\n-n dtune-digits-1\n");
+  CHECK(engine.note("scancel.after") == "0\n3\n");
 }
 
 TEST_CASE("kubectl gets the key through stdin alone") {

@@ -88,6 +88,10 @@ LaunchFailure explain_slurm(const std::string& name, const ExitStatus& status,
   return explain_failure(find_failure(kSlurmWords, said), name, status, said);
 }
 
+std::string slurm_job_name(const std::string& study_id) {
+  return "dtune-" + study_id;
+}
+
 SlurmLauncher::SlurmLauncher(SlurmLauncherOptions options, const Clock& clock)
     : ElasticLauncher(elastic_options(options.address), clock),
       options_(std::move(options)) {}
@@ -96,7 +100,7 @@ SlurmLauncher::~SlurmLauncher() { finish(std::chrono::seconds(10)); }
 
 EngineCommand SlurmLauncher::command(Action action) {
   EngineCommand out{without_slurm_variables(), ""};
-  const std::string name = "dtune-" + options_.study_id;
+  const std::string name = slurm_job_name(options_.study_id);
   std::vector<std::string> words;
   if (action == Action::submit) {
     words = submission();
@@ -110,9 +114,9 @@ EngineCommand SlurmLauncher::command(Action action) {
 }
 
 std::vector<std::string> SlurmLauncher::submission() const {
-  std::vector<std::string> words = {"sbatch", "--parsable",
-                                    "--job-name=dtune-" + options_.study_id,
-                                    "--ntasks=1", "--no-requeue"};
+  std::vector<std::string> words = {
+      "sbatch", "--parsable", "--job-name=" + slurm_job_name(options_.study_id),
+      "--ntasks=1", "--no-requeue"};
   words.push_back(fmt::format("--signal=B:USR2@{}", warning(options_.address)));
   words.push_back("--output=" + (options_.logs / "slurm-%j.log").string());
   for (std::string& word : sbatch_options(options_.address)) {

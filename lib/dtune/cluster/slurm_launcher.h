@@ -14,6 +14,9 @@ namespace dtune {
 // this process is in would change what it does (SLURM_CONF stays).
 std::vector<std::string> without_slurm_variables();
 
+// Of all jobs of agents that a study asks for.
+std::string slurm_job_name(const std::string& study_id);
+
 // Slurm's words on why a command failed, as "what (remedy)"; `lasts` where
 // the user has to act.
 LaunchFailure explain_slurm(const std::string& name, const ExitStatus& status,

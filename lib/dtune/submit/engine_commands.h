@@ -16,7 +16,8 @@ struct EngineCommands {
   std::string (*hand_over)(const SubmitJob& job,
                            const std::filesystem::path& file);
   EngineState (*state)(const Submission& submission);
-  void (*cancel)(const Submission& submission);
+  // `study`: as cancel_submission().
+  void (*cancel)(const Submission& submission, const std::string& study);
   std::vector<std::string> (*log)(const Submission& submission);
   std::vector<std::string> (*status)(const Submission& submission);
 };

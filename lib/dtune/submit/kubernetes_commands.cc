@@ -49,7 +49,7 @@ EngineState kubernetes_state(const Submission& submission) {
 }
 
 // The volume stays: the study is on it.
-void kubernetes_cancel(const Submission& submission) {
+void kubernetes_cancel(const Submission& submission, const std::string&) {
   tool_output(kubectl(place_of(submission),
                       {"delete",
                        "job,statefulset,service,networkpolicy,"

@@ -60,7 +60,7 @@ EngineState sagemaker_state(const Submission& submission) {
   return {state == "InProgress" || state == "Stopping", text};
 }
 
-void sagemaker_cancel(const Submission& submission) {
+void sagemaker_cancel(const Submission& submission, const std::string&) {
   tool_output(aws(parse_engine_address(submission.to),
                   {"sagemaker", "stop-training-job", "--training-job-name",
                    submission.id}));

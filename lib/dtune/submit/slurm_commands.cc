@@ -1,9 +1,12 @@
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
 #include "dtune/cluster/launch_failure.h"
+#include "dtune/cluster/slurm_launcher.h"
 #include "dtune/submit/engine_commands.h"
 #include "dtune/submit/tool.h"
 
@@ -55,8 +58,22 @@ EngineState slurm_state(const Submission& submission) {
   return {true, fmt::format("job {}: {}", job, squeue_words(line))};
 }
 
-void slurm_cancel(const Submission& submission) {
+// Slurm kills what has not ended half a minute after its signal (KillWait).
+void wait_for_end(const Submission& submission) {
+  constexpr int kTurns = 200;
+  constexpr auto kTurn = std::chrono::milliseconds(200);
+  for (int turn = 0; turn < kTurns && slurm_state(submission).alive; ++turn) {
+    std::this_thread::sleep_for(kTurn);
+  }
+}
+
+// A coordinator that ends in time takes its agents' jobs out itself; those of
+// one that was killed would wait for it to come back.
+void slurm_cancel(const Submission& submission, const std::string& study) {
   tool_output({"scancel", slurm_job(submission)});
+  if (study.empty()) return;
+  wait_for_end(submission);
+  tool_output({"scancel", "-n", slurm_job_name(study)});
 }
 
 }  // namespace

@@ -92,8 +92,8 @@ EngineState engine_state(const Submission& submission) {
   return commands_of(submission).state(submission);
 }
 
-void cancel_submission(const Submission& submission) {
-  commands_of(submission).cancel(submission);
+void cancel_submission(const Submission& submission, const std::string& study) {
+  commands_of(submission).cancel(submission, study);
 }
 
 std::vector<std::string> log_command(const Submission& submission) {

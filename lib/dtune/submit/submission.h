@@ -38,8 +38,11 @@ struct EngineState {
   std::string text;    // "pending: Priority", in the engine's own words
 };
 EngineState engine_state(const Submission& submission);
-// Takes it out of the engine; the study stays and can be gone on with.
-void cancel_submission(const Submission& submission);
+// Takes it out of the engine, with the agents that its coordinator asked for,
+// whose jobs have the id of the study (`study`; "": it has not begun). The study
+// stays and can be gone on with. May take as long as the engine gives a job to
+// end.
+void cancel_submission(const Submission& submission, const std::string& study);
 
 // Shows its log to its end, in place of this process; empty where it is the
 // file `submission.log`.
