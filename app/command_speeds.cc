@@ -48,7 +48,9 @@ uint64_t within(const std::string& name, std::optional<uint64_t> value,
 std::vector<std::vector<double>> read_traces(const SpeedsOptions& options) {
   std::vector<std::vector<double>> traces;
   for (const std::string& path : options.traces) {
-    traces.push_back(read_speed_trace(path));
+    for (std::vector<double>& trace : read_speed_traces(path)) {
+      traces.push_back(std::move(trace));
+    }
   }
   return traces;
 }
@@ -115,11 +117,12 @@ std::string verdict_of(const std::vector<SpeedJudgement>& rows) {
   const std::string standard = to_string(ParallelSpec().predictor);
   const std::string best = best_predictor(rows);
   std::string text = fmt::format(
-      "best of all: {} ({:.4f}; even {:.4f}, last {:.4f}, ema "
+      "best of all: {} ({:.4f}; even {:.4f}, last {:.4f}, ema {:.4f}, period "
       "{:.4f}, lstm {:.4f})",
       best, efficiency_of(rows, "all", best),
       efficiency_of(rows, "all", "even"), efficiency_of(rows, "all", "last"),
-      efficiency_of(rows, "all", "ema"), efficiency_of(rows, "all", "lstm"));
+      efficiency_of(rows, "all", "ema"), efficiency_of(rows, "all", "period"),
+      efficiency_of(rows, "all", "lstm"));
   text += best == standard
               ? ", which is the default"
               : fmt::format("; the default, {}, does not win", standard);
@@ -207,9 +210,11 @@ Action declare_speeds(Arguments& arguments) {
                    Complete::file);
   arguments.option("--samples", o.samples, "N",
                    "train: on this many traces (default: 24000, a minute).");
-  arguments.option("--traces", o.traces, "FILE",
-                   "A recorded trace, one speed a line; may be repeated. train "
-                   "learns from them, too; eval judges on them, too.");
+  arguments.option(
+      "--traces", o.traces, "FILE",
+      "A recorded trace, one speed a line, or what --trace wrote: "
+      "of each rank; may be repeated. train learns from them, too; "
+      "eval judges on them, too.");
   arguments.option("--weights", o.weights, "FILE",
                    "eval: the weights to judge (default: the shipped ones).",
                    Complete::model);

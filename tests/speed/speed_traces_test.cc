@@ -68,6 +68,43 @@ TEST_CASE("a recorded trace is one speed a line") {
   CHECK(read_speed_trace(path) == std::vector<double>{100, 90.5, 100, 3});
 }
 
+TEST_CASE("what --trace writes has the speeds of each rank") {
+  const TemporaryDirectory folder("dtune-traces");
+  const auto path = folder.path() / "t.json";
+  // Rank 0 computes 32 samples in .4 s, then 48 in .5 s; rank 1 32 in .8 s, and
+  // 16 in .2 s. The third round of rank 1 was not ended.
+  const std::string events = R"([
+{"name":"process_name","ph":"M","pid":1,"args":{"name":"rank 0"}},
+{"name":"batch share","ph":"C","pid":0,"ts":10,"args":{"rank 0":32,"rank 1":32}},
+{"name":"forward","ph":"X","pid":1,"tid":1,"ts":20,"dur":100000},
+{"name":"forward","ph":"X","pid":2,"tid":1,"ts":21,"dur":300000},
+{"name":"backward","ph":"X","pid":1,"tid":1,"ts":100020,"dur":300000},
+{"name":"backward","ph":"X","pid":2,"tid":1,"ts":300021,"dur":500000},
+{"name":"batch share","ph":"C","pid":0,"ts":900000,"args":{"rank 0":48,"rank 1":16}},
+{"name":"forward","ph":"X","pid":1,"tid":1,"ts":900001,"dur":200000},
+{"name":"backward","ph":"X","pid":1,"tid":1,"ts":1100001,"dur":300000},
+{"name":"forward","ph":"X","pid":2,"tid":1,"ts":900002,"dur":100000},
+{"name":"backward","ph":"X","pid":2,"tid":1,"ts":1000002,"dur":100000},
+{"name":"forward","ph":"X","pid":2,"tid":1,"ts":1400000,"dur":100000},
+)";
+  const std::string end = R"({"name":"end","ph":"M","pid":0,"args":{}}])";
+  for (const std::string& last : {end + "\n", end, std::string(R"({"na)")}) {
+    write_file_atomic(path, events + last, false);
+    const auto speeds = read_speed_traces(path);
+    REQUIRE(speeds.size() == 2);
+    CHECK(speeds[0] == std::vector<double>{80, 96});
+    CHECK(speeds[1] == std::vector<double>{40, 80});
+  }
+  write_file_atomic(path, events + "{\n" + end, false);
+  CHECK_THROWS_WITH_AS(read_speed_traces(path),
+                       doctest::Contains("t.json:14: is no event"), Error);
+  write_file_atomic(path, "[\n" + end, false);
+  CHECK_THROWS_WITH_AS(read_speed_traces(path),
+                       doctest::Contains("has no rank that trained"), Error);
+  write_file_atomic(path, "3\n4\n", false);
+  CHECK(read_speed_traces(path) == std::vector<std::vector<double>>{{3, 4}});
+}
+
 TEST_CASE("what is no trace is refused with its line") {
   const TemporaryDirectory folder("dtune-traces");
   const auto path = folder.path() / "t.csv";

@@ -9,6 +9,8 @@
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
 #include "dtune/speed/shares.h"
+#include "dtune/speed/speed_predictor.h"
+#include "dtune/speed/speed_season.h"
 
 namespace dtune {
 namespace {
@@ -16,7 +18,25 @@ namespace {
 using Trace = std::vector<double>;
 
 // The simplest first.
-constexpr std::array kPredictors = {"even", "last", "ema", "lstm"};
+constexpr std::array kPredictors = {"even", "last", "ema", "period", "lstm"};
+
+// The periodic rule alone, one of the network's candidates; before a period was
+// seen the last speed.
+class PeriodicSpeed : public SpeedPredictor {
+ public:
+  void observe(double samples_per_second) override {
+    if (!is_speed(samples_per_second)) return;
+    last_ = samples_per_second;
+    season_.observe(std::log(samples_per_second));
+  }
+  double predict() const override {
+    return season_.period() > 0 ? std::exp(season_.predict()) : last_;
+  }
+
+ private:
+  SpeedSeason season_;
+  double last_ = 0;
+};
 
 struct Gang {
   std::vector<Trace> speeds;  // of each rank, in each round
@@ -57,6 +77,7 @@ std::unique_ptr<SpeedPredictor> make_predictor(size_t which,
                                                const SpeedLstm& network) {
   const std::string name = kPredictors.at(which);
   if (name == "lstm") return make_lstm_predictor(network);
+  if (name == "period") return std::make_unique<PeriodicSpeed>();
   return make_speed_predictor(name == "ema" ? PredictorKind::ema
                                             : PredictorKind::last);
 }

@@ -23,8 +23,10 @@ struct SpeedJudgeOptions {
 
 // One way of predicting, in gangs that suffer from one kind of slowness.
 struct SpeedJudgement {
-  std::string slowness;   // as to_string(), or "recorded"
-  std::string predictor;  // "even" (shares are never changed), "last", ...
+  std::string slowness;  // as to_string(), or "recorded"
+  // "even" (shares are never changed), "last", "ema", "period" (SpeedSeason
+  // alone), "lstm".
+  std::string predictor;
   // Mean of |log predicted - log true| over the ranks that are slowed; 0 for
   // "even".
   double log_error = 0;

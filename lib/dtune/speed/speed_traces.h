@@ -36,4 +36,10 @@ std::vector<double> make_speed_trace(Slowness kind, size_t rounds,
 // Throws Error(data) naming file and line; also for fewer than two speeds.
 std::vector<double> read_speed_trace(const std::filesystem::path& path);
 
+// Such a file, or one that `--trace` wrote of a gang: then a trace for each rank,
+// the samples that it had in a round over the time of its forward and backward
+// passes. Throws as above.
+std::vector<std::vector<double>> read_speed_traces(
+    const std::filesystem::path& path);
+
 }  // namespace dtune
