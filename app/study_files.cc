@@ -101,7 +101,9 @@ bool is_database(const fs::path& path) {
   std::array<char, kMagic.size() + 1> head{};
   std::ifstream file(path, std::ios::binary);
   file.read(head.data(), head.size());
-  return file && head.data() == kMagic;
+  // The format's magic ends with a zero.
+  return file && std::string_view(head.data(), kMagic.size()) == kMagic &&
+         head.back() == '\0';
 }
 
 fs::path find_database(const std::string& name) {
