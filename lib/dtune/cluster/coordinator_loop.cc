@@ -161,11 +161,11 @@ void Coordinator::Impl::recover() {
 
 void Coordinator::Impl::turn() {
   events_.clear();
-  registry_.poll(
-      unfilled_ ? Duration(0)
-                : std::min<Duration>(milliseconds(50),
-                                     study_.recipe.limits.heartbeat / 2),
-      records_.wakeup(), events_);
+  registry_.poll(unfilled_
+                     ? Duration(0)
+                     : std::min<Duration>(milliseconds(50),
+                                          study_.recipe.limits.heartbeat / 2),
+                 records_.wakeup(), events_);
   send_acknowledgements();
   check_clocks();
   for (RegistryEvent& event : events_) handle(event);
