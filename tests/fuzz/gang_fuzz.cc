@@ -161,7 +161,7 @@ class Conversation {
     Begin begin;
     begin.step = static_cast<int>(around(peer.step));
     begin.updates = around(peer.updates);
-    begin.position = around((begin.step - 1) * 100);
+    begin.position = around((int64_t{begin.step} - 1) * 100);
     begin.end = around(100);
     begin.epoch_samples = around(100);
     begin.batch_size = around(32);

@@ -56,7 +56,10 @@ void PsClock::accept(int id, Member& member, const Ticket& ticket,
   }
   position_ += ticket.part.size;
   member.accepted += ticket.part.size;
-  totals_ += push.totals;
+  LossTotals totals = push.totals;  // a worker has no more than its part
+  totals.samples = std::clamp<int64_t>(totals.samples, 0, ticket.part.size);
+  totals.correct = std::clamp<int64_t>(totals.correct, 0, totals.samples);
+  totals_ += totals;
   const auto n = static_cast<double>(++figures_.applied);
   figures_.mean_staleness +=
       (static_cast<double>(tau) - figures_.mean_staleness) / n;
