@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "app/program.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -183,6 +184,7 @@ TEST_CASE("an expectation can be set on the command line") {
 }
 
 TEST_CASE("samplers and schedulers are refused at their place") {
+  if (!kTrains) return skip(kNoTorch);
   const Workplace place;
   place.write("typo.yaml", "seed: 1\nsampler: sobl\n");
   place.write("option.yaml",
@@ -269,6 +271,7 @@ TEST_CASE("plan says why the learnt prior takes no part, where it takes none") {
 }
 
 TEST_CASE("missing data end in one message with a remedy and exit code 2") {
+  if (!kTrains) return skip(kNoTorch);
   const Workplace place;
   place.write("lost.yaml",
               "study: lost\ndata: { kind: folder, path: nowhere }\n"

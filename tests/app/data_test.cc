@@ -3,6 +3,7 @@
 
 #include "app/program.h"
 #include "data/fixtures.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -114,6 +115,7 @@ TEST_CASE("float images are taken, and plan says how they are stored") {
 }
 
 TEST_CASE("a set of one class is refused: nothing can be learnt of it") {
+  if (!kTrains) return skip(kNoTorch);
   const Workplace place;
   place.write("set.yaml", kNpzRecipe);
   write_npz(place / "set.npz", {{"train_images", images({40, 8, 8}, level)},
@@ -135,6 +137,7 @@ TEST_CASE("a validation split of one class is a warning") {
 }
 
 TEST_CASE("images with the channels first are refused with a hint") {
+  if (!kTrains) return skip(kNoTorch);
   const Workplace place;
   place.write("set.yaml", kNpzRecipe);
   write_npz(place / "set.npz", {{"train_images", images({40, 1, 8, 8}, level)},
@@ -146,6 +149,7 @@ TEST_CASE("images with the channels first are refused with a hint") {
 }
 
 TEST_CASE("images that the network cannot take are refused before a trial") {
+  if (!kTrains) return skip(kNoTorch);
   const Workplace place;
   place.write("set.yaml", kNpzRecipe);
   write_npz(place / "set.npz", {{"train_images", images({40, 1, 16, 4}, level)},
@@ -167,6 +171,7 @@ TEST_CASE("images of kinds that are not read are named") {
 }
 
 TEST_CASE("all images that do not decode are listed at once") {
+  if (!kTrains) return skip(kNoTorch);
   const Workplace place;
   add_classes(place);
   add_image(place, "images/cat/0.png", bytes_of("GIF89a, renamed"));

@@ -138,6 +138,9 @@ TEST_CASE(
 // The second trial's program asks for more and more, when all of dtune is where
 // there is little.
 TEST_CASE("a program that the kernel ends for want of memory fails for that") {
+#ifdef __SANITIZE_ADDRESS__
+  return skip("AddressSanitizer takes more memory than the group has");
+#endif
   const MemoryGroup group(128 << 20);
   if (!group.ready()) return skip("control groups of memory need root");
   Workplace place;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "app/program.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -32,6 +33,7 @@ bool for_cpu(const Workplace& place) {
 }  // namespace
 
 TEST_CASE("a GPU that LibTorch cannot use is spoken of, not passed over") {
+  if (!kTrains) return skip(kNoTorch);
   const GpuPlace place("H100,A100");
   if (!for_cpu(place)) return;  // built with CUDA: the fake driver cannot train
   const Outcome plan = place.run({"plan", "r.yaml"});
@@ -46,6 +48,7 @@ TEST_CASE("a GPU that LibTorch cannot use is spoken of, not passed over") {
 }
 
 TEST_CASE("without a GPU nothing is said, but 'device: cuda' is refused") {
+  if (!kTrains) return skip(kNoTorch);
   const GpuPlace place("");
   const Outcome plan = place.run({"plan", "r.yaml"});
   CHECK(plan.code == 0);
@@ -64,6 +67,7 @@ TEST_CASE("without a GPU nothing is said, but 'device: cuda' is refused") {
 }
 
 TEST_CASE("a worker that cannot use its GPU says why in the agent's log") {
+  if (!kTrains) return skip(kNoTorch);
   GpuPlace place("");
   place.environment["DTUNE_SLOT_DEVICE"] = "0";  // as an agent gives it
   // Of several slots the one that is up first gets the trial.
@@ -75,6 +79,7 @@ TEST_CASE("a worker that cannot use its GPU says why in the agent's log") {
 
 // As ctest runs it; where the driver's GPU cannot be used it must not pass.
 TEST_CASE("the script for GPUs says what is missing, and that it did not run") {
+  if (!kTrains) return skip(kNoTorch);
   const GpuPlace place("H100");
   if (!for_cpu(place)) return;
   if (std::system("command -v python3 >/dev/null") != 0) return;

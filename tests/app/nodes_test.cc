@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "app/program.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -116,6 +117,7 @@ TEST_CASE("a pipeline of more stages than layers is refused before it runs") {
 }
 
 TEST_CASE("how many layers there are may be known with the data alone") {
+  if (!kTrains) return skip(kNoTorch);
   const Workplace place;
   for (const char* name : {"a", "b"}) {
     std::filesystem::create_directories(place / "images" / name);

@@ -13,6 +13,10 @@
 
 namespace dtune {
 
+// Whether the program trains networks: it was built with LibTorch.
+inline constexpr bool kTrains = DTUNE_TRAINS;
+inline constexpr const char* kNoTorch = "this build has no LibTorch";
+
 struct Outcome {
   int code = -1;  // -1: ended by a signal
   int signal = 0;

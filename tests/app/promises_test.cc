@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "app/program.h"
+#include "skip.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -47,6 +48,7 @@ TEST_CASE("README: exit code 0 ok, 1 an expectation failed") {
 }
 
 TEST_CASE("README: exit code 2 the recipe or the data are wrong") {
+  if (!kTrains) return skip(kNoTorch);
   Workplace place;
   place.write("recipe.yaml", "study: wrong\nbudget: { trails: 2 }\n");
   CHECK(place.run({"run", "recipe.yaml"}).code == 2);

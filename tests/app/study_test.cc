@@ -162,6 +162,7 @@ TEST_CASE("a database of another recipe is refused with the changed keys") {
 }
 
 TEST_CASE("a fresh start that cannot be leaves the old study where it is") {
+  if (!kTrains) return skip(kNoTorch);
   Workplace place;
   place.write("shell.yaml", shell_recipe(2, 2, "0"));
   REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
