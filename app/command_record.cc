@@ -74,7 +74,7 @@ std::array<int, 3> parse_points(const std::string& text) {
 
 std::vector<int> parse_epochs(const std::string& text, int horizon) {
   if (text.empty()) return default_epochs(horizon);
-  const std::vector<int> epochs = parse_numbers("--epochs", text);
+  std::vector<int> epochs = parse_numbers("--epochs", text);
   const bool rising =
       std::is_sorted(epochs.begin(), epochs.end(), std::less_equal<int>());
   if (!rising || epochs.back() > horizon) {
@@ -280,6 +280,7 @@ Recording read_recording(const Console& console, const RecordOptions& options,
 int write_recording(const Console& console, const RecordOptions& options,
                     const std::vector<fs::path>& databases) {
   std::vector<Recording> repeats;
+  repeats.reserve(databases.size());
   for (const fs::path& database : databases) {
     repeats.push_back(read_recording(console, options, database));
   }

@@ -93,6 +93,7 @@ std::vector<int64_t> parse_budgets(const std::vector<std::string>& texts) {
 
 std::vector<std::string> names_of(const std::vector<NamedKind>& kinds) {
   std::vector<std::string> names;
+  names.reserve(kinds.size());
   for (const NamedKind& kind : kinds) names.push_back(kind.name);
   return names;
 }

@@ -147,6 +147,7 @@ class TrialStore {
   virtual void end_group() {}
   // Runs `act` once all that was put before is committed; as put_report's
   // `on_commit`, and in order with those.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): SQLite's keeps it.
   virtual void after_commit(std::function<void()> act) { act(); }
   virtual void flush() = 0;
 
