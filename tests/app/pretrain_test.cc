@@ -54,7 +54,7 @@ TEST_CASE("speeds train writes weights that speeds eval judges") {
                  "--traces", "t.csv", "--json"});
   CHECK_MESSAGE(table.code == 0, table.err);
   const auto json = nlohmann::json::parse(table.out);
-  CHECK(json["rows"].size() == 32);  // 6 kinds, recorded, all; 4 ways
+  CHECK(json["rows"].size() == 40);  // 6 kinds, recorded, all; 5 ways
   CHECK(json["default"] == "lstm");
 }
 
