@@ -13,6 +13,13 @@ namespace {
 // Batch norm needs two samples.
 constexpr int64_t kLeastSamples = 2;
 
+// A worker has no more samples than its part.
+LossTotals bounded(LossTotals totals, int64_t part) {
+  totals.samples = std::clamp<int64_t>(totals.samples, 0, part);
+  totals.correct = std::clamp<int64_t>(totals.correct, 0, totals.samples);
+  return totals;
+}
+
 }  // namespace
 
 // ---- Decisions
@@ -23,7 +30,7 @@ void PsClock::decide(int id, Member& member, const Ticket& ticket,
     round_.terms.push_back({id, ticket.id, push.totals.weight});
     round_.samples += ticket.part.size;
     round_.samples_of.emplace_back(id, ticket.part.size);
-    round_.totals += push.totals;
+    round_.totals += bounded(push.totals, ticket.part.size);
     return;
   }
   const int64_t tau = staleness(member, push.version);
@@ -56,10 +63,7 @@ void PsClock::accept(int id, Member& member, const Ticket& ticket,
   }
   position_ += ticket.part.size;
   member.accepted += ticket.part.size;
-  LossTotals totals = push.totals;  // a worker has no more than its part
-  totals.samples = std::clamp<int64_t>(totals.samples, 0, ticket.part.size);
-  totals.correct = std::clamp<int64_t>(totals.correct, 0, totals.samples);
-  totals_ += totals;
+  totals_ += bounded(push.totals, ticket.part.size);
   const auto n = static_cast<double>(++figures_.applied);
   figures_.mean_staleness +=
       (static_cast<double>(tau) - figures_.mean_staleness) / n;
