@@ -118,6 +118,19 @@ std::vector<LossTotals> train_fused(FusedTrainer& fused, Trainers& trainers,
   return totals;
 }
 
+// Trained together and one by one, so many samples each.
+void check_equal_after(int64_t samples, Trainers& together, Trainers& alone) {
+  FusedTrainer fused;
+  const std::vector<LossTotals> totals = train_fused(fused, together, samples);
+  for (size_t k = 0; k < alone.size(); ++k) {
+    CAPTURE(k);
+    const LossTotals expected = alone[k]->train_to(samples, kNever);
+    CHECK(totals[k].samples == expected.samples);
+    CHECK(totals[k].loss == doctest::Approx(expected.loss).epsilon(kLoss));
+    check_equal(*together[k], *alone[k]);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("fused trials are each what they are alone") {
@@ -127,15 +140,7 @@ TEST_CASE("fused trials are each what they are alone") {
     CAPTURE(static_cast<int>(kind));
     Trainers together = shop.trainers(various(kind));
     Trainers alone = shop.trainers(various(kind));
-    FusedTrainer fused;
-    const std::vector<LossTotals> totals = train_fused(fused, together, 240);
-    for (size_t k = 0; k < alone.size(); ++k) {
-      CAPTURE(k);
-      const LossTotals expected = alone[k]->train_to(240, kNever);
-      CHECK(totals[k].samples == expected.samples);
-      CHECK(totals[k].loss == doctest::Approx(expected.loss).epsilon(kLoss));
-      check_equal(*together[k], *alone[k]);
-    }
+    check_equal_after(240, together, alone);
   }
 }
 
@@ -147,15 +152,7 @@ TEST_CASE("fused trials whose images a device makes are what they are alone") {
     recipes[1].data.normalize = equal;  // else their images are made apart
     Trainers together = shop.trainers(recipes, /*as_device=*/true);
     Trainers alone = shop.trainers(recipes);
-    FusedTrainer fused;
-    const std::vector<LossTotals> totals = train_fused(fused, together, 240);
-    for (size_t k = 0; k < alone.size(); ++k) {
-      CAPTURE(k);
-      const LossTotals expected = alone[k]->train_to(240, kNever);
-      CHECK(totals[k].samples == expected.samples);
-      CHECK(totals[k].loss == doctest::Approx(expected.loss).epsilon(kLoss));
-      check_equal(*together[k], *alone[k]);
-    }
+    check_equal_after(240, together, alone);
   }
 }
 

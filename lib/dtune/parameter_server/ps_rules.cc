@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dtune/base/error.h"
+#include "dtune/train/update_rule.h"
 
 namespace dtune {
 namespace {
@@ -82,7 +83,7 @@ TrainSpec worker_rule(TrainSpec train) {
 
 double clip_scale(double clip_norm, double squares) {
   if (clip_norm <= 0) return 1;
-  return std::min(1.0, clip_norm / (std::sqrt(squares) + 1e-6));
+  return std::min(1.0, clip_norm / (std::sqrt(squares) + kClipEpsilon));
 }
 
 double sum_of_squares(std::span<const float> values) {

@@ -29,7 +29,7 @@ at::Tensor upload(const PreparedData& data, const at::Device& device) {
   const Shape shape = data.image_shape();
   const int64_t train = data.count(Split::train);
   const int64_t validation = data.count(Split::validation);
-  const at::Tensor pixels =
+  at::Tensor pixels =
       at::empty({train + validation, shape.height, shape.width, shape.channels},
                 at::TensorOptions(at::kByte).device(device));
   pixels.narrow(0, 0, train)
@@ -77,14 +77,13 @@ at::Tensor table(
     std::span<const Image> images, const at::Device& device,
     const std::array<double (*)(const Image&), kNumbers>& numbers) {
   const auto count = static_cast<int64_t>(images.size());
-  at::Tensor host =
-      at::empty({int64_t{kNumbers}, count},
-                at::TensorOptions(at::kDouble).pinned_memory(device.is_cuda()));
+  const at::Tensor host =
+      host_tensor({int64_t{kNumbers}, count}, at::kDouble, device);
   auto* out = host.data_ptr<double>();
   for (const auto& number : numbers) {
     for (const Image& image : images) *out++ = number(image);
   }
-  return host.to(at::TensorOptions(device), /*non_blocking=*/true);
+  return send(host, device);
 }
 
 at::Tensor counted(int64_t size, const at::Device& device) {
@@ -93,20 +92,20 @@ at::Tensor counted(int64_t size, const at::Device& device) {
 
 // Rows of the table of what is done to images.
 enum Number : size_t {
-  kPlace,  // in the pool of pixels
-  kFlip,
-  kDy,
-  kDx,
-  kMirroredDy,
-  kMirroredDx,
-  kTop,
-  kBottom,
-  kLeft,
-  kRight,
-  kBrightness,
-  kContrast,
-  kSaturation,
-  kNumbers
+  at_place,  // in the pool of pixels
+  at_flip,
+  at_dy,
+  at_dx,
+  at_mirrored_dy,
+  at_mirrored_dx,
+  at_top,
+  at_bottom,
+  at_left,
+  at_right,
+  at_brightness,
+  at_contrast,
+  at_saturation,
+  number_count
 };
 
 // Where the rows (or columns) of images come from, [images, size].
@@ -128,11 +127,11 @@ Places places(int64_t size, const at::Tensor& shift,
 // The images' pixels in the pool, moved; black where nothing comes from.
 at::Tensor moved(const at::Tensor& pool, const at::Tensor& by,
                  const Shape& shape) {
-  const Places y = places(shape.height, by[kDy], by[kMirroredDy]);
-  const Places x = places(shape.width, by[kDx], by[kMirroredDx]);
+  const Places y = places(shape.height, by[at_dy], by[at_mirrored_dy]);
+  const Places x = places(shape.width, by[at_dx], by[at_mirrored_dx]);
   const at::Tensor column =
-      at::where(by[kFlip].ne(0), at::rsub(x.from, shape.width - 1), x.from);
-  const at::Tensor row = (by[kPlace] * shape.height).add(y.from);
+      at::where(by[at_flip].ne(0), at::rsub(x.from, shape.width - 1), x.from);
+  const at::Tensor row = (by[at_place] * shape.height).add(y.from);
   const at::Tensor place =
       (row.unsqueeze(2) * shape.width).add(column.unsqueeze(1));
   const at::Tensor inside =
@@ -153,7 +152,7 @@ at::Tensor rectangles(const Shape& shape, const at::Tensor& edges) {
   return high.unsqueeze(2).logical_and(wide.unsqueeze(1)).unsqueeze(3);
 }
 
-at::Tensor rounded(at::Tensor values) {
+at::Tensor rounded(const at::Tensor& values) {
   return values.clamp_(0, 255).add_(0.5).floor_();
 }
 
@@ -198,7 +197,7 @@ struct DeviceImages::Row {
 };
 
 at::Tensor DeviceImages::numbers_of(const std::vector<Row>& rows) const {
-  return table<Row, kNumbers>(
+  return table<Row, number_count>(
       rows, device_,
       {[](const Row& row) { return double(row.place); },
        [](const Row& row) { return double(row.change.flip); },
@@ -286,14 +285,14 @@ std::vector<uint32_t> DeviceImages::samples_of(const std::vector<Row>& rows) {
 at::Tensor DeviceImages::stage(const std::vector<uint32_t>& samples) const {
   const Shape& shape = source_.image_shape();
   const at::Tensor host =
-      at::empty({static_cast<int64_t>(samples.size()), shape.height,
-                 shape.width, shape.channels},
-                at::TensorOptions(at::kByte).pinned_memory(device_.is_cuda()));
+      host_tensor({static_cast<int64_t>(samples.size()), shape.height,
+                   shape.width, shape.channels},
+                  at::kByte, device_);
   auto* out = host.data_ptr<uint8_t>();
   for (const uint32_t sample : samples) {
     out = std::ranges::copy(source_.pixels(sample), out).out;
   }
-  return host.to(at::TensorOptions(device_), /*non_blocking=*/true);
+  return send(host, device_);
 }
 
 at::Tensor DeviceImages::take_staged(const std::vector<Row>& rows) {
@@ -331,7 +330,7 @@ void DeviceImages::prefetch(std::span<const PlannedImage> plan) {
 // The rows' pixels after their changes, [rows, H, W, C]; 8 bits.
 at::Tensor DeviceImages::changed(const std::vector<Row>& rows) {
   const Shape& shape = source_.image_shape();
-  const at::Tensor pool = resident() ? *resident_ : take_staged(rows);
+  at::Tensor pool = resident() ? *resident_ : take_staged(rows);
   const auto any = [&](auto&& is) {
     return std::ranges::any_of(rows,
                                [&](const Row& row) { return is(row.change); });
@@ -340,13 +339,14 @@ at::Tensor DeviceImages::changed(const std::vector<Row>& rows) {
   if (!changes && !resident()) return pool;
   const at::Tensor by = numbers_of(rows).unsqueeze(2);
   const at::Tensor whole = by.to(at::kLong);
-  if (!changes) return pool.index_select(0, whole[kPlace].squeeze(1));
+  if (!changes) return pool.index_select(0, whole[at_place].squeeze(1));
   at::Tensor pixels = moved(pool, whole, shape);
   if (any(is_jittered)) {
-    pixels = jittered(pixels, by[kBrightness], by[kContrast], by[kSaturation]);
+    pixels =
+        jittered(pixels, by[at_brightness], by[at_contrast], by[at_saturation]);
   }
   if (any([](const Change& one) { return one.bottom > one.top; })) {
-    const at::Tensor square = rectangles(shape, whole.narrow(0, kTop, 4));
+    const at::Tensor square = rectangles(shape, whole.narrow(0, at_top, 4));
     pixels = at::where(square, mean_, pixels);
   }
   return pixels;

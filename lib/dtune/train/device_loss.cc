@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dtune/base/error.h"
+#include "dtune/train/device.h"
 
 namespace dtune {
 namespace {
@@ -15,9 +16,19 @@ struct Judging {
   at::Tensor smoothing;  // [K, 1, 1] float64, as all that follow
   at::Tensor gamma;
   at::Tensor scale;    // one over the batch's weight
-  at::Tensor focal;    // bool
+  at::Tensor focal;    // bool; undefined where all batches have one kind
   at::Tensor weights;  // [K, 1, classes], of classes
 };
+
+LossKind kind_of(const JudgedBatch& batch) {
+  return batch.loss->parameters().kind;
+}
+
+bool is_of_one_kind(const std::vector<JudgedBatch>& batches) {
+  return std::ranges::all_of(batches, [&](const JudgedBatch& batch) {
+    return kind_of(batch) == kind_of(batches.front());
+  });
+}
 
 void append(const JudgedBatch& batch, std::vector<double>& numbers) {
   const Targets& targets = batch.targets;
@@ -48,12 +59,10 @@ Judging judging_of(const std::vector<JudgedBatch>& batches,
   const int64_t classes = logits.size(2);
   DTUNE_CHECK(static_cast<int64_t>(numbers.size()) ==
               rows * (3 * n + 4 + classes));
-  at::Tensor host =
-      at::empty({rows, 3 * n + 4 + classes},
-                at::TensorOptions(at::kDouble).pinned_memory(logits.is_cuda()));
+  const at::Tensor host =
+      host_tensor({rows, 3 * n + 4 + classes}, at::kDouble, logits.device());
   std::ranges::copy(numbers, host.data_ptr<double>());
-  const at::Tensor all =
-      host.to(logits.options().dtype(at::kDouble), /*non_blocking=*/true);
+  const at::Tensor all = send(host, logits.device());
   const auto number = [&](int64_t which) {
     return all.narrow(1, 3 * n + which, 1).unsqueeze(2);
   };
@@ -63,7 +72,7 @@ Judging judging_of(const std::vector<JudgedBatch>& batches,
           .smoothing = number(0),
           .gamma = number(1),
           .scale = number(2),
-          .focal = number(3).ne(0),
+          .focal = is_of_one_kind(batches) ? at::Tensor() : number(3).ne(0),
           .weights = all.narrow(1, 3 * n + 4, classes).unsqueeze(1)};
 }
 
@@ -102,11 +111,15 @@ Part focal(const Softmax& softmax, const Judging& by,
   return {-weight * modulation * log_p, weight * (slope - modulation) * away};
 }
 
-// With one label for each sample.
-Part judged(const Softmax& softmax, const Judging& by,
+// With one label for each sample. `kind`: of the first batch.
+Part judged(const Softmax& softmax, const Judging& by, LossKind kind,
             const at::Tensor& labels) {
   const at::Tensor is_label =
       at::zeros_like(softmax.p).scatter_(2, labels.unsqueeze(2), 1.0);
+  if (!by.focal.defined()) {
+    return kind == LossKind::focal ? focal(softmax, by, is_label)
+                                   : cross_entropy(softmax, by, is_label);
+  }
   const Part plain = cross_entropy(softmax, by, is_label);
   const Part other = focal(softmax, by, is_label);
   return {at::where(by.focal, other.losses, plain.losses),
@@ -124,12 +137,13 @@ bool any_mixed(const std::vector<JudgedBatch>& batches) {
 DeviceLosses device_losses(const at::Tensor& logits,
                            const std::vector<JudgedBatch>& batches) {
   const Judging by = judging_of(batches, logits);
+  const LossKind kind = kind_of(batches.front());
   const at::Tensor log_p = logits.to(at::kDouble).log_softmax(2);
   const Softmax softmax{log_p.exp(), log_p};
-  Part part = judged(softmax, by, by.labels);
+  Part part = judged(softmax, by, kind, by.labels);
   at::Tensor expected = by.labels;
   if (any_mixed(batches)) {
-    const Part other = judged(softmax, by, by.others);
+    const Part other = judged(softmax, by, kind, by.others);
     part = {by.shares * part.losses + (1 - by.shares) * other.losses,
             by.shares * part.gradients + (1 - by.shares) * other.gradients};
     expected = at::where(by.shares.squeeze(2).lt(0.5), by.others, by.labels);

@@ -95,11 +95,16 @@ int64_t EvaluationBatches::first(int64_t batch) const {
   return std::min(batch * most_, samples());
 }
 
+std::vector<uint32_t> EvaluationBatches::numbers(int64_t batch) const {
+  std::vector<uint32_t> numbers(static_cast<size_t>(size(batch)));
+  std::iota(numbers.begin(), numbers.end(),
+            static_cast<uint32_t>(first(batch)));
+  return numbers;
+}
+
 std::vector<PlannedImage> EvaluationBatches::plan(int64_t batch) const {
   std::vector<PlannedImage> plan;
-  for (int64_t i = first(batch); i < first(batch) + size(batch); ++i) {
-    plan.push_back({.sample = static_cast<uint32_t>(i)});
-  }
+  source_.append_plan(numbers(batch), std::nullopt, plan);
   return plan;
 }
 
@@ -111,13 +116,11 @@ at::Tensor EvaluationBatches::device_images(int64_t batch) {
 
 at::Tensor EvaluationBatches::images(int64_t batch) {
   if (device_images_) return device_images(batch);
-  std::vector<uint32_t> numbers(static_cast<size_t>(size(batch)));
-  std::vector<int32_t> labels(numbers.size());
-  std::iota(numbers.begin(), numbers.end(),
-            static_cast<uint32_t>(first(batch)));
+  const std::vector<uint32_t> samples = numbers(batch);
+  std::vector<int32_t> labels(samples.size());
   const at::Tensor images = images_.narrow(0, 0, size(batch));
   source_.gather(
-      numbers, std::nullopt,
+      samples, std::nullopt,
       {images.data_ptr<float>(), static_cast<size_t>(images.numel())}, labels);
   return images;
 }

@@ -44,6 +44,7 @@ class EvaluationBatches {
   at::Tensor answer(Network& network, int64_t batch);
 
  private:
+  std::vector<uint32_t> numbers(int64_t batch) const;  // of its samples
   std::vector<PlannedImage> plan(int64_t batch) const;
   at::Tensor device_images(int64_t batch);
 

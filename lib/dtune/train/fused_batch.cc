@@ -165,8 +165,7 @@ at::Tensor FusedBatch::update() {
     steps.push_back(trainer->next_update(trainer->next_batch()));
     limits.push_back(train.clip_norm > 0 ? train.clip_norm : HUGE_VAL);
   }
-  gradients.mul_(
-      column(limits, device_).div(norms.unsqueeze(1).add(1e-6)).clamp_max_(1));
+  gradients.mul_(clip_scales(column(limits, device_), norms.unsqueeze(1)));
   apply_fused_update(
       trains, steps,
       {weights_.rows, gradients, first_.rows, second_.rows, l2_});

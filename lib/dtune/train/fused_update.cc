@@ -1,7 +1,10 @@
 #include "dtune/train/fused_update.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+
+#include "dtune/train/device.h"
 
 namespace dtune {
 namespace {
@@ -15,15 +18,15 @@ class Columns {
           const std::vector<UpdateStep>& steps,
           const std::vector<Number>& numbers, const at::Device& device) {
     const auto rows = static_cast<int64_t>(trains.size());
-    at::Tensor table =
-        at::empty({static_cast<int64_t>(numbers.size()), rows}, at::kFloat);
+    const at::Tensor table = host_tensor(
+        {static_cast<int64_t>(numbers.size()), rows}, at::kFloat, device);
     auto* out = table.data_ptr<float>();
     for (const Number& number : numbers) {
       for (size_t k = 0; k < trains.size(); ++k) {
         *out++ = static_cast<float>(number(*trains[k], steps[k]));
       }
     }
-    table_ = table.to(device).unsqueeze(2);
+    table_ = send(table, device).unsqueeze(2);
   }
 
   at::Tensor operator[](int64_t number) const { return table_[number]; }
@@ -95,7 +98,12 @@ void fused_adam(const std::vector<const TrainSpec*>& trains,
 }  // namespace
 
 at::Tensor column(const std::vector<double>& values, const at::Device& device) {
-  return at::tensor(values).to(at::kFloat).to(device).unsqueeze(1);
+  const at::Tensor host =
+      host_tensor({static_cast<int64_t>(values.size()), 1}, at::kFloat, device);
+  std::ranges::transform(values, host.data_ptr<float>(), [](double value) {
+    return static_cast<float>(value);
+  });
+  return send(host, device);
 }
 
 void apply_fused_update(const std::vector<const TrainSpec*>& trains,

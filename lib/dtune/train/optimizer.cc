@@ -82,6 +82,10 @@ void apply_update(const TrainSpec& train, const UpdateStep& step,
   tensors.gradients.zero_();
 }
 
+at::Tensor clip_scales(const at::Tensor& limits, const at::Tensor& norms) {
+  return limits.div(norms.add(kClipEpsilon)).clamp_max_(1);
+}
+
 Optimizer::Optimizer(const TrainSpec& train, Network& network)
     : train_(train),
       network_(network),
@@ -98,7 +102,8 @@ std::optional<UpdateStep> Optimizer::next_step(double lr, double norm) const {
   if (!std::isfinite(norm)) return std::nullopt;
   UpdateStep step{.lr = lr, .number = updates_ + 1, .gradient_scale = 1};
   if (train_.clip_norm > 0) {
-    step.gradient_scale = std::min(1.0, train_.clip_norm / (norm + 1e-6));
+    step.gradient_scale =
+        std::min(1.0, train_.clip_norm / (norm + kClipEpsilon));
   }
   return step;
 }
@@ -128,7 +133,7 @@ at::Tensor Optimizer::update_ahead(double lr) {
   const at::Tensor norm = all.gradients.norm();
   if (train_.clip_norm > 0) {
     all.gradients.mul_(
-        (norm + 1e-6).reciprocal_().mul_(train_.clip_norm).clamp_max_(1));
+        clip_scales(at::full_like(norm, train_.clip_norm), norm));
   }
   apply_update(train_, {.lr = lr, .number = ++updates_}, all);
   return norm;

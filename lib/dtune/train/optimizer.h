@@ -36,6 +36,10 @@ struct UpdateTensors {
 void apply_update(const TrainSpec& train, const UpdateStep& step,
                   const UpdateTensors& tensors);
 
+// What gradients of these norms are multiplied with, so that the norms are at
+// most the limits; both of one shape.
+at::Tensor clip_scales(const at::Tensor& limits, const at::Tensor& norms);
+
 // Not thread-safe. The network must outlive this.
 class Optimizer {
  public:

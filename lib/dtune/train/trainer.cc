@@ -145,11 +145,9 @@ LossTotals Trainer::read(std::vector<BatchInWork>& batches) const {
 LossTotals Trainer::totals_of(const BatchRange& batch, double loss,
                               double correct, double weight,
                               double norm) const {
-  const auto fail = [&](const char* what, double value) {
-    throw diverged(what, value, train_, progress_at(batch), batch);
-  };
-  if (!std::isfinite(loss)) fail("training loss", loss);
-  if (!std::isfinite(norm)) fail("gradient's norm", std::nan(""));
+  const TrainingProgress then = progress_at(batch);
+  if (!std::isfinite(loss)) throw diverged_loss(loss, then, batch);
+  if (!std::isfinite(norm)) throw diverged_gradient(then, batch);
   return {.loss = loss,
           .weight = weight,
           .correct = static_cast<int64_t>(correct),
@@ -258,17 +256,24 @@ void Trainer::backward(const Network::GradientReady& ready) {
 void Trainer::check_loss(const LossTotals& totals,
                          const BatchRange& batch) const {
   if (!std::isfinite(totals.loss)) {
-    throw diverged("training loss", totals.loss, train_, progress(), batch);
+    throw diverged_loss(totals.loss, progress(), batch);
   }
 }
 
-TrialFailure Trainer::diverged_gradient(const BatchRange& batch) const {
-  return diverged("gradient's norm", std::nan(""), train_, progress(), batch);
+TrialFailure Trainer::diverged_loss(double loss,
+                                    const TrainingProgress& progress,
+                                    const BatchRange& batch) const {
+  return diverged("training loss", loss, train_, progress, batch);
+}
+
+TrialFailure Trainer::diverged_gradient(const TrainingProgress& progress,
+                                        const BatchRange& batch) const {
+  return diverged("gradient's norm", std::nan(""), train_, progress, batch);
 }
 
 void Trainer::update(const BatchRange& batch) {
   if (!optimizer_.update(learning_rate(train_, progress(), batch))) {
-    throw diverged_gradient(batch);
+    throw diverged_gradient(progress(), batch);
   }
   if (average_) average_->add(network_, optimizer_.updates());
   position_ += batch.size;

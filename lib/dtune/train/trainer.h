@@ -148,7 +148,10 @@ class Trainer {
   LossTotals judge(const at::Tensor& logits);
   AugmentKey augment_key(int64_t epoch) const;
   Targets targets() const;
-  TrialFailure diverged_gradient(const BatchRange& batch) const;
+  TrialFailure diverged_loss(double loss, const TrainingProgress& progress,
+                             const BatchRange& batch) const;
+  TrialFailure diverged_gradient(const TrainingProgress& progress,
+                                 const BatchRange& batch) const;
   TrainingProgress progress() const {
     return {position_, count(), options_.epochs};
   }

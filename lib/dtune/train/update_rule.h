@@ -34,6 +34,8 @@ struct UpdateArrays {
 };
 
 inline constexpr double kAdamEpsilon = 1e-8;
+// Added to the norm that gradients are clipped by.
+inline constexpr double kClipEpsilon = 1e-6;
 
 // sgd, L2 coupled (Sutskever et al. 2013, in PyTorch's form: the learning rate
 // multiplies the velocity when it is applied; dampening 0):
