@@ -243,7 +243,8 @@ std::vector<RankRound> read_rank_rounds(Database& database) {
 StudyRecords read_records(Database& database) {
   StudyRecords records;
   records.row = read_study(database);
-  records.trials = read_trial_rows(database);
+  std::vector<CurveEnds> ends;
+  records.trials = read_trial_rows(database, ends);
   Statement sessions(database,
                      "SELECT number, recipe_yaml, budget_trials, "
                      "budget_seconds, budget_steps, started_ms "
@@ -259,7 +260,7 @@ StudyRecords read_records(Database& database) {
   records.events = read_events(database, 0);
   records.decisions = read_decisions(database);
   records.ranks = read_rank_rounds(database);
-  check_records(records, read_curve_ends(database));
+  check_records(records, ends);
   return records;
 }
 

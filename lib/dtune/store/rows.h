@@ -33,8 +33,9 @@ Row rank_round_row(const RankRound& rank);
 // Error(data) on numbers out of range and on rows that contradict each other
 // (consistency.h).
 std::optional<StudyRow> read_study(Database& database);
-std::vector<Trial> read_trial_rows(Database& database);  // without curves
-std::vector<CurveEnds> read_curve_ends(Database& database);
+// Without curves; appends what the rows say of these.
+std::vector<Trial> read_trial_rows(Database& database,
+                                   std::vector<CurveEnds>& ends);
 std::vector<RecordedReport> read_report_rows(Database& database);
 std::vector<Trial> read_trials(Database& database, CurvePart part);
 std::vector<TrialEvent> read_events(Database& database, TrialId trial);

@@ -39,7 +39,8 @@ const char* to_word(TrialKind kind) {
 constexpr const char* kSelectTrials =
     "SELECT id, kind, point, unit, seed, state, reason, detail, attempt, "
     "failures, target_step, node, slot, created_ms, started_ms, ended_ms, "
-    "checkpoint, checkpoint_step, repeats FROM trial ORDER BY id";
+    "checkpoint, checkpoint_step, repeats, last_step, best_value "
+    "FROM trial ORDER BY id";
 
 Trial trial_at(const Statement& row) {
   const CheckedRow checked(row, "trial");
@@ -64,6 +65,13 @@ Trial trial_at(const Statement& row) {
   trial.checkpoint = row.text(16);
   trial.checkpoint_step = checked.natural(17, kSteps);
   return trial;
+}
+
+CurveEnds ends_at(const Statement& row) {
+  CurveEnds ends;
+  ends.last_step = CheckedRow(row, "trial").natural(19, kSteps);
+  if (!row.null(20)) ends.best = row.real(20);
+  return ends;
 }
 
 // The key's order makes later attempts of a step follow earlier ones.
@@ -149,30 +157,22 @@ Row report_row(TrialId trial, Attempt attempt, const StepReport& report) {
           report.sequence};
 }
 
-std::vector<Trial> read_trial_rows(Database& database) {
+std::vector<Trial> read_trial_rows(Database& database,
+                                   std::vector<CurveEnds>& ends) {
   std::vector<Trial> trials;
   Statement rows(database, kSelectTrials);
-  while (rows.step()) trials.push_back(trial_at(rows));
+  while (rows.step()) {
+    trials.push_back(trial_at(rows));
+    ends.push_back(ends_at(rows));
+  }
   return trials;
 }
 
-std::vector<CurveEnds> read_curve_ends(Database& database) {
-  std::vector<CurveEnds> all;
-  Statement row(database,
-                "SELECT last_step, best_value FROM trial ORDER BY id");
-  const CheckedRow checked(row, "trial");
-  while (row.step()) {
-    CurveEnds& ends = all.emplace_back();
-    ends.last_step = checked.natural(0, kSteps);
-    if (!row.null(1)) ends.best = row.real(1);
-  }
-  return all;
-}
-
 std::vector<Trial> read_trials(Database& database, CurvePart part) {
-  std::vector<Trial> trials = read_trial_rows(database);
+  std::vector<CurveEnds> ends;
+  std::vector<Trial> trials = read_trial_rows(database, ends);
   read_curves(database, part, trials);
-  check_trials(read_study(database), trials, read_curve_ends(database), part);
+  check_trials(read_study(database), trials, ends, part);
   return trials;
 }
 
