@@ -82,31 +82,26 @@ std::vector<std::string> all_devices() {
   return devices;
 }
 
+[[noreturn]] void refuse_devices(const std::string& text, const char* what) {
+  throw Error(
+      ErrorKind::config,
+      fmt::format("--devices: '{}' {} (use 0,1, or GPU-..., MIG-..., as "
+                  "nvidia-smi -L lists them; auto; none)",
+                  text, what));
+}
+
 std::vector<std::string> parse_devices(const std::string& text) {
   if (text == "none") return {};
   if (text.empty() || text == "auto") return all_devices();
-  std::vector<std::string> devices;
-  for (const std::string& word : split_list(text)) {
+  std::vector<std::string> devices = split_list(text);
+  for (const std::string& word : devices) {
     const bool number =
-        !word.empty() && std::all_of(word.begin(), word.end(), [](char letter) {
-          return '0' <= letter && letter <= '9';
-        });
+        word.find_first_not_of("0123456789") == std::string::npos;
     if (!number && !word.starts_with("GPU-") && !word.starts_with("MIG-")) {
-      throw Error(ErrorKind::config,
-                  fmt::format("--devices: '{}' is not a device (use 0,1, or "
-                              "GPU-..., MIG-..., as nvidia-smi -L lists them; "
-                              "auto; none)",
-                              word));
+      refuse_devices(word, "is not a device");
     }
-    devices.push_back(word);
   }
-  if (devices.empty()) {
-    throw Error(ErrorKind::config,
-                fmt::format("--devices: '{}' names no device (use 0,1, or "
-                            "GPU-..., MIG-..., as nvidia-smi -L lists them; "
-                            "auto; none)",
-                            text));
-  }
+  if (devices.empty()) refuse_devices(text, "names no device");
   return devices;
 }
 
