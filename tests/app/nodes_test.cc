@@ -272,13 +272,15 @@ TEST_CASE("--encrypt-ranks reaches the workers of run and resume") {
   CHECK_MESSAGE(run.code == 0, run.err);
 }
 
+// The agent leaves 20 s and a step before its end: here after some 1 s, when
+// most of the 14 steps of 1 s that the trials need at least are to come.
 TEST_CASE("an agent leaves before its engine ends it") {
   const Home place;
-  place.write("shell.yaml", shell_recipe(14, 3, "0.5"));
+  place.write("shell.yaml", shell_recipe(14, 3, "1"));
   RunningProgram run = place.start(
       {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
   REQUIRE(run.wait_for("trial"));
-  run_agent_to_its_end(place, {"--lifetime", "25s"});
+  run_agent_to_its_end(place, {"--lifetime", "22s"});
   const Outcome outcome = run.wait();
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   CHECK_MESSAGE(contains(outcome.out, "node one leaves: its engine ends it in"),
