@@ -107,7 +107,8 @@ std::vector<std::string> beaten_on(const std::vector<SpeedJudgement>& rows,
         best = row.predictor;
       }
     }
-    if (best != name) kinds.push_back(kind + " (" + best + " is better)");
+    if (best != name)
+      kinds.push_back(fmt::format("{} ({} is better)", kind, best));
   }
   return kinds;
 }
@@ -184,11 +185,11 @@ int eval_speeds(const Console& console, const SpeedsOptions& options) {
 }
 
 int run_speeds(const Console& console, const SpeedsOptions& options) {
-  static const std::vector<std::string> kActions = {"train", "eval"};
+  static const std::vector<std::string> actions = {"train", "eval"};
   if (options.action == "train") return train_speeds(console, options);
   if (options.action == "eval") return eval_speeds(console, options);
   fail_speeds(fmt::format("cannot '{}'{}", options.action,
-                          did_you_mean(options.action, kActions)));
+                          did_you_mean(options.action, actions)));
 }
 
 }  // namespace

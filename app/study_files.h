@@ -49,7 +49,7 @@ std::filesystem::path find_recipe(const std::string& name);
 // "x.files.bak-1", the first number that is free); returns the new name of
 // the database, or "" where there was nothing. Throws Error(temporary) where
 // it is in use, Error(store) where a file cannot be moved.
-std::filesystem::path move_aside(const std::filesystem::path& database);
+std::filesystem::path move_aside(const std::filesystem::path& named);
 
 // The path as people type it: relative to the current folder if below it.
 std::string short_path(const std::filesystem::path& path);

@@ -152,6 +152,7 @@ Scores judge_gangs(std::span<const Gang> gangs, const SpeedLstm& network,
 
 std::vector<Gang> gangs_of(Slowness kind, const SpeedJudgeOptions& options) {
   std::vector<Gang> gangs;
+  gangs.reserve(static_cast<size_t>(options.gangs));
   for (int i = 0; i < options.gangs; ++i) {
     gangs.push_back(make_gang(
         [&](uint64_t seed) {

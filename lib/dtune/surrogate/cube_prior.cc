@@ -68,6 +68,7 @@ CubePoint CubePrior::best_point() const {
   const size_t frames = axes_.time.size();
   const size_t n1 = axes_.log10_l2.size();
   const size_t n2 = axes_.dropout.size();
+  DTUNE_CHECK(!axes_.log10_lr.empty() && n1 > 0 && n2 > 0);
   std::vector<double> ends;
   for (size_t at = frames - 1; at < mean_.size(); at += frames) {
     ends.push_back(double{mean_[at]});
