@@ -14,7 +14,8 @@ TEST_CASE("on a network disk a study runs without a log shared in memory") {
   Workplace place;
   place.environment["LD_PRELOAD"] = preload();
   place.environment["DTUNE_TEST_NFS"] = "1";
-  place.write("shell.yaml", shell_recipe(4, 3, "0.3"));
+  place.write("shell.yaml", held_recipe(4, 3, "0.1", 2));
+  place.hold();
   RunningProgram run = place.start({"run", "shell.yaml", "--verbose"});
   REQUIRE(run.wait_for("step 2/3"));
   // Others read it meanwhile; there is no memory that they would have to share.
@@ -25,6 +26,7 @@ TEST_CASE("on a network disk a study runs without a log shared in memory") {
   CHECK_FALSE(place.has("shell.db-shm"));
   run.send(SIGKILL);
   run.wait();
+  place.release();
   const Outcome again = place.run({"run", "shell.yaml", "--quiet"});
   REQUIRE_MESSAGE(again.code == 0, again.err);
   CHECK(contains(again.out, "4 trials"));

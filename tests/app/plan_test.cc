@@ -19,7 +19,8 @@ std::string database_line(const Workplace& place) {
 
 TEST_CASE("plan says what a run would do with the database, as the run does") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(4, 3, "0.1"));
+  place.write("shell.yaml", held_recipe(4, 3, "0.1", 2));
+  place.hold();
   CHECK(database_line(place) == "new");
   {
     RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
@@ -29,11 +30,12 @@ TEST_CASE("plan says what a run would do with the database, as the run does") {
     CHECK(program.wait().code == 130);
   }
   CHECK(contains(database_line(place), "a run continues it: "));
+  place.release();
   REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
   CHECK(contains(database_line(place), "finished: a run shows the result"));
-  place.write("shell.yaml", shell_recipe(9, 3, "0.1"));
+  place.write("shell.yaml", held_recipe(9, 3, "0.1", 2));
   CHECK(contains(database_line(place), "a run continues it: 4 trials"));
-  place.write("shell.yaml", shell_recipe(4, 3, "0.1") + "seed: 5\n");
+  place.write("shell.yaml", held_recipe(4, 3, "0.1", 2) + "seed: 5\n");
   CHECK(contains(database_line(place), "a run is refused: "));
   CHECK(contains(database_line(place), "(changed: seed)"));
   CHECK(place.run({"run", "shell.yaml"}).code == 2);
@@ -41,7 +43,8 @@ TEST_CASE("plan says what a run would do with the database, as the run does") {
 
 TEST_CASE("plan tells the time from the study's own steps") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(4, 3, "0.1"));
+  // The first of a trial's steps takes no time here, the other two 0.1 s.
+  place.write("shell.yaml", shell_recipe(4, 3, "0.1") + "scheduler: fifo\n");
   CHECK(contains(place.run({"plan", "shell.yaml"}).out,
                  "not known before the program has run in a trial"));
   REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);

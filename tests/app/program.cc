@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kPatience = std::chrono::seconds(120);
 // Marks every process that a workplace starts.
 constexpr const char* kMark = "DTUNE_TEST_WORKPLACE";
 
@@ -128,11 +128,12 @@ bool RunningProgram::read_some(int timeout_ms) {
   return out_ >= 0 || err_ >= 0;
 }
 
-bool RunningProgram::wait_for(const std::string& text) {
+bool RunningProgram::await(const std::string& heard, const int& descriptor,
+                           const std::string& text) {
   const auto until = steady_clock::now() + kPatience;
   while (steady_clock::now() < until) {
-    if (outcome_.out.find(text) != std::string::npos) return true;
-    if (out_ < 0) return false;
+    if (heard.find(text) != std::string::npos) return true;
+    if (descriptor < 0) return false;
     read_some(100);
   }
   return false;
@@ -268,6 +269,15 @@ std::string shell_recipe(int trials, int steps, const std::string& seconds) {
       "budget: {{ trials: {} }}\n"
       "slots: 2\n",
       fmt::format(fmt::runtime(script), 0, steps, seconds), steps, trials);
+}
+
+std::string held_recipe(int trials, int steps, const std::string& seconds,
+                        int held) {
+  return shell_recipe(
+      trials, steps,
+      fmt::format("{}; while [ -e hold ] && [ \" s \" -ge {} ]; do "
+                  "sleep 0.02; done",
+                  seconds, held));
 }
 
 }  // namespace dtune

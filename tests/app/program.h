@@ -40,13 +40,21 @@ class RunningProgram {
   pid_t pid() const { return pid_; }
   bool ended() const;
   // Reads stdout until `text` has been there; false where the program ended
-  // first (or a minute is over).
-  bool wait_for(const std::string& text);
+  // first (or two minutes are over).
+  bool wait_for(const std::string& text) {
+    return await(outcome_.out, out_, text);
+  }
+  // The same of stderr.
+  bool wait_for_error(const std::string& text) {
+    return await(outcome_.err, err_, text);
+  }
   void send(int signal) const;        // to the program alone
   void send_group(int signal) const;  // to its process group
-  Outcome wait(std::chrono::seconds patience = std::chrono::seconds(60));
+  Outcome wait(std::chrono::seconds patience = std::chrono::seconds(120));
 
  private:
+  bool await(const std::string& heard, const int& descriptor,
+             const std::string& text);
   bool read_some(int timeout_ms);
 
   pid_t pid_ = -1;
@@ -68,6 +76,9 @@ class Workplace {
   void write(const std::string& name, const std::string& text) const;
   std::string read(const std::string& name) const;
   bool has(const std::string& name) const;
+  // Keeps trials of held_recipe() where they are, and lets them go on.
+  void hold() const { write("hold", ""); }
+  void release() const { std::filesystem::remove(path() / "hold"); }
 
   // dtune with these words, to its end.
   Outcome run(const std::vector<std::string>& words) const;
@@ -78,7 +89,7 @@ class Workplace {
 
   // Processes that were started in this place and still live, after a moment
   // of patience: "PID NAME" of each.
-  std::vector<std::string> orphans(int patience_ms = 10'000) const;
+  std::vector<std::string> orphans(int patience_ms = 60'000) const;
 
   // The user that the program runs as: 0 keeps this user (else the tests' user
   // must be root, and the place is given to that user).
@@ -102,5 +113,11 @@ int shut_connections(pid_t pid);
 // A recipe whose trials are a shell loop of `steps` steps of `seconds` each:
 // val_accuracy rises with the step and is best at lr = 0.01.
 std::string shell_recipe(int trials, int steps, const std::string& seconds);
+
+// The same, but no trial goes on after its step `held` while the place is on
+// hold(). What is to happen during a study so happens during it, however fast
+// or slow the machine is.
+std::string held_recipe(int trials, int steps, const std::string& seconds,
+                        int held);
 
 }  // namespace dtune

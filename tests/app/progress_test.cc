@@ -55,7 +55,7 @@ TEST_CASE("without a terminal there is one line for each turn of a trial") {
 
 TEST_CASE("the bar never goes back, and the time left is a range") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(8, 4, "0.05") +
+  place.write("shell.yaml", shell_recipe(8, 4, "0.1") +
                                 "scheduler: { kind: asha, eta: 2 }\n");
   RunningProgram program = place.start({"run", "shell.yaml"}, true);
   const Outcome outcome = program.wait();
@@ -76,14 +76,19 @@ TEST_CASE("the bar never goes back, and the time left is a range") {
 TEST_CASE("a terminal's own progress is cleared however a run ends") {
   Workplace place;
   place.environment["WT_SESSION"] = "1";  // a terminal that shows it
-  place.write("shell.yaml", shell_recipe(4, 4, "0.05"));
+  place.write("shell.yaml", held_recipe(4, 4, "0", 1));
   const std::string cleared = "\x1b]9;4;0\x1b\\";
   for (const int signal : {0, SIGINT, SIGTERM, SIGQUIT}) {
     CAPTURE(signal);
+    place.hold();
     RunningProgram program =
         place.start({"run", "shell.yaml", "--fresh"}, true);
     REQUIRE(program.wait_for("\x1b]9;4;1;"));
-    if (signal != 0) program.send(signal);
+    if (signal == 0) {
+      place.release();
+    } else {
+      program.send(signal);
+    }
     const std::string out = program.wait().out;
     CHECK(out.rfind(cleared) != std::string::npos);
     CHECK(out.rfind("\x1b]9;4;") == out.rfind(cleared));

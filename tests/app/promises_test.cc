@@ -69,7 +69,8 @@ TEST_CASE("README: exit code 3 the study failed") {
 TEST_CASE(
     "README: exit code 75 try again later, 130 interrupted and resumable") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(4, 3, "0.2"));
+  place.write("shell.yaml", held_recipe(4, 3, "0.2", 1));
+  place.hold();
   {
     RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 1/3"));
@@ -77,6 +78,7 @@ TEST_CASE(
     program.send(SIGINT);
     CHECK(program.wait().code == 130);
   }
+  place.release();
   CHECK(place.run({"resume", "shell.db"}).code == 0);
 }
 
@@ -84,7 +86,13 @@ TEST_CASE(
     "README: every result is in a SQLite file before it is acknowledged, so a "
     "crash of any process loses at most the step in flight") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(6, 4, "0.4"));
+  // The last two trials do not end before the processes are killed.
+  place.write("shell.yaml",
+              shell_recipe(6, 4,
+                           "0.2; while [ -e hold ] && [ $DTUNE_TRIAL -gt 4 ]; "
+                           "do sleep 0.02; done") +
+                  "scheduler: fifo\n");
+  place.hold();
   int found = 0;
   for (const char* moment : {"step 2/4", "step 4/4"}) {
     RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
@@ -101,6 +109,7 @@ TEST_CASE(
     }
   }
   CHECK(found >= 2);
+  place.release();
   CHECK(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
   CHECK(kept_steps(place).size() == 6);
 }

@@ -135,7 +135,8 @@ TEST_CASE("records that do not fit together cannot be replayed") {
 
 TEST_CASE("a study that was killed, stopped and widened is replayed") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(8, 4, "0.05"));
+  place.hold();
+  place.write("shell.yaml", held_recipe(8, 4, "0.05", 2));
   {
     RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 2/4"));
@@ -150,6 +151,7 @@ TEST_CASE("a study that was killed, stopped and widened is replayed") {
     program.send(SIGINT);
     CHECK(program.wait().code == 130);
   }
+  place.release();
   CHECK(replayed(place)["sessions"] == 2);
   REQUIRE(place.run({"resume", "shell.db", "--quiet"}).code == 0);
   REQUIRE(place.run({"resume", "shell.db", "--trials", "+4", "--quiet"}).code ==
@@ -240,7 +242,9 @@ TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
       "    for (s = 1; s <= 3; ++s) {\n"
       "    print \"step=\" s \" val_accuracy=\" 0.5 + 0.1 * lr - l2 - 0.1 / "
       "s;\n"
-      "    fflush(); system(\"sleep 0.05\") } }'\n"
+      "    fflush();\n"
+      "    system(\"sleep 0.05; while [ -e hold ]; do sleep 0.02; done\") } "
+      "}'\n"
       "  steps: 3\n"
       "space:\n"
       "  lr: { log: [0.01, 1.0] }\n"
@@ -251,15 +255,17 @@ TEST_CASE("a grid of lr, l2 and dropout is recorded, also in two goes") {
   const std::vector<std::string> words = {"record",   "cube.yaml", "--output",
                                           "cube.npz", "--points",  "3,2,2",
                                           "--verbose"};
+  place.hold();
   {
     RunningProgram program = place.start(words);
-    REQUIRE(program.wait_for("step 2/3"));
+    REQUIRE(program.wait_for("step 1/3"));
     program.send(SIGINT);
     const Outcome stopped = program.wait();
     CHECK(stopped.code == 130);
     CHECK(contains(stopped.err, "run the same command again to continue"));
     CHECK_FALSE(place.has("cube.npz"));
   }
+  place.release();
   const Outcome outcome = place.run(words);
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   CHECK(contains(outcome.out,

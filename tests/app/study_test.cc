@@ -89,7 +89,8 @@ TEST_CASE("more budget continues a finished study and keeps its trials") {
 TEST_CASE(
     "Ctrl-C stops cleanly, says how to go on, and resume ends the study") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(6, 4, "0.1"));
+  place.write("shell.yaml", held_recipe(6, 4, "0.1", 2));
+  place.hold();
   {
     RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 1/4"));
@@ -101,6 +102,7 @@ TEST_CASE(
   }
   CHECK(place.orphans().empty());
   CHECK(status_of(place, "shell.db")["state"] == "interrupted");
+  place.release();
   const Outcome resumed = place.run({"resume", "shell.db"});
   CHECK(resumed.code == 0);
   const auto status = status_of(place, "shell.db");
@@ -111,7 +113,8 @@ TEST_CASE(
 
 TEST_CASE("a study whose processes are all killed at once can be resumed") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(6, 4, "0.1"));
+  place.write("shell.yaml", held_recipe(6, 4, "0.1", 3));
+  place.hold();
   {
     RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 2/4"));
@@ -120,6 +123,7 @@ TEST_CASE("a study whose processes are all killed at once can be resumed") {
   }
   // No process works on it any more, so it shows as interrupted.
   CHECK(status_of(place, "shell.yaml")["state"] == "interrupted");
+  place.release();
   const Outcome again = place.run({"run", "shell.yaml"});
   CHECK_MESSAGE(again.code == 0, again.err);
   CHECK(contains(again.err, "continuing the study in shell.db"));
@@ -129,7 +133,8 @@ TEST_CASE("a study whose processes are all killed at once can be resumed") {
 
 TEST_CASE("a database in use is said to be, with the process that has it") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(4, 3, "2"));
+  place.write("shell.yaml", held_recipe(4, 3, "0", 1));
+  place.hold();
   RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
   REQUIRE(program.wait_for("step 1/3"));
   const Outcome second = place.run({"run", "shell.yaml"});
@@ -252,7 +257,8 @@ TEST_CASE("events are one JSON object per line") {
 
 TEST_CASE("the live table leaves the terminal as it was") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(4, 3, "1"));
+  place.write("shell.yaml", held_recipe(4, 3, "0", 1));
+  place.hold();
   RunningProgram program = place.start({"run", "shell.yaml"}, true);
   REQUIRE(program.wait_for("lr="));
   program.send(SIGINT);
@@ -288,7 +294,8 @@ TEST_CASE("a recipe in a folder that cannot be written is kept here") {
 
 TEST_CASE("killing the coordinator alone leaves no process behind") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(6, 20, "0.1"));
+  place.write("shell.yaml", held_recipe(6, 20, "0.1", 3));
+  place.hold();
   RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
   REQUIRE(program.wait_for("step 1/20"));
   program.send(SIGKILL);

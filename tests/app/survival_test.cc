@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Each step is saved, so that a paused trial goes on from there; a descendant
-// leaves session and process group.
+// leaves session and process group. On hold no trial goes on after step 2.
 std::string saving_recipe(const std::string& more) {
   return "study: saving\n"
          "command:\n"
@@ -52,6 +52,7 @@ constexpr const char* kSaving =
     "  echo $s > $DTUNE_CHECKPOINT.new\n"
     "  mv $DTUNE_CHECKPOINT.new $DTUNE_CHECKPOINT\n"
     "  echo step=$s val_accuracy=0.$s\n"
+    "  while [ $s -ge 2 -a -e hold ]; do sleep 0.02; done\n"
     "done\n";
 
 std::set<std::string> files_in(const fs::path& folder) {
@@ -118,11 +119,13 @@ class Strangers {
   std::vector<int> sockets_;
 };
 
-// A study of shell_recipe() that machines with a token may join, started.
-RunningProgram start_open_study(Workplace& place, int trials, int steps,
-                                const std::string& seconds) {
+// A study that machines with a token may join, started; without end, unless
+// another recipe is given.
+RunningProgram start_open_study(
+    Workplace& place,
+    const std::string& recipe = shell_recipe(100'000, 1, "0.1")) {
   make_keys(place);
-  place.write("shell.yaml", shell_recipe(trials, steps, seconds));
+  place.write("shell.yaml", recipe);
   return place.start(
       {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
 }
@@ -131,6 +134,7 @@ RunningProgram start_open_study(Workplace& place, int trials, int steps,
 
 TEST_CASE("what programs have started ends with a kill -9 of all of dtune") {
   Workplace place;
+  place.hold();
   place.write("script.sh", kSaving);
   place.write("saving.yaml", saving_recipe("budget: { trials: 40 }\n"));
   RunningProgram program = place.start({"run", "saving.yaml", "--verbose"});
@@ -143,6 +147,7 @@ TEST_CASE("what programs have started ends with a kill -9 of all of dtune") {
 // With no environment of dtune's, in a session of its own, and not its child.
 TEST_CASE("what hides from its program ends with a kill -9 of all of dtune") {
   Workplace place;
+  place.hold();
   place.write("script.sh",
               "[ -e hidden ] || (env -i /bin/sh -c 'setsid sleep 600 "
               ">/dev/null 2>&1 & echo $! >hidden')\n" +
@@ -164,6 +169,7 @@ TEST_CASE("what hides from its program ends with a kill -9 of all of dtune") {
 
 TEST_CASE("the agent cleans up when its coordinator alone is killed") {
   Workplace place;
+  place.hold();
   place.write("script.sh", kSaving);
   place.write("saving.yaml", saving_recipe("budget: { trials: 40 }\n"));
   RunningProgram program = place.start({"run", "saving.yaml", "--verbose"});
@@ -176,8 +182,9 @@ TEST_CASE("the agent cleans up when its coordinator alone is killed") {
 // For longer than a lease.
 TEST_CASE("a coordinator and an agent that are stopped cost no result") {
   Workplace place;
+  place.hold();
   place.write("shell.yaml",
-              shell_recipe(6, 6, "0.05") +
+              held_recipe(6, 6, "0.05", 5) +
                   "limits: { lease: 1s, heartbeat: 200ms, retries: 9 }\n");
   RunningProgram program = place.start(
       {"run", "shell.yaml", "--verbose", "--events", "events.json"});
@@ -193,6 +200,7 @@ TEST_CASE("a coordinator and an agent that are stopped cost no result") {
     std::this_thread::sleep_for(std::chrono::milliseconds(1300));
     ::kill(pid, SIGCONT);
   }
+  place.release();
   const Outcome outcome = program.wait();
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   const auto status = json_of(place.run({"status", "shell.db", "--json"}));
@@ -204,7 +212,7 @@ TEST_CASE("a coordinator and an agent that are stopped cost no result") {
 
 TEST_CASE("an edited database is refused in words by every command") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(3, 3, "0"));
+  place.write("shell.yaml", shell_recipe(3, 3, "0") + "scheduler: fifo\n");
   REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
   fs::rename(place / "shell.db", place / "whole.db");
   for (const char* sql :
@@ -247,6 +255,7 @@ TEST_CASE("an edited database is refused in words by every command") {
 
 TEST_CASE("a copy of a study has checkpoints of its own") {
   Workplace place;
+  place.hold();
   place.write("script.sh", kSaving);
   place.write("saving.yaml",
               saving_recipe("budget: { trials: 8 }\nsampler: sobol\n"
@@ -257,6 +266,7 @@ TEST_CASE("a copy of a study has checkpoints of its own") {
     program.send(SIGINT);
     REQUIRE(program.wait().code == 130);
   }
+  place.release();
   const fs::path checkpoints = place / "saving.files/checkpoints";
   const auto before = files_in(checkpoints);
   REQUIRE_FALSE(before.empty());
@@ -271,7 +281,8 @@ TEST_CASE("a copy of a study has checkpoints of its own") {
 
 TEST_CASE("a study is run once, whichever link leads to it") {
   Workplace place;
-  place.write("shell.yaml", shell_recipe(4, 3, "2"));
+  place.hold();
+  place.write("shell.yaml", held_recipe(4, 3, "0", 1));
   RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
   REQUIRE(program.wait_for("step 1/3"));
   fs::create_symlink(place / "shell.db", place / "link.db");
@@ -284,7 +295,9 @@ TEST_CASE("a study is run once, whichever link leads to it") {
 
 TEST_CASE("strangers who say nothing take nothing from a study") {
   Workplace place;
-  RunningProgram program = start_open_study(place, 30, 3, "0.02");
+  place.hold();
+  RunningProgram program =
+      start_open_study(place, held_recipe(30, 3, "0.02", 1));
   REQUIRE(program.wait_for("step 1/3"));
   const Outcome token = place.run({"token", "shell.yaml", "--json"});
   REQUIRE_MESSAGE(token.code == 0, token.err);
@@ -293,6 +306,7 @@ TEST_CASE("strangers who say nothing take nothing from a study") {
   const rlimit few{128, 128};
   REQUIRE(::prlimit(program.pid(), RLIMIT_NOFILE, &few, nullptr) == 0);
   const Strangers strangers(port, 400);
+  place.release();
   const Outcome outcome = program.wait();
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   CHECK_FALSE(contains(outcome.out, "process has ended"));
@@ -303,7 +317,7 @@ TEST_CASE("strangers who say nothing take nothing from a study") {
 
 TEST_CASE("a machine that is revoked leaves a study that runs") {
   Workplace place;
-  RunningProgram program = start_open_study(place, 1000, 1, "0.1");
+  RunningProgram program = start_open_study(place);
   REQUIRE(program.wait_for("study shell started"));
   const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
   const std::string endpoint = token["connect"];
@@ -311,7 +325,7 @@ TEST_CASE("a machine that is revoked leaves a study that runs") {
   const auto agent = [&] {
     return place.start({"agent", "--connect", endpoint, "--token-file",
                         "far.token", "--node", "far", "--state", "far",
-                        "--slots", "1", "--wait", "20s"});
+                        "--slots", "1", "--wait", "100s"});
   };
   RunningProgram far = agent();
   REQUIRE(program.wait_for("node far has joined"));
@@ -335,7 +349,7 @@ TEST_CASE("a machine that is revoked leaves a study that runs") {
 
 TEST_CASE("an agent that fuses trials does not fuse programs") {
   Workplace place;
-  RunningProgram program = start_open_study(place, 1000, 1, "0.1");
+  RunningProgram program = start_open_study(place);
   REQUIRE(program.wait_for("study shell started"));
   const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
   place.write("far.token", std::string(token["token"]) + "\n");
@@ -352,7 +366,7 @@ TEST_CASE("an agent that fuses trials does not fuse programs") {
 
 TEST_CASE("doctor says what is in the way to a coordinator") {
   Workplace place;
-  RunningProgram program = start_open_study(place, 1000, 1, "0.1");
+  RunningProgram program = start_open_study(place);
   REQUIRE(program.wait_for("study shell started"));
   const std::string endpoint =
       json_of(place.run({"token", "shell.yaml", "--json"}))["connect"];
