@@ -7,8 +7,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "dtune/base/clock.h"
-
 using namespace dtune;  // NOLINT: a test
 
 namespace {
@@ -45,7 +43,7 @@ struct Home : Workplace {
   }
   // A long study that others may join, and what `dtune token` says of it.
   RunningProgram open_study() const {
-    write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+    write("shell.yaml", shell_recipe(100'000, 1, "0.1"));
     return start(
         {"run", "shell.yaml", "--plain", "--listen", "tcp://127.0.0.1:0"});
   }
@@ -59,7 +57,7 @@ struct Home : Workplace {
     write(node + ".token", token + "\n");
     return start({"agent", "--connect", connect, "--token-file",
                   node + ".token", "--node", node, "--state", node, "--slots",
-                  "1", "--wait", "20s"});
+                  "1", "--wait", "100s"});
   }
   // Of a machine that has joined before, by the keys that it kept.
   RunningProgram known_agent(const std::string& state,
@@ -216,7 +214,7 @@ TEST_CASE("over loopback, too, a machine joins again by its own key") {
   const auto said = place.token();
   const std::string connect = said["connect"];
 
-  const Outcome stranger = place.known_agent("other", connect, "20s").wait();
+  const Outcome stranger = place.known_agent("other", connect, "100s").wait();
   CHECK(stranger.code == 2);
   CHECK_MESSAGE(contains(stranger.err, "has not joined there before"),
                 stranger.err);
@@ -225,7 +223,7 @@ TEST_CASE("over loopback, too, a machine joins again by its own key") {
   REQUIRE(run.wait_for("node one has joined"));
   first.send(SIGUSR2);             // its deadline is near
   CHECK(first.wait().code == 75);  // it had to leave: another is to be run
-  RunningProgram again = place.known_agent("one", connect, "20s");
+  RunningProgram again = place.known_agent("one", connect, "100s");
   REQUIRE(run.wait_for("node again has joined"));
   run.send(SIGINT);
   CHECK(run.wait().code == 130);
@@ -272,15 +270,17 @@ TEST_CASE("--encrypt-ranks reaches the workers of run and resume") {
   CHECK_MESSAGE(run.code == 0, run.err);
 }
 
-// The agent leaves 20 s and a step before its end: here after some 1 s, when
-// most of the 14 steps of 1 s that the trials need at least are to come.
+// The agent leaves some 20 s before its end: here soon, or as it comes where
+// that took long. No trial goes on before it has left.
 TEST_CASE("an agent leaves before its engine ends it") {
   const Home place;
-  place.write("shell.yaml", shell_recipe(14, 3, "1"));
+  place.write("shell.yaml", held_recipe(14, 3, "0.1", 1));
+  place.hold();
   RunningProgram run = place.start(
       {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
   REQUIRE(run.wait_for("trial"));
   run_agent_to_its_end(place, {"--lifetime", "22s"});
+  place.release();
   const Outcome outcome = run.wait();
   CHECK_MESSAGE(outcome.code == 0, outcome.err);
   CHECK_MESSAGE(contains(outcome.out, "node one leaves: its engine ends it in"),
@@ -290,7 +290,7 @@ TEST_CASE("an agent leaves before its engine ends it") {
 
 TEST_CASE("an agent without a trial leaves after --idle") {
   const Home place;
-  place.write("shell.yaml", shell_recipe(1, 40, "0.2"));
+  place.write("shell.yaml", shell_recipe(1, 10'000, "0.2"));
   RunningProgram run = place.start(
       {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
   REQUIRE(run.wait_for("step 1/"));
@@ -332,9 +332,8 @@ TEST_CASE("an agent looks for its coordinator for as long as --wait says") {
   for (const std::string& endpoint :
        {connect, "ipc://" + (place / "unused").string()}) {
     CAPTURE(endpoint);
-    const MonoTime begin = system_clock().now();
+    // For ten minutes, if it were not said.
     const Outcome outcome = place.known_agent("one", endpoint, "1s").wait();
-    CHECK(system_clock().now() - begin < std::chrono::seconds(20));
     CHECK(outcome.code == 75);
     CHECK_MESSAGE(contains(outcome.err, "1s"), outcome.err);
   }
@@ -343,7 +342,7 @@ TEST_CASE("an agent looks for its coordinator for as long as --wait says") {
 TEST_CASE("there is no token where nothing runs or no machine may join") {
   const Workplace place;
   CHECK(place.run({"token", "shell.yaml"}).code == 2);
-  place.write("shell.yaml", shell_recipe(1000, 1, "0.1"));
+  place.write("shell.yaml", shell_recipe(100'000, 1, "0.1"));
   RunningProgram run = place.start({"run", "shell.yaml", "--plain"});
   REQUIRE(run.wait_for("trial"));
   const Outcome shut = place.run({"token", "shell.yaml"});
