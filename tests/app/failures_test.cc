@@ -121,10 +121,10 @@ TEST_CASE(
     "a healthy step that takes far longer than the others is waited for") {
   Workplace place;
   place.write("script.sh",
-              "echo val_accuracy=0.1\necho val_accuracy=0.2\nsleep 3\n"
+              "echo val_accuracy=0.1\necho val_accuracy=0.2\nsleep 5\n"
               "echo val_accuracy=0.3\n");
   place.write("slow.yaml",
-              grid_of("slow", "limits: { lease: 1s, heartbeat: 100ms }\n"));
+              grid_of("slow", "limits: { lease: 4s, heartbeat: 100ms }\n"));
   const Outcome outcome = place.run({"run", "slow.yaml"});
   CHECK_MESSAGE(outcome.code == 0, outcome.out);
   CHECK_FALSE(contains(outcome.out, "no step was finished"));

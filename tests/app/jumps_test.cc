@@ -14,7 +14,7 @@ TEST_CASE("a clock that jumps by days costs a study nothing") {
   if (preload().empty()) return skip(kNoPreload);
   Workplace place;
   place.write("shell.yaml",
-              fmt::format("{}limits: {{ lease: 3s, heartbeat: 300ms }}\n",
+              fmt::format("{}limits: {{ lease: 60s, heartbeat: 300ms }}\n",
                           shell_recipe(6, 6, "0.05")));
   place.write("clock", "0");
   place.environment["LD_PRELOAD"] = preload();
