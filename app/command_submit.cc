@@ -141,25 +141,33 @@ int submit(const Console& console, const SubmitOptions& options) {
   return kExitOk;
 }
 
-// Prints what is new in a log until the engine has no more of the study.
+// Prints what is new in a log until the engine has no more of the study. Asks
+// the engine at its queue's pace, and sooner where the log says no more, as at
+// the study's end.
 int follow_log(const Console& console, const Submission& submission) {
   const StopSignals signals(true);
-  constexpr int kTurnsToAsk = 300;  // of a tenth of a second: the queue's pace
+  constexpr int kPace = 300;  // turns of a tenth of a second
+  constexpr int kSooner = 100;
+  constexpr int kQuiet = 20;
+  int asked = kPace;  // turns ago
+  int heard = 0;      // turns ago
   std::ifstream log;
   std::string said;
-  for (int turn = 0; signals.stop() == 0; ++turn) {
+  for (; signals.stop() == 0; ++asked, ++heard) {
     if (!log.is_open()) log.open(submission.log, std::ios::binary);
     log.clear();
     const std::string more(std::istreambuf_iterator<char>(log), {});
     console.print(more);
     std::fflush(stdout);
-    if (turn % kTurnsToAsk == 0) {
+    if (!more.empty()) heard = 0;
+    const bool ends = heard >= kQuiet && heard < asked && asked >= kSooner;
+    if (asked >= kPace || ends) {
       const EngineState state = engine_state(submission);
       if (state.text != said)
         console.notice(submission.name + ": " + state.text);
       said = state.text;
       if (!state.alive && more.empty()) return kExitOk;
-      if (!state.alive) turn = -1;
+      asked = state.alive ? 0 : kPace;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -114,12 +114,15 @@ TEST_CASE("a dry run shows the script and leaves nothing behind") {
 
 TEST_CASE("a submitted study is followed by its name, to its end") {
   const Slurm place;
-  place.write("shell.yaml", shell_recipe(3, 2, "0.05"));
+  place.hold();
+  place.write("shell.yaml", held_recipe(3, 2, "0.05", 1));
   const std::string name = place.submit("shell.yaml");
-  const Outcome log = place.run({"attach", name});
+  RunningProgram attached = place.start({"attach", name});
+  CHECK(attached.wait_for_error("running on n1"));
+  place.release();
+  const Outcome log = attached.wait();
   CHECK_MESSAGE(log.code == 0, log.err);
   CHECK(contains(log.out, "finished after"));
-  CHECK(contains(log.err, "running on n1"));
   const Outcome status = place.run({"status", name});
   CHECK_MESSAGE(status.code == 0, status.err);
   CHECK(contains(status.err, "is not in the queue"));
@@ -132,7 +135,7 @@ TEST_CASE("a submitted study is followed by its name, to its end") {
 
 TEST_CASE("a study is submitted once, and leaves the engine when cancelled") {
   const Slurm place;
-  place.write("shell.yaml", shell_recipe(1000, 5, "0.1"));
+  place.write("shell.yaml", shell_recipe(100'000, 5, "0.1"));
   const std::string name = place.submit("shell.yaml");
   const Outcome twice = place.run({"submit", "shell.yaml", "--to", "slurm://"});
   CHECK(twice.code == 2);
@@ -153,7 +156,7 @@ TEST_CASE("where a job may not be requeued others follow it, so many at most") {
   const Slurm place;
   place.write("bin/scontrol", "#!/bin/sh\nexit 1\n");
   fs::permissions(place / "bin/scontrol", fs::perms::owner_all);
-  place.write("shell.yaml", shell_recipe(1000, 3, "0.05"));
+  place.write("shell.yaml", shell_recipe(100'000, 3, "0.05"));
   const std::string name = place.submit("shell.yaml", "slurm://?restarts=1");
   const auto says = [&, log = "shell.files/" + name +
                               ".log"](const std::string& text) {
@@ -292,6 +295,10 @@ class SageMaker : public Workplace {
                          "; mount --bind hosts /etc/hosts; ip link set lo up;"
                          "ip link add br0 type bridge; ip link set br0 up;";
     for (int host = 1; host <= hosts_; ++host) script += start(host);
+    // No trial goes on (held_recipe) before the last host has joined.
+    script += "(for i in $(seq 900); do grep -q '" + name(hosts_) +
+              " has joined' train.1.log && break; sleep 0.1; done;"
+              " rm -f hold) &";
     for (int host = 1; host <= hosts_; ++host) {
       const std::string n = std::to_string(host);
       script += "wait $pid" + n + " && echo 0 >code." + n +
@@ -369,7 +376,11 @@ TEST_CASE("SageMaker gets the reason why a study failed") {
 TEST_CASE("two hosts of SageMaker run one study, the first as text is head") {
   if (!has_namespaces()) return skip("namespaces need root");
   const SageMaker place(2);
-  const std::vector<int> codes = place.train(shell_recipe(9, 3, "0.2"));
+  place.hold();
+  const std::string hold = (place / "hold").string();
+  const std::vector<int> codes = place.train(shell_recipe(
+      9, 3, "0.1; while [ -e " + hold + " ]; do sleep 0.02; done"));
+  CHECK_FALSE(place.has("hold"));
   CHECK(codes == std::vector<int>{0, 0});
   CHECK(place.has("ml.1/checkpoints/study.db"));
   CHECK_FALSE(place.has("ml.2/checkpoints/study.db"));
