@@ -112,6 +112,39 @@ TEST_CASE("a database of another program is left alone") {
   CHECK(read_file(path) == before);
 }
 
+// As on a network disk, where there is no write-ahead log.
+TEST_CASE("what a writer that died had not committed is not read") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "study.db";
+  const auto dead = folder.path() / "dead.db";
+  make_database(path, 20);
+  {
+    Database writer(path, DatabaseAccess::write);
+    CHECK(writer.query_text("PRAGMA journal_mode = truncate") == "truncate");
+    writer.execute("PRAGMA cache_size = 1");
+    writer.execute("BEGIN IMMEDIATE");
+    writer.execute("UPDATE trial SET detail = hex(zeroblob(2000))");
+    writer.execute("DELETE FROM report WHERE trial > 3");
+    fs::copy_file(path, dead);
+    fs::copy_file(path.string() + "-journal", dead.string() + "-journal");
+    writer.execute("ROLLBACK");
+  }
+  const std::string before = read_file(dead);
+  REQUIRE(before != read_file(path));
+  const auto link = folder.path() / "link.db";
+  fs::create_symlink(dead, link);
+  for (const fs::path& name : {dead, link}) {
+    const auto store = open_sqlite_store(name, StoreMode::read_only);
+    const auto trials = store->load_trials();
+    REQUIRE(trials.size() == 20);
+    for (const Trial& trial : trials) {
+      CHECK(trial.steps() == 1);
+      CHECK(trial.detail.size() < 1000);
+    }
+  }
+  CHECK(read_file(dead) == before);
+}
+
 TEST_CASE("an empty file becomes a database, but holds no study") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "study.db";

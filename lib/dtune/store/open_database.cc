@@ -173,27 +173,41 @@ void upgrade_copy(OpenDatabase& opened) {
   opened.copy = std::move(folder);
 }
 
-// The folder cannot be written, so SQLite cannot make the files beside the
-// database through which readers and a writer agree; nor then is there a
-// writer. Without unmerged writes the file can be read as it is.
-OpenDatabase open_without_writing(const fs::path& path) {
-  OpenDatabase opened;
-  const fs::path log = path.string() + "-wal";
-  if (size_of(log) == 0) {
-    opened.connection =
-        std::make_unique<Database>(path, DatabaseAccess::immutable);
-    return opened;
-  }
-  opened.copy = std::make_unique<TemporaryDirectory>();
-  const fs::path copy = opened.copy->path() / path.filename();
+// The file with a log of what is not merged yet, or is to be taken back.
+fs::path copy_with(const std::string& log, const fs::path& path,
+                   const fs::path& folder) {
+  fs::path copy = folder / path.filename();
   try {
     fs::copy_file(path, copy);
-    fs::copy_file(log, copy.string() + "-wal");
+    fs::copy_file(path.string() + log, copy.string() + log);
   } catch (const fs::filesystem_error& error) {
     throw Error(ErrorKind::store,
                 fmt::format("{}: cannot be copied for reading: {} (make its "
                             "folder writable)",
                             path.string(), error.code().message()));
+  }
+  return copy;
+}
+
+// The folder cannot be written, so SQLite cannot make the files beside the
+// database through which readers and a writer agree; nor then is there a
+// writer. Or a writer on a network disk died within a transaction, which
+// readers may not take back: that is done in a copy. Without unmerged writes
+// the file can be read as it is.
+OpenDatabase open_without_writing(const fs::path& named) {
+  const fs::path path = fs::canonical(named);
+  OpenDatabase opened;
+  const bool rolls_back = size_of(path.string() + "-journal") > 0;
+  if (!rolls_back && size_of(path.string() + "-wal") == 0) {
+    opened.connection =
+        std::make_unique<Database>(path, DatabaseAccess::immutable);
+    return opened;
+  }
+  opened.copy = std::make_unique<TemporaryDirectory>();
+  const fs::path copy =
+      copy_with(rolls_back ? "-journal" : "-wal", path, opened.copy->path());
+  if (rolls_back) {
+    Database(copy, DatabaseAccess::write).query_number("PRAGMA schema_version");
   }
   opened.connection = std::make_unique<Database>(copy, DatabaseAccess::read);
   return opened;

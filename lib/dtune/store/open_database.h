@@ -15,7 +15,7 @@ namespace dtune {
 // A connection and what must live as long.
 struct OpenDatabase {
   // Readers of a database with unmerged writes in a folder that cannot be
-  // written read a copy.
+  // written, or with a transaction to be taken back, read a copy.
   std::unique_ptr<TemporaryDirectory> copy;
   std::unique_ptr<FileLock> lock;  // writers
   std::unique_ptr<Database> connection;
