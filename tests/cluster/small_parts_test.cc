@@ -189,6 +189,11 @@ TEST_CASE("a damaged sidecar is as good as none") {
     write_file_atomic(sidecar_path(checkpoint), whole.substr(0, size), false);
     CHECK(read_sidecar(checkpoint, "study", 4).empty());
   }
+  // A length beyond the end of the file.
+  std::string longer = whole;
+  longer.replace(longer.find('\n') + 1, 8, "7fffffff");
+  write_file_atomic(sidecar_path(checkpoint), longer, false);
+  CHECK(read_sidecar(checkpoint, "study", 4).empty());
 }
 
 TEST_CASE("a line of name=number words is a report") {

@@ -48,6 +48,7 @@ std::vector<control::Report> read_sidecar(
   while (rest.size() > kHeader) {
     const size_t size =
         std::stoul(std::string(rest.substr(0, kHeader)), nullptr, 16);
+    if (size > rest.size() - kHeader) return {};
     const control::Message message =
         decode(rest.substr(kHeader, size), kStoredVersion);
     const auto* report = std::get_if<control::Report>(&message);
