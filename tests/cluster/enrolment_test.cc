@@ -30,7 +30,7 @@ struct LocalTokens : EnrolmentFixture {
                              kTokenLifetime, clock);
   }
   bool revoke(const std::string& node) const {
-    return leave_revocation(enrolment, node, std::chrono::seconds(20));
+    return leave_revocation(enrolment, node, std::chrono::seconds(90));
   }
   std::vector<std::string> joined() const {
     std::vector<std::string> nodes;
@@ -90,6 +90,30 @@ TEST_CASE("a machine that was revoked is out at once, and stays out") {
   tokens.open();
   CHECK_FALSE(tokens.access->security().allowed->contains(key));
   CHECK(tokens.joined() == std::vector<std::string>{"gpu2", "gpu3"});
+}
+
+TEST_CASE("a revocation that cannot be written down is made later") {
+  LocalTokens tokens;
+  REQUIRE(tokens.join("gpu1", tokens.token()) == "");
+  const auto allowed = tokens.access->security().allowed;
+  const fs::path agents = tokens.folder.path() / "agents";
+  fs::remove(agents);
+  fs::create_directories(agents / "in the way");
+  write_private_file(tokens.enrolment / "early.revoke", "gpu1\n", true);
+  CHECK(eventually([&] { return tokens.says("a machine is not revoked"); }));
+  CHECK(allowed->size() == 1);
+  fs::remove_all(agents);
+  CHECK(tokens.revoke("gpu1"));
+  CHECK(allowed->size() == 0);
+}
+
+TEST_CASE("tokens that cannot be listed let machines join") {
+  LocalTokens tokens;
+  const fs::path list = tokens.enrolment / "tokens";
+  fs::remove(list);
+  fs::create_directories(list / "in the way");
+  CHECK(tokens.join("gpu1", tokens.access->make_token()) == "");
+  CHECK(tokens.says("tokens cannot be listed"));
 }
 
 TEST_CASE("a stolen token can be revoked before it is used") {

@@ -202,13 +202,17 @@ struct EnrolmentServer::Impl {
     return !left.empty();
   }
 
-  // What other processes have left in the folder.
-  void look_into_folder() {
+  // What other processes have left in the folder. A revocation that cannot be
+  // written down stays there, so that its process learns of it.
+  void look_into_folder() try {
     watch.drain();
     const std::lock_guard lock(mutex);
     if (take_left()) publish();
     take_revocations(options.enrolment,
                      [this](const std::string& node) { revoke(node); });
+  } catch (const Error& e) {
+    const std::lock_guard lock(mutex);
+    notice_locked(fmt::format("a machine is not revoked: {}", e.what()));
   }
 
   void revoke(const std::string& node) {
@@ -239,7 +243,11 @@ struct EnrolmentServer::Impl {
     for (const Token& token : tokens) {
       if (spent(token).empty()) usable.push_back(token.issued);
     }
-    publish_tokens(options.enrolment, usable);
+    try {
+      publish_tokens(options.enrolment, usable);
+    } catch (const Error& e) {  // the tokens themselves are good
+      notice_locked(fmt::format("tokens cannot be listed: {}", e.what()));
+    }
   }
 
   void remember(const std::string& key, const std::string& node) {
