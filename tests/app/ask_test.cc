@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "app/history.h"
 #include "app/program.h"
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -45,6 +46,17 @@ Outcome tell(const Workplace& place, const json& asked, double value,
 }
 
 }  // namespace
+
+TEST_CASE("a clock that was set back does not damage an asked study") {
+  const Workplace place;
+  place.write("s.yaml", recipe(5, 0, "sampler: sobol\n"));
+  parsed(place.run({"ask", "s.yaml"}));
+  edit_database(place / "s.db",
+                "UPDATE study SET created_ms = created_ms + 3600000");
+  const json asked = parsed(place.run({"ask", "s.db"}));
+  CHECK(asked["trial"] == 2);
+  CHECK(parsed(tell(place, asked, 0.5))["state"] == "complete");
+}
 
 TEST_CASE("points are asked for and told of until the budget is spent") {
   const Workplace place;

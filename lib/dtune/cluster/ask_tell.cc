@@ -53,8 +53,10 @@ AskTell::AskTell(Study& study, TrialStore& store, Sampler& sampler,
 // All questions and answers are one session: nothing differs between them.
 void AskTell::begin() {
   if (study_.sessions == 0) records_.begin_session();
+  // The machine's clock may have been set back.
   study_.searched_seconds =
-      double(clock_.wall_ms() - study_.created_ms) / 1000.0;
+      std::max(study_.searched_seconds,
+               double(clock_.wall_ms() - study_.created_ms) / 1000.0);
   if (study_.state != StudyState::finished) {
     study_.state = StudyState::running;
   }
