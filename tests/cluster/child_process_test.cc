@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "cluster/toy.h"
 #include "eventually.h"
@@ -19,7 +20,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr Duration kChildPatience = std::chrono::seconds(20);
+constexpr Duration kChildPatience = std::chrono::seconds(90);
 
 SpawnOptions shell(const std::string& script) {
   SpawnOptions options;
@@ -105,6 +106,29 @@ TEST_CASE("processes that leave group and session are found by their mark") {
   CHECK(kill_marked({"DTUNE_TEST=" + toy::unique("marked"),
                      "PATH=" + std::string(getenv("PATH"))}) >= 2);
   CHECK(gone_within_patience("DTUNE_TEST=" + toy::unique("marked")));
+}
+
+// Their environments cannot be read: looking again and again would take a
+// second for a hundred of them.
+TEST_CASE("processes of other users are not waited for") {
+  if (geteuid() != 0) return skip("processes of another user need root");
+  constexpr int kOthers = 20;
+  std::vector<std::unique_ptr<Child>> others;
+  for (int i = 0; i < kOthers; ++i) {
+    others.push_back(std::make_unique<Child>(shell("exec sleep 1000")));
+  }
+  const pid_t pid = fork();
+  if (pid == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (setuid(kNobody) != 0) _exit(2);
+    find_marked({"DTUNE_TEST=none"});
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    _exit(usage.ru_nvcsw < kOthers * 25 ? 0 : 1);  // each pause is a switch
+  }
+  int status = 0;
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("a process that ends while it is looked at has no size") {

@@ -34,12 +34,18 @@ std::string read_proc(pid_t pid, const char* name) {
   return std::move(text).str();
 }
 
+bool may_read_environment(pid_t pid) {
+  return access(fmt::format("/proc/{}/environ", pid).c_str(), R_OK) == 0;
+}
+
 // A process that is just executing another program has, for a moment, memory
-// but no environment: looked at again, so that none slips through.
+// but no environment: looked at again, so that none slips through. That of
+// another user's process is never read.
 std::string read_environment(pid_t pid) {
   for (int round = 0; round < 50; ++round) {
     std::string block = read_proc(pid, "environ");
     if (!block.empty() || resident_bytes(pid) == 0) return block;
+    if (!may_read_environment(pid)) return {};
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   return {};
