@@ -1,5 +1,6 @@
 #include "dtune/cluster/local_launcher.h"
 
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <thread>
@@ -73,6 +74,15 @@ TEST_CASE("an agent that ends at once is started thrice, with growing pauses") {
   CHECK(agent.launcher.given_up());
   CHECK(read_file(agent.path("log")) ==
         "study: no luck\nstudy: no luck\nstudy: no luck\n");
+}
+
+TEST_CASE("a long line of an agent loses nothing") {
+  Agent agent(
+      "head -c 25000 /dev/zero | tr '\\0' x; echo; echo done; sleep 60");
+  const auto log = [&] { return read_file(agent.path("log")); };
+  while (log().find("done") == std::string::npos) agent.turn();
+  const std::string text = log();
+  CHECK(std::count(text.begin(), text.end(), 'x') == 25'000);
 }
 
 TEST_CASE("an agent that is killed again and again is started again") {

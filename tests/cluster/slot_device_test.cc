@@ -45,6 +45,23 @@ TEST_CASE(
   CHECK(environment_of(0, {"3", "3", "3"}, 3) == "3 3 0.333333");
 }
 
+TEST_CASE("a long line of a worker loses nothing") {
+  constexpr size_t kBytes = 10'000;
+  std::string text;
+  SlotOptions options;
+  options.argv = {"sh", "-c", "head -c 10000 /dev/zero | tr '\\0' x", "sh"};
+  options.slots = 1;
+  options.log_line = [&text](int, const std::string& line) { text += line; };
+  bool ended = false;
+  SlotProcess process(0, options,
+                      [&ended](const control::Message&) { ended = true; });
+  while (!ended) {
+    process.tick(system_clock().now());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(text == std::string(kBytes, 'x'));
+}
+
 TEST_CASE("seats of one process: where it dies each trial is tried again") {
   SlotOptions options;
   options.argv = {"sh", "-c", "sleep 0.2; echo out of memory; exit 3", "sh"};

@@ -55,11 +55,10 @@ void ProcessLauncher::read() {
   std::string text;
   child_->read_out(text);
   for (const char c : text) {
-    if (c != '\n' && partial_line_.size() < kLongestLine) {
-      if (c != '\r') partial_line_.push_back(c);
-      continue;
+    if (c != '\n' && c != '\r') partial_line_.push_back(c);
+    if (c == '\n' || partial_line_.size() == kLongestLine) {
+      take_line(std::exchange(partial_line_, {}));
     }
-    take_line(std::exchange(partial_line_, {}));
   }
 }
 

@@ -194,16 +194,17 @@ void SlotProcess::take_lines(bool all) {
   size_t begin = 0;
   while (begin < partial_line_.size()) {
     size_t end = partial_line_.find('\n', begin);
-    if (end == std::string::npos) {
+    const bool whole = end != std::string::npos;
+    if (!whole) {
       if (!all && partial_line_.size() - begin < kMaxLine) break;
       end = std::min(partial_line_.size(), begin + kMaxLine);
     }
     const std::string line = partial_line_.substr(begin, end - begin);
     if (options_.log_line) options_.log_line(first_slot(), line);
     tail_ += line + "\n";
-    begin = end + 1;
+    begin = whole ? end + 1 : end;
   }
-  partial_line_.erase(0, std::min(begin, partial_line_.size()));
+  partial_line_.erase(0, begin);
   if (tail_.size() > kErrorTailBytes)
     tail_.erase(0, tail_.size() - kErrorTailBytes);
 }
