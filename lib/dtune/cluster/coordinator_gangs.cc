@@ -18,8 +18,6 @@ std::string how_it_ended(const control::Ended& ended) {
 
 }  // namespace
 
-// Slots for the next trial, all that it needs or none: those of one node where
-// that is possible, so that its ranks are near each other.
 // Its node is not given anything for a while; where all nodes rest, none does:
 // then it is the trials that fail.
 bool Coordinator::Impl::rests(const RegisteredSlot& slot) const {
@@ -33,6 +31,8 @@ bool Coordinator::Impl::rests(const RegisteredSlot& slot) const {
   });
 }
 
+// Slots for the next trial, all that it needs or none: those of one node where
+// that is possible, so that its ranks are near each other.
 std::vector<size_t> Coordinator::Impl::free_slots(size_t from) const {
   const auto& slots = registry_.slots();
   std::set<size_t> lone;
