@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <latch>
+#include <stdexcept>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -255,6 +256,39 @@ TEST_CASE("a trial that stops, comes late or diverges leaves the others") {
     alone[k]->train_to(together[k]->position(), kNever);
     check_equal(*together[k], *alone[k]);
   }
+}
+
+TEST_CASE("no trial ends without its weights where the others' batch fails") {
+  const Shop shop;
+  Trainers together = shop.trainers(std::vector<Recipe>(2, tiny_recipe()));
+  FusedTrainer fused;
+  std::latch started(1);
+  // Fails after the batch that is the only one of the second.
+  std::jthread first([&] {
+    const auto look = [&](int64_t position) {
+      if (position == 16) started.count_down();
+      if (together[1]->position() == 16) {
+        throw std::runtime_error("a device fails");
+      }
+    };
+    CHECK_THROWS_WITH(fused.train_to(*together[0], 1 << 20, kNever, look),
+                      "a device fails");
+  });
+  started.wait();
+  CHECK_THROWS_WITH(fused.train_to(*together[1], 16, kNever), "a device fails");
+}
+
+TEST_CASE("a device is not waited for after each batch of a trial alone") {
+  const Shop shop;
+  Recipe recipe = tiny_recipe();
+  recipe.train.lr = 1e30;  // found where the losses are read
+  const auto trainer = shop.trainer(recipe, 7, /*as_device=*/true);
+  FusedTrainer fused;
+  size_t batches = 0;
+  const auto count = [&](int64_t) { ++batches; };
+  CHECK_THROWS_AS(fused.train_to(*trainer, 1 << 20, kNever, count),
+                  TrialFailure);
+  CHECK(batches == Trainer::kAhead);
 }
 
 TEST_CASE("checkpoints of fused and single trials are interchangeable") {

@@ -83,8 +83,10 @@ struct FusedTrainer::Group {
   std::vector<Job*> members;  // of the batch, row by row
   bool fresh = false;         // it has trained nothing yet
 
-  static void train_alone(Job& job);
+  static void train_alone(Job& job, int64_t batches);
+  static int64_t ahead_of(const Job& job);
   static int64_t usual_size(const std::vector<Job*>& jobs);
+  bool has(const Job& job) const;
   void train_one_batch(std::vector<Job*> now);
   bool fuse(const std::vector<Job*>& now);
   void train(const std::vector<Job*>& now, bool fused);
@@ -97,13 +99,27 @@ struct FusedTrainer::Group {
   void fail(const std::vector<Job*>& now, const std::exception_ptr& failure);
 };
 
-void FusedTrainer::Group::train_alone(Job& job) {
+// At least one, and at most about so many.
+void FusedTrainer::Group::train_alone(Job& job, int64_t batches) {
+  Trainer& trainer = *job.trainer;
+  const int64_t more = (batches - 1) * trainer.train_spec().batch_size;
+  const int64_t end = std::min(job.end, trainer.position() + 1 + more);
   try {
-    job.totals += job.trainer->train_to(job.trainer->position() + 1, *job.stop,
-                                        *job.after_batch);
+    job.totals += trainer.train_to(end, *job.stop, *job.after_batch);
   } catch (...) {
     job.failure = std::current_exception();
   }
+}
+
+// Batches that the CPU need not wait for one by one.
+int64_t FusedTrainer::Group::ahead_of(const Job& job) {
+  return job.trainer->device_images() == nullptr ? 1 : Trainer::kAhead;
+}
+
+// Whether the weights that it has trained are in the batch.
+bool FusedTrainer::Group::has(const Job& job) const {
+  return batch != nullptr &&
+         std::ranges::count(batch->trainers(), job.trainer) > 0;
 }
 
 // The size of most trainers' next batch; of two, the larger.
@@ -192,7 +208,7 @@ bool FusedTrainer::Group::train_odd_sizes(const std::vector<Job*>& now) {
     if (now[row]->trainer->next_batch().size == usual) continue;
     any = true;
     batch->store(row);
-    train_alone(*now[row]);
+    train_alone(*now[row], 1);
     batch->load(row);
   }
   return any;
@@ -212,13 +228,14 @@ void FusedTrainer::Group::train_fused(const std::vector<Job*>& now) {
   if (batch->unsettled() >= Trainer::kAhead) settle();
 }
 
-// The device has failed: what is on it is lost for all.
+// The device has failed: what is on it is lost for all, also for those that are
+// at their end and have not got it yet.
 void FusedTrainer::Group::fail(const std::vector<Job*>& now,
                                const std::exception_ptr& failure) {
-  batch.reset();
   for (Job* job : now) {
-    if (!job->over()) job->failure = failure;
+    if (!job->over() || (has(*job) && !job->failure)) job->failure = failure;
   }
+  batch.reset();
 }
 
 void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
@@ -227,15 +244,15 @@ void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
     return job->trainer->next_batch().size ==
            job->trainer->train_spec().batch_size;
   });
-  const bool timing =
-      usual && now.size() >= 2 && pace->tries_fused(now.size()) == fused;
+  const bool timing = pace->timed && usual && now.size() >= 2 &&
+                      pace->tries_fused(now.size()) == fused;
   const MonoTime began = system_clock().now();
   if (!fused) {
-    for (Job* job : now) train_alone(*job);
+    for (Job* job : now) train_alone(*job, timing ? 1 : ahead_of(*job));
   } else if (!train_odd_sizes(now)) {
     train_fused(now);
   }
-  if (!pace->timed || !timing) return;
+  if (!timing) return;
   if (fused) settle();  // else it is not known what the device took
   pace->tries[now.size()][fused ? 1 : 0].add(
       to_seconds(system_clock().now() - began));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dtune/train/trainer.h"
+#include "dtune/train/turns.h"
 
 namespace dtune {
 
@@ -20,7 +21,9 @@ class FusedBatch;
 // for as long as they are in train_to: one of the calling threads computes
 // batch after batch of all of them, the others wait for their ends. Trainers
 // come and go between two batches. One that is alone, and a batch of another
-// size than most (the last of an epoch), is trained by the trainer itself.
+// size than most (the last of an epoch), is trained by the trainer itself: on
+// other devices than the CPU Trainer::kAhead batches at a time, so that the
+// device is not waited for after each.
 //
 // Of equal shape are trainers with the same architecture, precision, device,
 // number of samples, batch size and kind of optimizer (sgd or Adam's), which
@@ -58,7 +61,7 @@ class FusedTrainer {
   void lead(Group& group, const Job& own, std::unique_lock<std::mutex>& lock);
 
   const Choice choice_;
-  std::mutex computing_;  // by the leader of a group, for a batch
+  Turns computing_;  // by the leader of a group, for a batch
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Group>> groups_;  // by shape
   std::map<std::string, std::shared_ptr<Pace>> paces_;    // likewise
