@@ -3,7 +3,10 @@
 #include <cmath>
 #include <vector>
 
+#include <c10/core/ScalarType.h>
+
 #include "dtune/base/random.h"
+#include "dtune/nn/transfer.h"
 
 namespace dtune {
 namespace {
@@ -65,23 +68,28 @@ at::Tensor scramble(at::Tensor x) {
 }
 
 // [N, 1, networks, 1].
-at::Tensor key_tensor(int64_t samples, std::span<const MaskKey> keys) {
+at::Tensor key_tensor(int64_t samples, std::span<const MaskKey> keys,
+                      const at::Device& device) {
   const auto networks = static_cast<int64_t>(keys.size());
-  at::Tensor tensor = at::empty({samples, 1, networks, 1}, at::kLong);
-  auto* out = tensor.data_ptr<int64_t>();
+  const at::Tensor host =
+      host_tensor({samples, 1, networks, 1}, at::kLong, device);
+  auto* out = host.data_ptr<int64_t>();
   for (int64_t k = 0; k < networks; ++k) {
     const std::vector<uint32_t> own = sample_keys(keys[k], samples);
     for (int64_t n = 0; n < samples; ++n) out[n * networks + k] = own[n];
   }
-  return tensor;
+  return send(host, device);
 }
 
 template <typename Number, typename Of>
-at::Tensor for_each_key(std::span<const MaskKey> keys, const at::Tensor& like,
+at::Tensor for_each_key(std::span<const MaskKey> keys, const at::Device& device,
                         const Of& of) {
-  std::vector<Number> values;
-  for (const MaskKey& key : keys) values.push_back(of(key.drop));
-  return at::tensor(values).to(like.device()).view({1, 1, -1, 1});
+  const at::Tensor host =
+      host_tensor({1, 1, static_cast<int64_t>(keys.size()), 1},
+                  c10::CppTypeToScalarType<Number>::value, device);
+  auto* out = host.data_ptr<Number>();
+  for (const MaskKey& key : keys) *out++ = of(key.drop);
+  return send(host, device);
 }
 
 }  // namespace
@@ -107,15 +115,17 @@ at::Tensor dropout_masks(const at::Tensor& x, std::span<const MaskKey> keys) {
       at::arange(area * channels,
                  at::TensorOptions(at::kLong).device(x.device()))
           .view({1, area, 1, channels});
-  const at::Tensor key = key_tensor(x.size(0), keys).to(x.device());
+  const at::Device device = x.device();
+  const at::Tensor key = key_tensor(x.size(0), keys, device);
   const at::Tensor hash = scramble(at::bitwise_xor(scramble(element), key));
-  const at::Tensor limit = for_each_key<int64_t>(keys, x, [](double drop) {
+  const at::Tensor limit = for_each_key<int64_t>(keys, device, [](double drop) {
     return static_cast<int64_t>(threshold_of(drop));
   });
   // [N, H W, networks, C]: what channels-last images are in memory.
-  const at::Tensor mask = hash.ge(limit)
-                              .to(at::kFloat)
-                              .mul_(for_each_key<float>(keys, x, scale_of));
+  const at::Tensor mask =
+      hash.ge(limit)
+          .to(at::kFloat)
+          .mul_(for_each_key<float>(keys, device, scale_of));
   if (!image) return mask.view({x.size(0), x.size(1)});
   return mask.view({x.size(0), x.size(2), x.size(3), x.size(1)})
       .permute({0, 3, 1, 2});

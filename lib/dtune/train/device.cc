@@ -102,16 +102,6 @@ uint64_t memory_limit(const at::Device& device) {
 #endif
 }
 
-at::Tensor host_tensor(at::IntArrayRef sizes, at::ScalarType type,
-                       const at::Device& device) {
-  return at::empty(sizes,
-                   at::TensorOptions(type).pinned_memory(device.is_cuda()));
-}
-
-at::Tensor send(const at::Tensor& host, const at::Device& device) {
-  return host.to(at::TensorOptions(device), /*non_blocking=*/true);
-}
-
 std::string cuda_problem() {
   if (!at::hasCUDA()) {
     return "this LibTorch is built without CUDA (build dtune with a CUDA "

@@ -37,10 +37,4 @@ double device_share(const char* text);
 // there are.
 uint64_t memory_limit(const at::Device& device);
 
-// On the CPU, to be filled and sent to the device by send(): a GPU copies it
-// from pinned memory and is not waited for.
-at::Tensor host_tensor(at::IntArrayRef sizes, at::ScalarType type,
-                       const at::Device& device);
-at::Tensor send(const at::Tensor& host, const at::Device& device);
-
 }  // namespace dtune

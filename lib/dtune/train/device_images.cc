@@ -10,6 +10,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "dtune/base/error.h"
+#include "dtune/nn/transfer.h"
 #include "dtune/train/device.h"
 
 namespace dtune {

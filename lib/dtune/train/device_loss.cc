@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "dtune/base/error.h"
-#include "dtune/train/device.h"
+#include "dtune/nn/transfer.h"
 
 namespace dtune {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "dtune/train/device.h"
+#include "dtune/nn/transfer.h"
 
 namespace dtune {
 namespace {
