@@ -205,6 +205,26 @@ TEST_CASE("sessions that take turns in one worker do not disturb each other") {
   CHECK(Workshop::run(*b, 1).metrics == second.metrics);
 }
 
+TEST_CASE("runners of one process share what they map of the data") {
+  Workshop shop;
+  const TrialAssignment assignment = shop.assignment();
+  const auto mappings = [&] {
+    std::ifstream maps("/proc/self/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);) {
+      count += line.ends_with(assignment.prepared_data.string()) ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(mappings() == 0);
+  const auto one = shop.start(assignment);
+  const int once = mappings();
+  CHECK(once > 0);
+  const auto runner = load_engine().make_runner(1);
+  const auto two = runner->start(assignment);
+  CHECK(mappings() == once);
+}
+
 TEST_CASE("nothing counts of a step that was stopped") {
   Workshop shop;
   TrialAssignment assignment = shop.assignment();

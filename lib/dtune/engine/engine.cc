@@ -19,7 +19,7 @@ namespace {
 class TorchEngine final : public Engine {
  public:
   std::unique_ptr<TrialRunner> make_runner(int threads) override {
-    return make_cnn_runner(threads, fused_);
+    return make_cnn_runner(threads, fused_, mapped_);
   }
 
   std::map<std::string, double> evaluate(const EvalRequest& request) override {
@@ -57,6 +57,7 @@ class TorchEngine final : public Engine {
 
  private:
   FusedTrainer fused_;
+  MappedData mapped_;
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "dtune/engine/runner.h"
 
-#include <filesystem>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,7 +40,8 @@ std::unique_ptr<TrialSession> start_session(
 
 class CnnRunner final : public TrialRunner {
  public:
-  CnnRunner(int threads, FusedTrainer& fused) : fused_(fused) {
+  CnnRunner(int threads, FusedTrainer& fused, MappedData& mapped)
+      : fused_(fused), mapped_(mapped) {
     use({.threads = threads});
   }
 
@@ -57,18 +56,32 @@ class CnnRunner final : public TrialRunner {
   std::shared_ptr<const PreparedData> data_at(
       const std::filesystem::path& path) {
     std::shared_ptr<const PreparedData>& data = data_[path.string()];
-    if (data == nullptr) data = std::make_shared<const PreparedData>(path);
+    if (data == nullptr) data = mapped_.at(path);
     return data;
   }
 
   FusedTrainer& fused_;
+  MappedData& mapped_;
   std::map<std::string, std::shared_ptr<const PreparedData>> data_;
 };
 
 }  // namespace
 
-std::unique_ptr<TrialRunner> make_cnn_runner(int threads, FusedTrainer& fused) {
-  return std::make_unique<CnnRunner>(threads, fused);
+std::shared_ptr<const PreparedData> MappedData::at(
+    const std::filesystem::path& path) {
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const PreparedData>& known = known_[path.string()];
+  std::shared_ptr<const PreparedData> data = known.lock();
+  if (data == nullptr) {
+    data = std::make_shared<const PreparedData>(path);
+    known = data;
+  }
+  return data;
+}
+
+std::unique_ptr<TrialRunner> make_cnn_runner(int threads, FusedTrainer& fused,
+                                             MappedData& data) {
+  return std::make_unique<CnnRunner>(threads, fused, data);
 }
 
 }  // namespace dtune
