@@ -95,6 +95,20 @@ TEST_CASE("pipelines side by side train as one process does") {
               alone);
 }
 
+TEST_CASE("a pipeline computes in the recipe's precision") {
+  const SmallImages images;
+  Recipe recipe = pipeline_recipe();
+  recipe.train.epochs = 1;
+  recipe.parallel.pipeline.micro_batches = 1;  // rounded as whole batches are
+  const PipelineShape shape{.first_layer = {0, 4}};
+  const TrainingEnd exact = train_in_pipeline(recipe, images.data(), shape);
+  recipe.train.precision = Precision::bf16;
+  const TrainingEnd alone = train_alone(recipe, images.data());
+  const TrainingEnd rounded = train_in_pipeline(recipe, images.data(), shape);
+  CHECK(difference(rounded.state, alone.state, "weights") < kRounding);
+  CHECK(difference(rounded.state, exact.state, "weights") > 3 * kRounding);
+}
+
 TEST_CASE("what one pipeline left another goes on with") {
   const SmallImages images;
   Recipe recipe = pipeline_recipe();

@@ -23,7 +23,8 @@ PipelineStageOptions stage_options(const Recipe& recipe,
   return {.schedule = recipe.parallel.pipeline.schedule,
           .recompute = recipe.parallel.pipeline.recompute,
           .network = {.device = options.device,
-                      .init_seed = seed_for(options.seed, "weights")}};
+                      .init_seed = seed_for(options.seed, "weights"),
+                      .compute = compute_type(recipe.train.precision)}};
 }
 
 template <typename T>
