@@ -169,8 +169,11 @@ TEST_CASE("a logit that is no number makes the loss none") {
   const Loss loss(TrainSpec{}, 2, {});
   CHECK_FALSE(std::isfinite(loss(batch.logits, batch.labels, gradient).loss));
   const Batch infinite{{INFINITY, 0}, {0}};
+  const Batch of_another{{0, -INFINITY}, {0}};
   CHECK_FALSE(
       std::isfinite(loss(infinite.logits, infinite.labels, gradient).loss));
+  CHECK_FALSE(
+      std::isfinite(loss(of_another.logits, of_another.labels, gradient).loss));
 }
 
 TEST_CASE("correct predictions are counted") {

@@ -15,14 +15,15 @@ struct Loss::Softmax {
       : p(static_cast<size_t>(classes)), log_p(static_cast<size_t>(classes)) {}
 
   void set(std::span<const float> logits) {
-    const double largest = *std::max_element(logits.begin(), logits.end());
+    const auto [least, largest] = std::ranges::minmax(logits);
     double sum = 0;
     for (size_t k = 0; k < p.size(); ++k) {
-      log_p[k] = double{logits[k]} - largest;
+      log_p[k] = double{logits[k]} - double{largest};
       p[k] = std::exp(log_p[k]);
       sum += p[k];
     }
-    const double log_sum = std::log(sum);
+    // Of -Inf the probability is 0, and no term of the loss would tell.
+    const double log_sum = std::log(sum) + 0 * double{least};
     for (size_t k = 0; k < p.size(); ++k) {
       log_p[k] -= log_sum;
       p[k] /= sum;
