@@ -199,8 +199,9 @@ void check_spread(const std::vector<LayerSpec>& layers, const Shape& image,
 }
 
 TEST_CASE("Inf and NaN spread as in the plain convolution") {
-  for (const float value : {std::numeric_limits<float>::infinity(),
-                            std::numeric_limits<float>::quiet_NaN()}) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float value :
+       {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
     check_spread({conv("c", 16)}, {16, 12, 12}, value);
     const std::vector<LayerSpec> block = {conv("c", 16), relu("r"),
                                           pool(LayerKind::max_pool, "p")};

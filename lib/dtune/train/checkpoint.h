@@ -50,9 +50,10 @@ struct CheckpointOwner {
   uint64_t seed = 0;
 };
 
-// Not synced to the disk: it survives the death of any process; what a power
-// cut leaves half-written is found by its checksum. Throws Error(temporary)
-// where there is no space.
+// It survives the death of any process; and a power cut where the step took a
+// second or more: others are not synced to the disk, and what is half-written
+// then is found by its checksum. Throws Error(temporary) where there is no
+// space.
 void write_checkpoint(const std::filesystem::path& path,
                       const CheckpointOwner& owner, Attempt attempt,
                       const StepReport& report, const TrainingState& state);
