@@ -21,11 +21,20 @@ constexpr size_t kIndent = 26;  // of the second column
               fmt::format("{0}: {1} (see {0} --help)", command, what));
 }
 
-uint64_t whole_number(const std::string& option, const std::string& text) {
-  if (const auto number = parse_number<uint64_t>(text)) return *number;
-  throw Error(
-      ErrorKind::config,
-      fmt::format("{}: '{}' is not a whole number of 0 or more", option, text));
+uint64_t whole_number(const std::string& option, const std::string& text,
+                      NumberRange range) {
+  const auto number = parse_number<uint64_t>(text);
+  if (!number) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: '{}' is not a whole number of 0 or more",
+                            option, text));
+  }
+  if (*number < range.least || *number > range.most) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: {} is out of range ({} to {})", option,
+                            *number, range.least, range.most));
+  }
+  return *number;
 }
 
 // Breaks `text` into lines of at most `width` columns; keeps its own breaks.
@@ -100,12 +109,14 @@ void Arguments::option(const std::string& name, std::string& into,
 }
 
 void Arguments::option(const std::string& name, std::optional<uint64_t>& into,
-                       const std::string& value, const std::string& help) {
+                       const std::string& value, const std::string& help,
+                       NumberRange range) {
   reader_->app
-      .add_option_function<std::string>(name,
-                                        [&into, name](const std::string& text) {
-                                          into = whole_number(name, text);
-                                        })
+      .add_option_function<std::string>(
+          name,
+          [&into, name, range](const std::string& text) {
+            into = whole_number(name, text, range);
+          })
       ->allow_extra_args(false);
   infos_.push_back({.name = name, .value = value, .help = help});
 }

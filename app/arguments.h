@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,14 @@ struct ArgumentInfo {
   bool positional = false;
   bool required = false;
 };
+
+// The whole numbers that an option takes; those of an int by default.
+struct NumberRange {
+  uint64_t least = 0;
+  uint64_t most = std::numeric_limits<int>::max();
+};
+inline constexpr NumberRange kAnySeed{0, UINT64_MAX};
+inline constexpr NumberRange kManyThreads{1, 1024};
 
 struct Example {
   std::string line;  // "dtune run recipe.yaml"
@@ -51,13 +60,15 @@ class Arguments {
   void json(const std::string& help = "As JSON.");
   // The study that a command looks at, by its database or its recipe.
   void study(std::string& into);
-  // Values are checked here: numbers must be numbers, the error names option.
+  // Values are checked here: numbers must be numbers of the range, the error
+  // names the option.
   void option(const std::string& name, std::string& into,
               const std::string& value, const std::string& help,
               Complete complete = Complete::nothing,
               std::vector<std::string> words = {});
   void option(const std::string& name, std::optional<uint64_t>& into,
-              const std::string& value, const std::string& help);
+              const std::string& value, const std::string& help,
+              NumberRange range = {});
   // May be given several times.
   void option(const std::string& name, std::vector<std::string>& into,
               const std::string& value, const std::string& help);

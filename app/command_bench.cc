@@ -45,14 +45,17 @@ void declare_train_options(Arguments& arguments, BenchOptions& options) {
   arguments.option("--model", options.model, "ARCH",
                    "train: of a recipe's model.arch (default resnet50)");
   arguments.option("--image", options.image, "PIXELS",
-                   "train: height and width (default 32)");
+                   "train: height and width (default 32)", {1, 1024});
   arguments.option("--batch", options.batch, "N",
-                   "train: images of a batch, for each rank (default 32)");
+                   "train: images of a batch, for each rank (default 32)",
+                   {1, 65'536});
   arguments.option("--batches", options.batches, "N",
-                   "train: of a step, after one step to warm up (default 10)");
+                   "train: of a step, after one step to warm up (default 10)",
+                   {1, 100'000});
   arguments.option("--steps", options.steps, "N",
                    "train: that count, each with its training loss in --json "
-                   "(default 1)");
+                   "(default 1)",
+                   {1, 1000});
   arguments.option("--lr", options.lr, "RATE",
                    "train: learning rate, for training losses in --json "
                    "(default 0.003)");
@@ -98,12 +101,14 @@ Action declare_bench(Arguments& arguments) {
   arguments.option("--to", options->to, "BYTES",
                    "comm: largest size (default 128M)");
   arguments.option("--iterations", options->iterations, "N",
-                   "comm: of each size, fewer where one is slow (default 20)");
+                   "comm: of each size, fewer where one is slow (default 20)",
+                   {1, 1'000'000});
   arguments.option("--transport", options->transports, "NAME",
                    "comm: only this one; may be given several times");
   arguments.option("--ranks", options->ranks, "N",
                    "comm: processes of a sum; train: ranks at most (default "
-                   "2)");
+                   "2)",
+                   {1, 64});
   arguments.flag("--exact", options->exact,
                  "comm: powers of two only; train: that many ranks only");
   declare_train_options(arguments, *options);

@@ -11,19 +11,6 @@
 namespace dtune {
 namespace {
 
-constexpr uint64_t kMostTrainRanks = 64;
-
-int number(const char* option, std::optional<uint64_t> value, int otherwise,
-           uint64_t most) {
-  if (!value) return otherwise;
-  if (*value == 0 || *value > most) {
-    throw Error(ErrorKind::config,
-                fmt::format("dtune bench train: {} must be from 1 to {}",
-                            option, most));
-  }
-  return static_cast<int>(*value);
-}
-
 double rate(const std::string& text) {
   const auto value = parse_number<double>(text);
   if (value && *value > 0 && *value <= 100) return *value;
@@ -61,12 +48,14 @@ void check_rank(const char* option, const std::string& text, int member,
 TrainBenchOptions read_train_options(const BenchOptions& options) {
   TrainBenchOptions read;
   if (!options.model.empty()) read.model = options.model;
-  read.image = number("--image", options.image, read.image, 1024);
-  read.batch = number("--batch", options.batch, read.batch, 65536);
-  read.batches = number("--batches", options.batches, read.batches, 100'000);
-  read.steps = number("--steps", options.steps, read.steps, 1000);
-  read.gangs =
-      gang_sizes(options, number("--ranks", options.ranks, 2, kMostTrainRanks));
+  const auto take = [](std::optional<uint64_t> number, int& into) {
+    if (number) into = static_cast<int>(*number);
+  };
+  take(options.image, read.image);
+  take(options.batch, read.batch);
+  take(options.batches, read.batches);
+  take(options.steps, read.steps);
+  read.gangs = gang_sizes(options, static_cast<int>(options.ranks.value_or(2)));
   if (!options.lr.empty()) read.lr = rate(options.lr);
   read.strategies = options.strategies;
   if (read.strategies.empty()) {

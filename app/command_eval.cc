@@ -84,7 +84,8 @@ Action declare_eval(Arguments& arguments) {
                    kSplits);
   arguments.option("--data", options->data, "PATH",
                    "Other data of the same kind and shape.", Complete::file);
-  arguments.option("--threads", options->threads, "N", "Default: 1.");
+  arguments.option("--threads", options->threads, "N", "Default: 1.",
+                   kManyThreads);
   arguments.json();
   arguments.example("dtune eval recipe.files/model.safetensors",
                     "its test accuracy, again");

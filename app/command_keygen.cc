@@ -47,13 +47,7 @@ void explain(const Console& console, const fs::path& secret,
 
 // A secret is not shown on a terminal.
 int make_key_of_job(const Console& console, const KeygenOptions& options) {
-  constexpr uint64_t kMostPort = 65535;
   JobKey key = make_job_key();
-  if (options.port.value_or(0) > kMostPort) {
-    throw Error(ErrorKind::config,
-                fmt::format("--port: {} is no port (1 to {})", *options.port,
-                            kMostPort));
-  }
   key.port = static_cast<int>(options.port.value_or(0));
   if (!options.output.empty()) {
     write_job_key(options.output, key);
@@ -105,7 +99,7 @@ Action declare_keygen(Arguments& arguments) {
                  "A key for one job of an engine whose nodes share no folder: "
                  "for 'dtune run --job-key' on all of them.");
   arguments.option("--port", options->port, "N",
-                   "With --job: where rank 0 listens.");
+                   "With --job: where rank 0 listens.", {0, 65535});
   arguments.json();
   arguments.example("dtune keygen", "once, before agents can join");
   arguments.example(

@@ -207,8 +207,10 @@ Action declare_predict(Arguments& arguments) {
                         "with arrays of images.",
                         Complete::file);
   arguments.option("--top", options->top, "N",
-                   "Show the N most probable classes (default: 2).");
-  arguments.option("--threads", options->threads, "N", "Default: 1.");
+                   "Show the N most probable classes (default: 2).",
+                   {1, 1'000'000});
+  arguments.option("--threads", options->threads, "N", "Default: 1.",
+                   kManyThreads);
   arguments.json("As JSON, with the probabilities of all classes.");
   arguments.example("dtune predict recipe.files/model.safetensors photos/",
                     "the class of every image in a folder");

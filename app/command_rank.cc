@@ -95,7 +95,7 @@ Action declare_rank(Arguments& arguments) {
   arguments.option("--members", options->members, "N", "Of the gang.");
   arguments.option("--steps", options->steps, "N", "Default: 1.");
   arguments.option("--threads", options->threads, "N", "Default: 1.");
-  arguments.option("--seed", options->seed, "N", "Default: 0.");
+  arguments.option("--seed", options->seed, "N", "Default: 0.", kAnySeed);
   return [options](const Console&) { return run_rank(*options); };
 }
 

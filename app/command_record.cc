@@ -32,8 +32,6 @@ struct RecordOptions {
   RunView view;
 };
 
-constexpr uint64_t kMostRepeats = 100;
-
 std::vector<int> parse_numbers(const std::string& option,
                                const std::string& text) {
   std::vector<int> numbers;
@@ -307,10 +305,6 @@ int record(const Console& standard, const RecordOptions& options) {
                 "dtune record: takes one recipe, or databases of one grid");
   }
   const uint64_t repeats = options.repeats.value_or(1);
-  if (repeats < 1 || repeats > kMostRepeats) {
-    throw Error(ErrorKind::config,
-                fmt::format("--repeats must be from 1 to {}", kMostRepeats));
-  }
   const fs::path path = find_recipe(options.sources.front());
   std::vector<Override> overrides = parse_overrides(options.set);
   if (options.slots) {
@@ -372,7 +366,8 @@ Action declare_record(Arguments& arguments) {
   arguments.option("--slots", options->slots, "N", "Trials at the same time.");
   arguments.option("--repeats", options->repeats, "N",
                    "Trainings of each point, with seeds that follow the "
-                   "recipe's (default: 1).");
+                   "recipe's (default: 1).",
+                   {1, 100});
   declare_progress(arguments, options->view);
   arguments.json("The result as JSON.");
   arguments.example("dtune record recipe.yaml --output curves.npz",

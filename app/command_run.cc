@@ -163,7 +163,7 @@ void declare_options(Arguments& arguments, RunOptions& options) {
                    "The study's database (default: beside the recipe, its "
                    "name with .db).",
                    Complete::file);
-  arguments.option("--seed", options.seed, "N", "As --set seed=N.");
+  arguments.option("--seed", options.seed, "N", "As --set seed=N.", kAnySeed);
   arguments.option("--slots", options.slots, "N",
                    "Trials at the same time (default: one per GPU, else one "
                    "per core).");

@@ -175,9 +175,6 @@ class Studies {
 };
 
 int serve(const Console& console, const ServeOptions& options) {
-  if (options.port.value_or(0) > 65535) {
-    throw Error(ErrorKind::config, "--port: is a number up to 65535");
-  }
   Studies studies(options.study);
   const PageServer& server = load_server();
   // What trains on this machine comes first.
@@ -215,7 +212,8 @@ Action declare_serve(Arguments& arguments) {
                        "The database, its recipe, or a folder of studies.",
                        Complete::study, true);
   arguments.option("--port", options->port, "N",
-                   "Listen there (default: any port that is free).");
+                   "Listen there (default: any port that is free).",
+                   {0, 65535});
   arguments.example("dtune serve recipe.db", "look on while it runs");
   arguments.example("dtune serve . --port 8642", "all studies here");
   return [options](const Console& console) { return serve(console, *options); };

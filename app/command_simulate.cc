@@ -66,16 +66,6 @@ double deviation(const std::string& option, const std::string& text) {
   return *number;
 }
 
-int count(const char* option, const std::optional<uint64_t>& number,
-          uint64_t otherwise, uint64_t most) {
-  const uint64_t value = number.value_or(otherwise);
-  if (value < 1 || value > most) {
-    fail_simulate(
-        fmt::format("{}: {} is out of range (1 to {})", option, value, most));
-  }
-  return static_cast<int>(value);
-}
-
 std::vector<int64_t> parse_budgets(const std::vector<std::string>& texts) {
   std::set<int64_t> budgets;
   for (const std::string& text : split_list(texts)) {
@@ -143,11 +133,11 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
                                    const Console& console) {
   BenchmarkOptions out;
   out.simulation.seed = options.seed.value_or(0);
-  out.simulation.slots = count("--slots", options.slots, 1, 1000);
+  out.simulation.slots = static_cast<int>(options.slots.value_or(1));
   out.simulation.noise = deviation("--noise", options.noise);
   out.simulation.spread = deviation("--spread", options.spread);
   out.simulation.budgets = parse_budgets(options.budgets);
-  out.seeds = count("--seeds", options.seeds, 5, 100'000);
+  out.seeds = static_cast<int>(options.seeds.value_or(5));
   out.calibration = options.calibration;
   std::optional<double> epsilon;
   if (!options.epsilon.empty()) {
@@ -159,8 +149,8 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
   }
   out.make_tuner =
       tuners_with_weights(options.prior, split_list(options.networks), epsilon);
-  const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  out.threads = count("--threads", options.threads, cores, 1000);
+  out.threads = static_cast<int>(options.threads.value_or(
+      std::max(1U, std::thread::hardware_concurrency())));
   if (console.err_terminal && !console.quiet) {
     out.progress = [](size_t done, size_t all) {
       fmt::print(stderr, "\r{} of {} studies", done, all);
@@ -244,9 +234,9 @@ Action declare_simulate(Arguments& arguments) {
                    "Schedulers; 'default' (also without this option): the best "
                    "one for each sampler.");
   arguments.option("--seeds", options->seeds, "N",
-                   "Studies of each task (default: 5).");
+                   "Studies of each task (default: 5).", {1, 100'000});
   arguments.option("--slots", options->slots, "N",
-                   "Trials at a time (default: 1).");
+                   "Trials at a time (default: 1).", {1, 1000});
   arguments.option("--noise", options->noise, "S",
                    "Standard deviation added to each observation.");
   arguments.option("--spread", options->spread, "S",
@@ -276,9 +266,10 @@ Action declare_simulate(Arguments& arguments) {
                    "freeze-thaw: cut trials with less than this chance.");
   arguments.option(
       "--threads", options->threads, "N",
-      "Studies at a time (default: the cores); the result is the same.");
-  arguments.option("--seed", options->seed, "N",
-                   "The first seed (default: 0).");
+      "Studies at a time (default: the cores); the result is the same.",
+      kManyThreads);
+  arguments.option("--seed", options->seed, "N", "The first seed (default: 0).",
+                   kAnySeed);
   arguments.flag(
       "--calibration", options->calibration,
       "Predict as well, and count how many values lie inside their bands.");

@@ -18,8 +18,6 @@
 namespace dtune {
 namespace {
 
-constexpr uint64_t kMostSamples = 100'000'000;
-
 struct SpeedsOptions {
   std::string action;
   std::string output;
@@ -34,15 +32,6 @@ struct SpeedsOptions {
 [[noreturn]] void fail_speeds(const std::string& text) {
   throw Error(ErrorKind::config,
               "dtune speeds " + text + " (see dtune speeds --help)");
-}
-
-uint64_t within(const std::string& name, std::optional<uint64_t> value,
-                uint64_t otherwise, uint64_t least, uint64_t most) {
-  const uint64_t number = value.value_or(otherwise);
-  if (number < least || number > most) {
-    fail_speeds(fmt::format("{} must be from {} to {}", name, least, most));
-  }
-  return number;
 }
 
 std::vector<std::vector<double>> read_traces(const SpeedsOptions& options) {
@@ -68,9 +57,7 @@ std::string provenance(const SpeedsOptions& options,
 int train_speeds(const Console& console, const SpeedsOptions& options) {
   if (options.output.empty()) fail_speeds("train: needs --output FILE");
   SpeedTrainOptions train;
-  train.samples = static_cast<int64_t>(
-      within("train: --samples", options.samples,
-             static_cast<uint64_t>(train.samples), 1, kMostSamples));
+  if (options.samples) train.samples = static_cast<int64_t>(*options.samples);
   train.seed = options.seed.value_or(train.seed);
   train.recorded = read_traces(options);
   train.progress = [&](const SpeedTrainProgress& p) {
@@ -171,12 +158,8 @@ int eval_speeds(const Console& console, const SpeedsOptions& options) {
                                 ? shipped_speed_lstm()
                                 : SpeedLstm::load(options.weights);
   SpeedJudgeOptions judged;
-  judged.gangs =
-      static_cast<int>(within("eval: --gangs", options.gangs,
-                              static_cast<uint64_t>(judged.gangs), 1, 100'000));
-  judged.ranks =
-      static_cast<int>(within("eval: --ranks", options.ranks,
-                              static_cast<uint64_t>(judged.ranks), 2, 64));
+  if (options.gangs) judged.gangs = static_cast<int>(*options.gangs);
+  if (options.ranks) judged.ranks = static_cast<int>(*options.ranks);
   judged.seed = options.seed.value_or(judged.seed);
   const std::vector<SpeedJudgement> rows =
       judge_speeds(network, read_traces(options), judged);
@@ -210,7 +193,8 @@ Action declare_speeds(Arguments& arguments) {
                    "train: write the weights here (safetensors).",
                    Complete::file);
   arguments.option("--samples", o.samples, "N",
-                   "train: on this many traces (default: 24000, a minute).");
+                   "train: on this many traces (default: 24000, a minute).",
+                   {1, 100'000'000});
   arguments.option(
       "--traces", o.traces, "FILE",
       "A recorded trace, one speed a line, or what --trace wrote: "
@@ -220,9 +204,12 @@ Action declare_speeds(Arguments& arguments) {
                    "eval: the weights to judge (default: the shipped ones).",
                    Complete::model);
   arguments.option("--gangs", o.gangs, "N",
-                   "eval: traces of each kind of slowness (default: 40).");
-  arguments.option("--ranks", o.ranks, "N", "eval: of a gang (default: 4).");
-  arguments.option("--seed", o.seed, "N", "Default: train 1, eval 1000.");
+                   "eval: traces of each kind of slowness (default: 40).",
+                   {1, 100'000});
+  arguments.option("--ranks", o.ranks, "N", "eval: of a gang (default: 4).",
+                   {2, 64});
+  arguments.option("--seed", o.seed, "N", "Default: train 1, eval 1000.",
+                   kAnySeed);
   arguments.json("eval: the table as JSON.");
   arguments.example("dtune speeds eval",
                     "how well the shipped weights predict");

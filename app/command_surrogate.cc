@@ -47,9 +47,6 @@ void check_train(const SurrogateOptions& options) {
   if (options.minutes && options.samples) {
     fail_surrogate("train: --minutes and --samples exclude each other");
   }
-  if (options.minutes.value_or(1) == 0 || options.samples.value_or(1) == 0) {
-    fail_surrogate("train: --minutes and --samples must be 1 or more");
-  }
 }
 
 CubeSplit split_of(const std::vector<RecordedCurves>& curves,
@@ -147,11 +144,7 @@ void train_weights(const Console& console, const SurrogateOptions& options,
       std::clamp<uint64_t>(wanted / sampler.samples_of_draw(), 2, train.draws);
   train.threads = threads;
   train.seed = options.seed.value_or(1);
-  if (options.hidden) {
-    if (*options.hidden > 128)
-      fail_surrogate("train: --hidden must be 128 or less");
-    train.shape.hidden = static_cast<int>(*options.hidden);
-  }
+  if (options.hidden) train.shape.hidden = static_cast<int>(*options.hidden);
   train.progress = [&](const SurrogateTrainProgress& p) { show(console, p); };
   console.notice(
       "log-scores in nats of z; in brackets the process with heavy tails");
@@ -214,13 +207,8 @@ std::vector<RecordedCurves> read_all_curves(const SurrogateOptions& options) {
 }
 
 unsigned thread_count(const SurrogateOptions& options) {
-  const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const uint64_t threads = options.threads.value_or(cores);
-  if (threads < 1 || threads > 1024) {
-    fail_surrogate(
-        fmt::format("{}: --threads must be from 1 to 1024", options.action));
-  }
-  return static_cast<unsigned>(threads);
+  return static_cast<unsigned>(options.threads.value_or(
+      std::max(1U, std::thread::hardware_concurrency())));
 }
 
 Action declare_surrogate(Arguments& arguments) {
@@ -246,11 +234,12 @@ Action declare_surrogate(Arguments& arguments) {
   arguments.flag("--prior-only", o.prior_only, "train: no network.");
   arguments.option("--minutes", o.minutes, "N",
                    "train: for about this many minutes (default: 30); prints "
-                   "the number of samples.");
+                   "the number of samples.",
+                   {1, 1'000'000});
   arguments.option("--samples", o.samples, "N",
-                   "train: on this many studies instead.");
+                   "train: on this many studies instead.", {1, UINT64_MAX});
   arguments.option("--hidden", o.hidden, "N",
-                   "train: channels of the network (default: 16).");
+                   "train: channels of the network (default: 16).", {1, 128});
   arguments.option("--leave-out", o.leave_out, "TASK",
                    "Tasks (several with commas) to hold out: train learns "
                    "nothing from them, eval judges only them.");
@@ -263,9 +252,11 @@ Action declare_surrogate(Arguments& arguments) {
   arguments.flag("--leave-out-own", o.leave_out_own,
                  "eval: each task is left out of the prior that predicts it.");
   arguments.option("--studies", o.studies, "N",
-                   "eval: partial studies to judge on (default: 102).");
-  arguments.option("--threads", o.threads, "N", "Default: all cores.");
-  arguments.option("--seed", o.seed, "N", "Default: 1.");
+                   "eval: partial studies to judge on (default: 102).",
+                   {1, 1'000'000});
+  arguments.option("--threads", o.threads, "N", "Default: all cores.",
+                   kManyThreads);
+  arguments.option("--seed", o.seed, "N", "Default: 1.", kAnySeed);
   arguments.json("eval: the table as JSON.");
   arguments.example(
       "dtune surrogate train curves.npz --output-prior p.safetensors "

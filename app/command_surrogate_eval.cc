@@ -94,10 +94,6 @@ int eval_surrogate(const Console& console, const SurrogateOptions& options) {
   warn_of_own(console, options, prior, cubes);
   JudgeOptions judged;
   judged.studies = options.studies.value_or(kDefaultStudies);
-  if (judged.studies < 1 || judged.studies > 1'000'000) {
-    throw Error(ErrorKind::config,
-                "dtune surrogate eval: --studies must be from 1 to 1000000");
-  }
   judged.threads = thread_count(options);
   judged.seed = options.seed.value_or(1);
   judged.leave_out_own = options.leave_out_own;

@@ -359,9 +359,10 @@ Action declare_agent(Arguments& arguments) {
   arguments.option("--node", options->node, "NAME",
                    "Shown to people (default: the host's name).");
   arguments.option("--slots", options->slots, "N",
-                   "Trials at the same time (default: one per core).");
+                   "Trials at the same time (default: one per core).",
+                   {1, kMaxSlots});
   arguments.option("--threads", options->threads, "N",
-                   "Threads of one slot (default: 1).");
+                   "Threads of one slot (default: 1).", kManyThreads);
   arguments.option("--fused", options->fused, "K",
                    "Trials that a slot trains as one program: auto, off or a "
                    "number (default: off, as always in studies of commands, "
@@ -381,11 +382,14 @@ Action declare_worker(Arguments& arguments) {
   arguments.describe(
       "Trains trials in one slot; agents start workers by themselves.");
   arguments.option("--connect", options->connect, "ENDPOINT", "Of the agent.");
-  arguments.option("--slot", options->slot, "N", "The slot's number, from 0.");
+  arguments.option("--slot", options->slot, "N", "The slot's number, from 0.",
+                   {0, kMaxSlots});
   arguments.option("--seats", options->seats, "N",
                    "Slots from that one on, whose trials are trained as one "
-                   "program (default: 1).");
-  arguments.option("--threads", options->threads, "N", "Default: 1.");
+                   "program (default: 1).",
+                   {1, kMaxSlots});
+  arguments.option("--threads", options->threads, "N", "Default: 1.",
+                   kManyThreads);
   return [options](const Console&) { return serve_slot(*options); };
 }
 

@@ -39,10 +39,10 @@ TEST_CASE("speeds says what is wrong with its arguments and files") {
   wrong({}, "ACTION is missing");
   wrong({"evil"}, "did you mean 'eval'?");
   wrong({"train"}, "needs --output FILE");
-  wrong({"train", "--output", "s", "--samples", "0"}, "--samples must be");
+  wrong({"train", "--output", "s", "--samples", "0"}, "--samples: 0 is out of");
   wrong({"train", "--output", "s", "--traces", "bad.csv"},
         "bad.csv:3: 'three'");
   wrong({"eval", "--weights", "bad.csv"}, "bad.csv");
   wrong({"eval", "--weights", "none"}, "none");
-  wrong({"eval", "--ranks", "1"}, "--ranks must be from 2 to 64");
+  wrong({"eval", "--ranks", "1"}, "--ranks: 1 is out of range (2 to 64)");
 }
