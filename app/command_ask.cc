@@ -1,6 +1,8 @@
 // dtune ask, dtune tell: for those who run trials themselves.
 
+#include <cmath>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -200,14 +202,23 @@ Told told_by_words(const TellOptions& options) {
   return told;
 }
 
+int count_in(const Json& json) {
+  const auto value = json.get<double>();
+  const bool counts = value >= 0 && value <= std::numeric_limits<int>::max() &&
+                      value == std::floor(value);
+  if (counts) return static_cast<int>(value);
+  throw Error(ErrorKind::config,
+              json.dump() + " is not a whole number of 0 or more");
+}
+
 // {"trial": 7, "step": 3, "metrics": {"val_loss": 0.3}}; null: not a number.
 Told told_by_json(const std::string& line, int number) {
   try {
     const Json json = Json::parse(line);
     Told told;
-    told.trial = json.at("trial").get<TrialId>();
-    told.attempt = json.value("attempt", 0);
-    told.step = json.value("step", 0);
+    told.trial = count_in(json.at("trial"));
+    told.attempt = count_in(json.value("attempt", Json(0)));
+    told.step = count_in(json.value("step", Json(0)));
     told.last = json.value("last", false);
     const Json metrics = json.value("metrics", Json::object());
     for (const auto& [name, value] : metrics.items()) {
@@ -217,7 +228,7 @@ Told told_by_json(const std::string& line, int number) {
     set_outcome(told, Told::Outcome::invalid, json.value("invalid", ""));
     set_outcome(told, Told::Outcome::lost, json.value("lost", ""));
     return told;
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const std::exception& error) {
     throw Error(ErrorKind::config,
                 fmt::format("stdin:{}:1: {} (a line is such as {{\"trial\": 7, "
                             "\"metrics\": {{\"val_loss\": 0.3}}}})",

@@ -204,6 +204,19 @@ TEST_CASE("what cannot be told is said, with the remedy") {
   wrong({"one", "score=1"}, "'one' is no trial's number");
   wrong({"1", "score=1", "--step", "3"},
         "step 3 comes after step 0: tell of every step");
+  wrong({"1", "score=1", "--step", "4294967297"},
+        "--step: 4294967297 is out of range (0 to 2147483647)");
+  for (const char* odd : {"4294967297", "-7", "0.5"}) {
+    place.write("report", fmt::format("{{\"trial\":1,\"step\":{},"
+                                      "\"metrics\":{{\"score\":1}}}}",
+                                      odd));
+    const std::string in = "cd '" + place.path().string() + "' && '";
+    const std::string words = "' tell s.db - < report 2> err";
+    CHECK(std::system((in + DTUNE_BINARY + words).c_str()) != 0);
+    const std::string said = place.read("err");
+    CHECK_MESSAGE(contains(said, fmt::format("stdin:1:1: {} is not a", odd)),
+                  said);
+  }
   const Outcome run = place.run({"run", "s.yaml"});
   CHECK(run.code == 2);
   CHECK_MESSAGE(contains(run.err, "'dtune ask'"), run.err);
