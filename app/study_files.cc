@@ -50,7 +50,7 @@ void refuse_folder(const std::string& name) {
 }
 
 // What SQLite and the store keep beside a database.
-constexpr std::array kBeside = {"-wal", "-shm", "-lock"};
+constexpr std::array kBeside = {"-wal", "-journal", "-shm", "-lock"};
 
 fs::path free_name(const fs::path& database, const fs::path& folder,
                    std::string& suffix) {
