@@ -1,5 +1,6 @@
 // dtune resume: goes on with a study, with more budget if asked.
 
+#include <algorithm>
 #include <memory>
 
 #include "app/command.h"
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/text.h"
+#include "dtune/cluster/budget.h"
 
 namespace dtune {
 namespace {
@@ -44,16 +46,24 @@ int64_t parse_count(const std::string& text) {
   return *number;
 }
 
-void grant_more(const ResumeOptions& options, StudyRow& row) {
+// Where there was no limit, more counts from what was spent.
+void grant_more(const ResumeOptions& options, const Study& study,
+                StudyRow& row) {
   if (!options.trials.empty()) {
     const Grant grant = parse_grant(options.trials);
     const int64_t count = parse_count(grant.amount);
-    row.budget_trials = grant.add ? row.budget_trials + count : count;
+    const int64_t before = row.budget_trials > 0
+                               ? row.budget_trials
+                               : BudgetMeter({}, study).trials();
+    row.budget_trials =
+        grant.add ? std::min(before + count, kMostTrials) : count;
   }
   if (!options.time.empty()) {
     const Grant grant = parse_grant(options.time);
     const double seconds = to_seconds(parse_duration(grant.amount));
-    row.budget_seconds = grant.add ? row.budget_seconds + seconds : seconds;
+    const double before =
+        row.budget_seconds > 0 ? row.budget_seconds : row.searched_seconds;
+    row.budget_seconds = grant.add ? before + seconds : seconds;
   }
 }
 
@@ -106,7 +116,7 @@ int resume(const Console& standard, const ResumeOptions& options) {
     return report_result(console, loaded, options.view);
   }
   apply_overrides(options.set, loaded);
-  grant_more(options, loaded.row);
+  grant_more(options, loaded.study, loaded.row);
   check_grant(options, loaded);
   apply_granted_budget(loaded.row, loaded.study.recipe);
   loaded.study.state = StudyState::running;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "app/history.h"
 #include "app/program.h"
 #include "skip.h"
 #include <doctest/doctest.h>
@@ -86,6 +87,21 @@ TEST_CASE("more budget continues a finished study and keeps its trials") {
   CHECK(contains(wrong.err, "--trials: 'many'"));
 }
 
+TEST_CASE("where there was no limit, more counts from what was spent") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(3, 2, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  edit_database(place / "shell.db",
+                "UPDATE study SET budget_trials = 0, searched_seconds = 1e5");
+  CHECK(place
+            .run({"resume", "shell.db", "--trials", "+2", "--time", "+1h",
+                  "--quiet"})
+            .code == 0);
+  const auto status = status_of(place, "shell.db");
+  CHECK(status["trials"]["total"] == 5);
+  CHECK(status["budget"]["trials"] == 5);
+}
+
 TEST_CASE(
     "Ctrl-C stops cleanly, says how to go on, and resume ends the study") {
   Workplace place;
@@ -157,11 +173,14 @@ TEST_CASE("a database of another recipe is refused with the changed keys") {
   CHECK(refused.code == 2);
   CHECK(contains(refused.err, "(changed: seed)"));
   CHECK(contains(refused.err, "--fresh"));
+  // What a writer has left that died on a network disk.
+  place.write("shell.db-journal", "x");
   const Outcome fresh =
       place.run({"run", "shell.yaml", "--seed", "5", "--fresh"});
   CHECK(fresh.code == 0);
   CHECK(contains(fresh.err, "moved the old study to"));
   CHECK(place.has("shell.db.bak-1"));
+  CHECK(place.has("shell.db.bak-1-journal"));
   CHECK(place.has("shell.files.bak-1"));
   CHECK(place.run({"status", "shell.db.bak-1"}).code == 0);
 }
