@@ -83,12 +83,17 @@ function(dtune_module name)
 endfunction()
 
 # For code whose own speed does not matter: two thirds of the time to compile.
-# With -O1, which the sanitizers' presets have as well, GCC takes values for
-# uninitialized that are not (std::regex).
+# With -O1 GCC takes values for uninitialized that are not (std::regex).
 function(dtune_fast_compile target)
   target_compile_options(${target} PRIVATE
     $<$<CONFIG:Release>:-O1>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+endfunction()
+
+# For arithmetic of templates (Eigen), which is of no use unoptimised: the presets
+# of the sanitizers compile with -Og.
+function(dtune_optimise target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O1>)
 endfunction()
 
 # Precompiled headers are built as libraries are (-fPIC, not -fPIE).
