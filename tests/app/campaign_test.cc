@@ -2,11 +2,8 @@
 // be whole (history.h), no process and no temporary file may be left, and the
 // model has to be there.
 //
-//   DTUNE_FAULTS=200 build/tests/app_test --test-case='a study under faults*'
-//
-// With more than ten faults the studies are of all kinds, one after the other,
-// and the seed is another one each time (DTUNE_SEED=N: N). DTUNE_KIND=ps,cnn:
-// of these. DTUNE_RECIPE=FILE: all are of this recipe.
+// With more than ten faults (tests/campaign) the studies are of all kinds, one
+// after the other, and the seed is another one each time.
 #include "app/campaign.h"
 
 #include <cstdio>
