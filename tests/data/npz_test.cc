@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "data/fixtures.h"
+#include "data/load_images.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"
@@ -175,6 +176,25 @@ TEST_CASE("one outlier does not take the levels of all other pixels") {
   CHECK(levels[17] == 255);
   CHECK(levels[0] == 0);
   CHECK(levels[199] >= 16);
+}
+
+TEST_CASE("quiet columns do not take the levels of the others") {
+  NpzFile file;
+  std::vector<float> values;
+  for (int i = 0; i < 1 << 16; ++i) {  // pairs: a stride of two is enough
+    const float value = static_cast<float>(i % 201) / 100.0F - 1;
+    values.push_back(value / 100);
+    values.push_back(value);
+  }
+  const auto count = static_cast<int64_t>(values.size() / 4);
+  Bytes labels(static_cast<size_t>(count));
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = i % 2;
+  const Bytes levels =
+      file.read({{"train_images",
+                  npy_bytes("<f4", {count, 2, 2}, float_bytes(values))},
+                 {"train_labels", npy_bytes("|u1", {count}, labels)}})
+          .train.images;
+  CHECK(levels[2 * 150 + 1] == 191);  // 0.5 of -1 to 1
 }
 
 TEST_CASE("splits on another scale than the training images are refused") {

@@ -55,16 +55,20 @@ ValueStatistics overall(const std::vector<ValueStatistics>& channels) {
   return all;
 }
 
-// Some values of each channel, evenly spread over the images, ascending.
+// Some values of each channel, evenly spread over the images, ascending: of
+// each `stride` neighbours one, at another place each time, since a stride that
+// is a multiple of the images' width would meet the same columns alone.
 std::vector<std::vector<double>> sample(const NpzNumbers& numbers,
                                         size_t channels) {
   constexpr size_t kMost = 1 << 16;
+  constexpr size_t kPrime = 7919;
   std::vector<std::vector<double>> samples(channels);
   const size_t stride = std::max<size_t>(
       1, static_cast<size_t>(numbers.header.items) / channels / kMost);
   size_t next = 0;
   numbers.for_each([&](double value) {
-    if (next / channels % stride == 0) {
+    const size_t pixel = next / channels;
+    if (pixel % stride == pixel / stride * kPrime % stride) {
       samples[next % channels].push_back(value);
     }
     ++next;
