@@ -35,6 +35,21 @@ struct GangStudy {
       : id(toy::unique(name)),
         local(folder.path(), id, slots, recipe, {point}) {
     local.options.gangs.local = local.sockets.endpoint("gangs");
+    hurry(false);
+  }
+
+  // Trials have so many steps; before hurry(), in place of five.
+  void take_steps(int steps) {
+    local.study.horizon = steps;
+    local.scheduler = make_scheduler(local.study.recipe, steps);
+  }
+  // From here on nothing takes time: what was to happen meanwhile has happened.
+  void hurry(bool now = true) const {
+    if (now) {
+      std::filesystem::remove(slow);
+    } else {
+      write_file_atomic(slow, "", false);
+    }
   }
 
   void check_whole(size_t trials) {
@@ -42,7 +57,7 @@ struct GangStudy {
     REQUIRE(stored.size() == trials);
     for (const Trial& trial : stored) {
       CHECK(trial.state == TrialState::complete);
-      CHECK(trial.steps() == 5);
+      CHECK(trial.steps() == local.study.horizon);
     }
     CHECK(toy::leftovers(id).empty());
   }
@@ -58,6 +73,8 @@ struct GangStudy {
   }
 
   const TemporaryDirectory folder;
+  const std::filesystem::path slow = folder.path() / "slow";
+  const toy::Setting setting{toy::kSlowWhile, slow};
   const std::string id;
   toy::LocalStudy local;
 };
@@ -74,7 +91,7 @@ int times(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("trials of two ranks run two at a time on four slots") {
-  GangStudy study("gangs", 4, gang_recipe(4, 2), toy::point(0.5, "learn", 8));
+  GangStudy study("gangs", 4, gang_recipe(4, 2), toy::point(0.5, "learn", 900));
   size_t most = 0;
   study.local.sink.at_tick = [&](const Study&, const ClusterStatus& status) {
     std::set<std::pair<TrialId, int>> ranks;
@@ -82,6 +99,7 @@ TEST_CASE("trials of two ranks run two at a time on four slots") {
       if (slot.trial != 0) ranks.insert({slot.trial, slot.member});
     }
     most = std::max(most, ranks.size());
+    if (most == 4) study.hurry();
   };
   CHECK(study.local.run().state == StudyState::finished);
   study.check_whole(4);
@@ -105,7 +123,12 @@ TEST_CASE("a gang gets all its slots or none") {
 TEST_CASE("a gang that no cluster has slots for is refused, not queued") {
   GangStudy study("gang-of-9", 2, gang_recipe(1, 9),
                   toy::point(0.5, "learn", 8));
-  study.local.options.agent_timeout = std::chrono::seconds(2);
+  study.local.options.agent_timeout = std::chrono::hours(1);
+  toy::JumpingClock clock;
+  study.local.clock = &clock;
+  study.local.sink.at_tick = [&](const Study&, const ClusterStatus& status) {
+    if (!status.slots.empty()) clock.jump(std::chrono::hours(1));
+  };
   const StudyOutcome outcome = study.local.run();
   CHECK(outcome.state == StudyState::failed);
   CHECK(outcome.why.find("takes 9 slots") != std::string::npos);
@@ -113,8 +136,17 @@ TEST_CASE("a gang that no cluster has slots for is refused, not queued") {
 
 TEST_CASE("a gang that waits for slots to the end of its time says so") {
   Recipe recipe = gang_recipe(1, 9);
-  recipe.budget.time = std::chrono::seconds(7);
+  recipe.budget.time = std::chrono::hours(10);
   GangStudy study("gang-waits", 2, recipe, toy::point(0.5, "learn", 8));
+  study.local.options.agent_timeout = std::chrono::hours(100);
+  toy::JumpingClock clock;
+  study.local.clock = &clock;
+  study.local.sink.at_tick = [&](const Study&, const ClusterStatus& status) {
+    if (status.slots.empty()) return;
+    const bool said = !study.local.sink.notices.empty();
+    clock.jump(said ? Duration(std::chrono::hours(10))
+                    : std::chrono::seconds(6));
+  };
   const StudyOutcome outcome = study.local.run();
   CHECK(outcome.state == StudyState::failed);
   const std::string lack = "a trial takes 9 slots (parallel), 2 are here";
@@ -149,9 +181,12 @@ TEST_CASE("a step of a gang that pauses is reported once") {
 TEST_CASE("a gang goes on without a node that leaves and gives it no rank") {
   GangStudy study("node-leaves", 2, gang_recipe(1, 3),
                   toy::point(0.5, "learn", 150));
+  study.take_steps(200);
+  const std::string news = "rank 2 on here#2: node here#2 ";
   std::unique_ptr<Child> guest;
   study.local.sink.at_tick = [&](const Study&, const ClusterStatus& status) {
     if (status.slots.size() == 2 && !guest) guest = study.start_guest(2);
+    if (times(study.local.sink.notices, news) > 0) study.hurry();
   };
   study.local.at_first_report([&] { kill(guest->pid(), SIGINT); });
   CHECK(study.local.run().state == StudyState::finished);
@@ -159,7 +194,7 @@ TEST_CASE("a gang goes on without a node that leaves and gives it no rank") {
   const std::string& said = study.local.sink.notices;
   INFO(said);
   // The agent's last word may come with the one of its worker, or later.
-  CHECK(times(said, "rank 2 on here#2: node here#2 ") == 1);
+  CHECK(times(said, news) == 1);
   CHECK(times(said, "exit code 0") == 0);
   CHECK(times(said, "taken over") == 0);
   CHECK(study.local.study.trial(1).attempt == 1);
@@ -169,6 +204,10 @@ TEST_CASE("a gang goes on without a node that leaves and gives it no rank") {
 TEST_CASE("a gang goes on without a rank that is killed and takes it back") {
   GangStudy study("kill-rank", 3, gang_recipe(1, 3),
                   toy::point(0.5, "learn", 300));
+  study.take_steps(100);
+  study.local.sink.at_tick = [&](const Study&, const ClusterStatus&) {
+    if (times(study.local.sink.notices, "caught up") > 0) study.hurry();
+  };
   study.local.at_first_report(
       [&] { CHECK(toy::signal_worker(study.id, 1, SIGKILL)); });
   CHECK(study.local.run().state == StudyState::finished);

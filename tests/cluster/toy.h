@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -38,8 +39,27 @@ std::string unique(const std::string& id);
 SearchSpace space();
 Point point(double lr, const std::string& mode = "learn", int ms = 0);
 
-// A fifo study of `trials` trials and 5 steps; heartbeat 50 ms, lease 2 s.
+// A fifo study of `trials` trials and 5 steps; heartbeat 50 ms, lease 2 s, or
+// what kPatient sets: then no machine that stalls costs a trial an attempt.
 Recipe recipe(int trials);
+
+// Sets a variable for this process and those of its study, while it lives.
+class Setting {
+ public:
+  Setting(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Setting() { ::unsetenv(name_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
+};
+inline constexpr const char* kPatient = "TOY_LEASE";  // in seconds
+// A gang computes as slowly as its point says only while this file exists.
+inline constexpr const char* kSlowWhile = "TOY_SLOW_WHILE";
+
 Study study(const Recipe& recipe, const std::string& id);
 
 // Proposes `points` in turn, then again from the first.
