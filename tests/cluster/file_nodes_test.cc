@@ -105,6 +105,7 @@ TEST_CASE("a study runs on a node that does not share the coordinator's disk") {
 
 TEST_CASE(
     "a worker that is killed there costs its trial a step, not its past") {
+  const toy::Setting patient(toy::kPatient, "60");
   Recipe recipe = toy::recipe(1);
   recipe.final_training.enabled = false;
   const std::string id = toy::unique("apart-kill");

@@ -51,7 +51,7 @@ StudyOutcome LocalStudy::run(const std::atomic<int>& stop) {
                           options);
   if (at_start) at_start(coordinator);
   StudyOutcome outcome = coordinator.run(stop);
-  if (agent) agent->wait(std::chrono::seconds(2));
+  if (agent) agent->wait(std::chrono::seconds(60));
   if (replays) check_replay();
   return outcome;
 }
@@ -89,12 +89,10 @@ void LocalStudy::check_replay() {
 
 std::vector<pid_t> leftovers(const std::string& study_id) {
   std::vector<pid_t> found;
-  eventually(
-      [&] {
-        found = find_marked({"DTUNE_STUDY=" + study_id});
-        return found.empty();
-      },
-      std::chrono::seconds(2));
+  eventually([&] {
+    found = find_marked({"DTUNE_STUDY=" + study_id});
+    return found.empty();
+  });
   return found;
 }
 

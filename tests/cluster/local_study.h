@@ -96,8 +96,7 @@ class LocalStudy {
   const int slots_;
 };
 
-// Processes of the study, by their environment; waits up to two seconds for
-// them to be gone.
+// Processes of the study, by their environment; waits for them to be gone.
 std::vector<pid_t> leftovers(const std::string& study_id);
 // To the worker of this slot; false where there is none just now.
 bool signal_worker(const std::string& study_id, int slot, int signal);

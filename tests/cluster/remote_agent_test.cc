@@ -478,6 +478,7 @@ TEST_CASE("a study outlives its agent and goes on with the next") {
 }
 
 TEST_CASE("an agent that leaves costs its trial no attempt") {
+  const toy::Setting patient(toy::kPatient, "60");
   toy::RemoteStudy study("leaves", 1, "wait_once");
   study.start_coordinator();
   Child& first = study.start_agent("token1", "one");
@@ -500,7 +501,7 @@ TEST_CASE("an agent finds its coordinator again after a kill -9") {
   Child& agent = study.start_agent("token1");
   REQUIRE(study.trains(3));
   kill(study.coordinator->pid(), SIGKILL);
-  study.coordinator->wait(seconds(5));
+  study.coordinator->wait(seconds(90));
   std::string text;
   CHECK(eventually([&] {
     agent.read_out(text);
@@ -520,7 +521,7 @@ TEST_CASE("an agent whose key was revoked reports why it cannot join") {
   REQUIRE(study.notices("node far has joined"));
   kill(first.pid(), SIGKILL);
   kill(study.coordinator->pid(), SIGKILL);
-  study.coordinator->wait(seconds(5));
+  study.coordinator->wait(seconds(90));
   std::filesystem::remove(study.folder.path() / "agents");
   study.start_coordinator();
   const toy::Ending ending = toy::ending_of(study.start_agent("none"));
