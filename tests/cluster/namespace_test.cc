@@ -139,10 +139,14 @@ TEST_CASE("dtune tunes a command on two machines after one line was carried") {
   const TemporaryDirectory folder;
   const std::string home = folder.path();
   const auto path = [&](const char* name) { return home + "/" + name; };
+  // No trial ends here before one has begun there.
   write_file_atomic(path("trial.sh"),
                     "echo ${PLACE:-near} >> " + path("places") +
-                        "\nfor s in 1 2 3; do echo step=$s "
-                        "val_accuracy=0.$((4 + s)); sleep 0.1; done\n",
+                        "\nfor s in 1 2 3; do\n"
+                        "until grep -q far " +
+                        path("places") +
+                        "; do sleep 0.05; done\n"
+                        "echo step=$s val_accuracy=0.$((4 + s)); done\n",
                     false);
   write_file_atomic(path("shell.yaml"),
                     "study: shell\n"
