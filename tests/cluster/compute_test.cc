@@ -14,7 +14,7 @@ using namespace dtune;  // NOLINT: a test
 
 namespace {
 
-constexpr Duration kComputePatience = std::chrono::seconds(20);
+constexpr Duration kComputePatience = std::chrono::seconds(90);
 
 // A compute thread with toy trials, spoken to as the coordinator would.
 struct Bench {

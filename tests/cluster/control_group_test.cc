@@ -48,7 +48,7 @@ TEST_CASE("a control group ends what hides from session, parent and marks") {
   const pid_t hidden = read_pid(child);
   CHECK(lives(hidden));
   child.signal_group(SIGKILL);
-  REQUIRE(child.wait(std::chrono::seconds(20)));
+  REQUIRE(child.wait(std::chrono::seconds(90)));
   CHECK(lives(hidden));  // not of its process group
   group.end();
   CHECK(eventually([&] { return !lives(hidden); }));

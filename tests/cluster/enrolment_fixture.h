@@ -70,7 +70,7 @@ struct EnrolmentFixture {
     options.token = token;
     options.node = machine;
     options.state = folder.path() / machine;
-    options.patience = std::chrono::seconds(20);
+    options.patience = std::chrono::seconds(90);
     try {
       last = join_cluster(options, stop);
       return "";

@@ -22,7 +22,7 @@
 
 namespace dtune::test {
 
-inline constexpr Duration kWirePatience = std::chrono::seconds(20);
+inline constexpr Duration kWirePatience = std::chrono::seconds(90);
 
 // An agent of one slot, and its worker, that send what a test sets.
 class Script {

@@ -61,7 +61,7 @@ struct Place {
     FileAccess out;
     out.endpoint = sockets.endpoint("files");
     out.node = "here";
-    out.patience = seconds(30);
+    out.patience = seconds(90);
     return out;
   }
   // What is left of transfers under way.
@@ -96,7 +96,7 @@ struct Stranger {
   // before. Answers to other requests are dropped.
   files::Message ask(const files::Message& message) {
     say(files::encode(message));
-    const auto end = std::chrono::steady_clock::now() + seconds(20);
+    const auto end = std::chrono::steady_clock::now() + seconds(90);
     while (std::chrono::steady_clock::now() < end) {
       const auto frames = socket.receive();
       if (!frames) {

@@ -106,7 +106,7 @@ TEST_CASE("a killed receiver goes on where it was") {
   };
   for (const size_t mark : {kSize / 4, kSize / 2}) {
     Fetcher fetcher(place.access(), "data", to);
-    const auto end = std::chrono::steady_clock::now() + seconds(30);
+    const auto end = std::chrono::steady_clock::now() + seconds(90);
     while (part_size() < mark && !fs::exists(to) &&
            std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));

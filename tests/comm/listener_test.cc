@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Duration kListenerPatience = std::chrono::seconds(20);
+constexpr Duration kListenerPatience = std::chrono::seconds(90);
 // How long to look for what must not come.
 constexpr Duration kGlance = milliseconds(300);
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kSocketPatience = std::chrono::seconds(20);
+constexpr Duration kSocketPatience = std::chrono::seconds(90);
 
 std::optional<Frames> receive(Socket& socket) {
   PollSet polls;

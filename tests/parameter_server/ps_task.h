@@ -110,7 +110,7 @@ class PsCluster {
   std::function<void(int member, const ps::Grant&)> before_gradient;
   // And after it, with the sums of its samples.
   std::function<void(int member, const LossTotals&)> after_gradient;
-  Duration patience = std::chrono::seconds(30);
+  Duration patience = std::chrono::seconds(90);
 
   // Returns the final weights of worker 0 (of the first that is left).
   std::vector<float> run() {

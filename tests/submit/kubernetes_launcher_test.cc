@@ -4,8 +4,8 @@
 
 #include <fstream>
 #include <functional>
-#include <thread>
 
+#include "eventually.h"
 #include "submit/fake_tools.h"
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -48,14 +48,12 @@ class Cluster : public FakeTools {
   }
 };
 
-// Until `done` or for some seconds.
 bool run_until(KubernetesLauncher& launcher,
                const std::function<bool()>& done) {
-  for (int i = 0; i < 1000 && !done(); ++i) {
+  return eventually([&] {
     launcher.ensure();
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return done();
+    return done();
+  });
 }
 
 size_t lines_with(const std::string& text, const std::string& part) {
