@@ -279,7 +279,7 @@ TEST_CASE("who knows no server's key is closed at its first message") {
 
 TEST_CASE("a flood of first messages delays neither peers nor newcomers") {
   GatewayOptions options = on_loopback();
-  options.hellos = {.per_second = 5, .at_once = 5};
+  options.hellos = {.per_second = 2, .at_once = 5};
   Cluster cluster(options);
   const auto known = cluster.client();
   REQUIRE(brings(*known, cluster, {"hello"}));
@@ -330,7 +330,7 @@ TEST_CASE("a message whose end does not come takes bounded memory") {
   GatewayOptions options = on_loopback();
   options.unknown_bytes = size_t{256} << 10;
   options.unknown_pool = 0;
-  options.stall = milliseconds(500);
+  options.stall = milliseconds(2500);
   Cluster cluster(options);
   const auto client = cluster.client();
   bool sent = false;

@@ -73,7 +73,7 @@ TEST_CASE("ranks name the one that was killed and go on without it") {
           });
       results.send(fault.missing);
       results.send(fault.text == "group 'all': rank 2 is gone" ? 1 : 0);
-      results.send(fault.seconds_to_leave < 10 ? 1 : 0);
+      results.send(fault.seconds_to_leave < 30 ? 1 : 0);
       const int place = rank < kVictim ? rank : rank - 1;
       auto rest =
           make_gloo_group(group_options(place, kRanks - 1, "rest"), store);
@@ -101,7 +101,7 @@ TEST_CASE(
       FolderStore store(folder.path());
       auto group = make_gloo_group(group_options(rank, kRanks, "all"), store);
       const Duration patience =
-          rank == kVictim ? kGlooPatience : Duration(std::chrono::seconds(1));
+          rank == kVictim ? kGlooPatience : Duration(std::chrono::seconds(5));
       const Fault fault =
           sum_until_fault(std::move(group), patience, [&](int i) {
             if (rank == kVictim && i == 5) ::raise(SIGSTOP);
@@ -109,7 +109,7 @@ TEST_CASE(
       results.send(fault.missing);
       results.send(fault.text == "group 'all': rank 1 does not answer" ? 100
                                                                        : 101);
-      results.send(fault.seconds_to_leave < 10 ? 200 : 201);
+      results.send(fault.seconds_to_leave < 30 ? 200 : 201);
     }));
   }
   results.close_writing();
@@ -123,8 +123,29 @@ TEST_CASE(
   CHECK(number >= 0);  // it failed, too
 }
 
+namespace {
+
+// Ranks 0 and 2 find each other there, however late one of them comes.
+class MetStore final : public RendezvousStore {
+ public:
+  void set(const std::string& key, const std::string& value) override {
+    store_.set(key, value);
+  }
+  std::string get(const std::string& key, Duration timeout) override {
+    for (const char* one : {"g/gloo/0", "g/gloo/2"}) {
+      store_.get(one, kGlooPatience);
+    }
+    return store_.get(key, timeout);
+  }
+
+ private:
+  ThreadStore store_;
+};
+
+}  // namespace
+
 TEST_CASE("ranks that have not come to a group are named") {
-  ThreadStore store;
+  MetStore store;
   on_ranks(2, [&](int rank) {
     GroupOptions options = group_options(rank == 0 ? 0 : 2, 4, "g");
     options.connect_timeout = std::chrono::milliseconds(300);

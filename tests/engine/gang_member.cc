@@ -1,6 +1,6 @@
 // A member of a gang as a process that can be killed: gang_faults_test starts
 // it. Arguments: gang, member, endpoint, prepared data, folder, steps, and
-// where it raises which signal: step, fraction of it, signal (0: nowhere); and
+// where it raises which signal: first step, fraction of it, signal (0: none); and
 // the mode (parallel_of).
 #include <csignal>
 #include <cstdio>
@@ -41,7 +41,8 @@ TrialAssignment assignment_of(const Arguments& arguments) {
   return assignment;
 }
 
-// Raises a signal in the middle of the step that runs while it lives.
+// Raises a signal in the middle of the step that runs while it lives, unless
+// its thread has no turn before the step ends.
 class Trap {
  public:
   Trap(const TrialSession& session, double fraction, int signal)
@@ -49,17 +50,21 @@ class Trap {
           while (!done_ && session.progress().fraction < fraction) {
             std::this_thread::yield();  // rounds are short
           }
-          if (!done_) std::raise(signal);
+          if (done_) return;
+          raised_ = true;
+          std::raise(signal);
         }) {}
   ~Trap() {
     done_ = true;
     thread_.join();
   }
+  bool raised() const { return raised_; }
   Trap(const Trap&) = delete;
   Trap& operator=(const Trap&) = delete;
 
  private:
   std::atomic<bool> done_ = false;
+  std::atomic<bool> raised_ = false;
   std::thread thread_;
 };
 
@@ -67,13 +72,14 @@ int run(const Arguments& arguments) {
   const auto runner = load_engine().make_runner(1);
   const auto session = runner->start(assignment_of(arguments));
   const std::atomic<bool> stop = false;
+  bool raises = arguments.signal != 0;
   while (session->steps_done() < arguments.steps) {
     std::optional<Trap> trap;
-    const bool here = session->steps_done() + 1 == arguments.signal_step;
-    if (arguments.signal != 0 && here) {
+    if (raises && session->steps_done() + 1 >= arguments.signal_step) {
       trap.emplace(*session, arguments.signal_fraction, arguments.signal);
     }
     session->run_step(stop);
+    raises = raises && !(trap && trap->raised());
   }
   session->finish_final();
   return 0;
