@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/file.h"
+#include "dtune/base/random.h"
 #include "dtune/data/prepared.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/checkpoint.h"
@@ -104,6 +105,38 @@ void check_equal(Trainer& fused, Trainer& single) {
   }
 }
 
+// Any optimizer, loss, schedule, augmentation and precision.
+Recipe random_recipe(Rng& rng) {
+  const auto chance = [&](double value) {
+    return rng.uniform() < 0.5 ? 0 : value * rng.uniform();
+  };
+  Recipe recipe = tiny_recipe();
+  recipe.data.balance = rng.below(2) == 1;
+  Augmentation& augment = recipe.data.augment;
+  augment.flip = rng.below(2) == 1;
+  augment.shift = static_cast<int>(rng.below(3));
+  augment.jitter = chance(0.5);
+  augment.mixup = chance(1);
+  augment.cutmix = chance(1);
+  recipe.model.dropout = chance(0.5);
+  TrainSpec& train = recipe.train;
+  train.batch_size = 5 + static_cast<int>(rng.below(30));
+  train.optimizer = static_cast<OptimizerKind>(rng.below(3));
+  train.lr = train.optimizer == OptimizerKind::sgd ? 0.02 : 0.002;
+  train.l2 = chance(0.01);
+  train.l2_on_all = rng.below(2) == 1;
+  train.nesterov = rng.below(2) == 1;
+  train.clip_norm = chance(2);
+  train.ema = chance(0.99);
+  train.schedule.kind = static_cast<ScheduleKind>(rng.below(3));
+  train.schedule.warmup = chance(1);
+  train.loss = static_cast<LossKind>(rng.below(2));
+  train.label_smoothing = chance(0.2);
+  train.focal_gamma = chance(3);
+  if (rng.below(4) == 0) train.precision = Precision::bf16;
+  return recipe;
+}
+
 const std::atomic<bool> kNever = false;
 
 // All at the same time, to `end`.
@@ -154,6 +187,24 @@ TEST_CASE("fused trials whose images a device makes are what they are alone") {
     Trainers together = shop.trainers(recipes, /*as_device=*/true);
     Trainers alone = shop.trainers(recipes);
     check_equal_after(240, together, alone);
+  }
+}
+
+TEST_CASE("a device trains what the CPU does, whatever the recipe") {
+  const Shop shop;
+  for (uint64_t seed = 0; seed < 16; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const Recipe recipe = random_recipe(rng);
+    const auto device = shop.trainer(recipe, seed, /*as_device=*/true);
+    const auto cpu = shop.trainer(recipe, seed);
+    const LossTotals totals = device->train_to(180, kNever);
+    const LossTotals expected = cpu->train_to(180, kNever);
+    CHECK(totals.samples == expected.samples);
+    CHECK(std::abs(totals.correct - expected.correct) <= 1);  // a tie
+    CHECK(totals.weight == doctest::Approx(expected.weight));
+    CHECK(totals.loss == doctest::Approx(expected.loss).epsilon(kLoss));
+    check_equal(*device, *cpu);
   }
 }
 
