@@ -53,6 +53,22 @@ TEST_CASE("misleading curves are the same ones at other points") {
   CHECK(mislead(curves, Misleading::none).values == curves.values);
 }
 
+TEST_CASE("what a point is worth goes with it, whatever its neighbours are") {
+  RecordedCurves curves = counted();
+  curves.weigh();
+  for (const std::string& name : misleading_names()) {
+    CAPTURE(name);
+    const RecordedCurves other = mislead(counted(), misleading_of(name));
+    REQUIRE(other.worth.size() == 2);
+    for (size_t i = 0; i < other.values.size(); ++i) {
+      const auto was = std::find(curves.values.begin(), curves.values.end(),
+                                 other.values[i]) -
+                       curves.values.begin();
+      CHECK(other.worth[0][i] == curves.worth[0][size_t(was)]);
+    }
+  }
+}
+
 TEST_CASE("reversed turns the rates round, shifted moves rates and L2") {
   const RecordedCurves curves = counted();
   const RecordedCurves reversed = mislead(curves, Misleading::reversed);

@@ -79,9 +79,34 @@ TEST_CASE("of several trainings the best is what one names, by the others") {
   curves.repeats = {{0.3f, 0.9f, 0.3f, 0.7f, 0.8f, 0.7f, 0.3f},
                     {0.3f, 0.2f, 0.3f, 0.7f, 0.8f, 0.7f, 0.3f}};
   curves.values = {0.3f, 0.55f, 0.3f, 0.7f, 0.8f, 0.7f, 0.3f};
+  curves.weigh();
   CHECK(curves.best() == doctest::Approx(0.8));
-  CHECK(curves.others_value(0, {-5, -4, 0}, 1) == doctest::Approx(0.2));
-  CHECK(curves.others_value(1, {-5, -4, 0}, 1) == doctest::Approx(0.9));
+  CHECK(curves.worth_value(0, {-5, -4, 0}, 1) == doctest::Approx(0.2));
+  CHECK(curves.worth_value(1, {-5, -4, 0}, 1) == doctest::Approx(0.9));
   curves.repeats.clear();
+  curves.weigh();
+  CHECK(curves.worth.empty());
   CHECK(curves.best() == doctest::Approx(0.8));
+}
+
+TEST_CASE("a worth is smoothed over L2 and dropout, not over the rate") {
+  RecordedCurves curves;
+  curves.log10_lr = {-3, -2};
+  curves.log10_l2 = {-6, -5, -4};
+  curves.dropout = {0, 0.5};
+  curves.epochs = {1};
+  curves.values.resize(12);
+  curves.repeats.assign(3, curves.values);
+  curves.repeats[1][2] = 1;  // of the rate .001, L2 1e-5, no dropout
+  curves.repeats[2][2] = 0.5;
+  curves.weigh();
+  REQUIRE(curves.worth.size() == 3);
+  const double mean = 0.75;  // of the two others than the first
+  const auto worth = [&](double lr, double l2, double dropout) {
+    return curves.worth_value(0, {lr, l2, dropout}, 1);
+  };
+  CHECK(worth(-3, -5, 0) == doctest::Approx(mean / 2 * 2 / 3));
+  CHECK(worth(-3, -6, 0) == doctest::Approx(mean / 3 * 2 / 3));
+  CHECK(worth(-3, -5, 0.5) == doctest::Approx(mean / 2 / 3));
+  CHECK(worth(-2, -5, 0) == 0);
 }

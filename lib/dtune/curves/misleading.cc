@@ -75,13 +75,16 @@ Misleading misleading_of(const std::string& name) {
 }
 
 RecordedCurves mislead(RecordedCurves curves, Misleading how) {
+  curves.weigh();  // while neighbours are alike
   const Orders from = {sources(how, kLr, curves.log10_lr.size()),
                        sources(how, kL2, curves.log10_l2.size()),
                        sources(how, kDropout, curves.dropout.size())};
   const size_t epochs = curves.epochs.size();
   curves.values = reordered(curves.values, from, epochs);
-  for (std::vector<float>& repeat : curves.repeats) {
-    repeat = reordered(repeat, from, epochs);
+  for (auto* tables : {&curves.repeats, &curves.worth}) {
+    for (std::vector<float>& table : *tables) {
+      table = reordered(table, from, epochs);
+    }
   }
   return curves;
 }

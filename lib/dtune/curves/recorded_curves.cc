@@ -21,6 +21,19 @@ AxisPlace place_in_time(const std::vector<int>& epochs, int step) {
                  std::log(double(epochs[i + 1]) / epochs[i])};
 }
 
+// Each value with its neighbours on an axis, by weights of 1, 2 and 1.
+void smooth_axis(std::vector<float>& table, size_t stride, size_t size) {
+  const std::vector<float> source = table;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const size_t place = i / stride % size;
+    float sum = 2 * source[i];
+    float weight = 2;
+    if (place > 0) sum += source[i - stride], ++weight;
+    if (place + 1 < size) sum += source[i + stride], ++weight;
+    table[i] = sum / weight;
+  }
+}
+
 }  // namespace
 
 AxisPlace place_on(const std::vector<double>& axis, double value) {
@@ -52,59 +65,61 @@ double RecordedCurves::interpolate(const std::vector<float>& table,
   return sum;
 }
 
-double RecordedCurves::others_value(size_t index, const CubePoint& point,
-                                    int step) const {
-  DTUNE_CHECK(repeats.size() > 1);
-  double sum = 0;
-  for (size_t r = 0; r < repeats.size(); ++r) {
-    if (r != index) sum += repeat_value(r, point, step);
-  }
-  return sum / double(repeats.size() - 1);
+double RecordedCurves::worth_value(size_t index, const CubePoint& point,
+                                   int step) const {
+  return interpolate(worth[index], point, step);
 }
 
-// Each value with its neighbours on the three axes of the grid, by weights of
-// 1, 2 and 1.
-std::vector<float> RecordedCurves::smoothed(std::vector<float> table) const {
-  size_t stride = table.size();
-  for (const size_t size : {log10_lr.size(), log10_l2.size(), dropout.size()}) {
-    stride /= size;
-    const std::vector<float> source = table;
-    for (size_t i = 0; i < table.size(); ++i) {
-      const size_t place = i / stride % size;
-      float sum = 2 * source[i];
-      float weight = 2;
-      if (place > 0) sum += source[i - stride], ++weight;
-      if (place + 1 < size) sum += source[i + stride], ++weight;
-      table[i] = sum / weight;
-    }
+void RecordedCurves::weigh() {
+  worth.clear();
+  if (repeats.size() < 2) return;
+  for (size_t r = 0; r < repeats.size(); ++r) {
+    worth.push_back(smoothed(others_mean(r), false));
   }
+}
+
+std::vector<float> RecordedCurves::others_mean(size_t index) const {
+  std::vector<float> mean(values.size());
+  for (size_t r = 0; r < repeats.size(); ++r) {
+    if (r == index) continue;
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += repeats[r][i];
+  }
+  for (float& value : mean) value /= static_cast<float>(repeats.size() - 1);
+  return mean;
+}
+
+std::vector<float> RecordedCurves::smoothed(std::vector<float> table,
+                                            bool over_lr) const {
+  const size_t l2_stride = dropout.size() * epochs.size();
+  if (over_lr) {
+    smooth_axis(table, log10_l2.size() * l2_stride, log10_lr.size());
+  }
+  smooth_axis(table, l2_stride, log10_l2.size());
+  smooth_axis(table, epochs.size(), dropout.size());
   return table;
 }
 
-// What each of these tables, one a training, names as the best is worth by the
-// other trainings.
-double RecordedCurves::best_by_others(
+// What each of these tables, one a training, names as the best is worth.
+double RecordedCurves::worth_of(
     const std::vector<std::vector<float>>& named_by) const {
   double sum = 0;
-  for (size_t chosen = 0; chosen < repeats.size(); ++chosen) {
-    const std::vector<float>& by = named_by[chosen];
+  for (size_t r = 0; r < repeats.size(); ++r) {
+    const std::vector<float>& by = named_by[r];
     const auto named = std::max_element(by.begin(), by.end()) - by.begin();
-    for (size_t r = 0; r < repeats.size(); ++r) {
-      if (r != chosen) sum += double{repeats[r][size_t(named)]};
-    }
+    sum += double{worth[r][size_t(named)]};
   }
-  return sum / double(repeats.size() * (repeats.size() - 1));
+  return sum / double(repeats.size());
 }
 
 double RecordedCurves::best() const {
-  if (repeats.size() < 2) {
+  if (worth.empty()) {
     return double{*std::max_element(values.begin(), values.end())};
   }
   std::vector<std::vector<float>> smooth;
   for (const std::vector<float>& repeat : repeats) {
-    smooth.push_back(smoothed(repeat));
+    smooth.push_back(smoothed(repeat, true));
   }
-  return std::max(best_by_others(repeats), best_by_others(smooth));
+  return std::max(worth_of(repeats), worth_of(smooth));
 }
 
 double RecordedCurves::median_final() const {

@@ -28,26 +28,37 @@ struct RecordedCurves {
   // Empty: one training a point, or a table without noise.
   std::vector<std::vector<float>> repeats;
 
+  // What a point is worth that a training chose, by training and laid out as
+  // `values`: the mean of the other trainings, smoothed over L2 and dropout by
+  // weights of 1, 2 and 1. Along these two axes neighbours are alike and noise
+  // is not: on eight recorded CNNs one training so smoothed predicts another
+  // one with a root mean square error of .200 (as a share of best - median, the
+  // best 20 points), and as it is with .238. Along the learning rate they are
+  // not alike (.94). Set by weigh(); empty with fewer than two trainings.
+  std::vector<std::vector<float>> worth;
+  void weigh();
+
   // Interpolated linearly between grid points, and between recorded epochs in
   // the logarithm of the epoch; clamped at the ends. REQUIRES: step >= 1.
   double value(const CubePoint& point, int step) const;
   // The same of one training. REQUIRES: index < repeats.size().
   double repeat_value(size_t index, const CubePoint& point, int step) const;
-  // The mean of the other trainings than this one. REQUIRES: index <
-  // repeats.size(), repeats.size() > 1.
-  double others_value(size_t index, const CubePoint& point, int step) const;
+  // What it is worth where that training chose it. REQUIRES: index <
+  // worth.size().
+  double worth_value(size_t index, const CubePoint& point, int step) const;
 
   // Over all points and epochs. The luckiest of the means is above what any
-  // point is worth, so with more than one training a point: what each training
-  // names as the best, by the mean of the others, on average. It names it as it
-  // is, or smoothed over the grid, whichever is the better choice: a bound from
-  // below, for either choice has noise.
+  // point is worth, so with more than one training a point: the worth of what
+  // each training names as the best, on average. It names it as it is, or
+  // smoothed over the grid, whichever is the better choice: a bound from below,
+  // for either choice has noise.
   double best() const;
   double median_final() const;  // over all points, at the last epoch
 
  private:
-  double best_by_others(const std::vector<std::vector<float>>& named_by) const;
-  std::vector<float> smoothed(std::vector<float> table) const;
+  double worth_of(const std::vector<std::vector<float>>& named_by) const;
+  std::vector<float> others_mean(size_t index) const;
+  std::vector<float> smoothed(std::vector<float> table, bool over_lr) const;
   double interpolate(const std::vector<float>& table, const CubePoint& point,
                      int step) const;
 };

@@ -90,8 +90,10 @@ class CubeWorld final : public TrialWorld {
   explicit CubeWorld(RecordedCurves curves)
       : curves_(std::move(curves)),
         recipe_(recipe_of(curves_)),
-        best_(curves_.best()),
-        median_(curves_.median_final()) {}
+        median_(curves_.median_final()) {
+    if (curves_.worth.empty()) curves_.weigh();
+    best_ = curves_.best();
+  }
 
   const std::string& task() const override { return curves_.task; }
   const CubeContext& context() const override { return curves_.context; }
@@ -114,9 +116,9 @@ class CubeWorld final : public TrialWorld {
   }
 
   double judged(const Point& point, int step, uint64_t choice) const override {
-    const size_t trainings = curves_.repeats.size();
-    if (trainings < 2) return value(point, step);
-    return curves_.others_value(choice % trainings, place_of(point), step);
+    const size_t trainings = curves_.worth.size();
+    if (trainings == 0) return value(point, step);
+    return curves_.worth_value(choice % trainings, place_of(point), step);
   }
 
   double best() const override { return best_; }
@@ -136,8 +138,8 @@ class CubeWorld final : public TrialWorld {
 
   RecordedCurves curves_;
   Recipe recipe_;
-  double best_;
   double median_;
+  double best_ = 0;
 };
 
 }  // namespace

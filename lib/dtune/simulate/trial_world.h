@@ -43,9 +43,10 @@ class TrialWorld {
     return value(point, step);
   }
 
-  // What the other trainings of the point than the one that `choice` selects
-  // report in the mean: the worth of a point that was chosen by what this one
-  // reported. The same as value() where no two were recorded.
+  // The worth of a point that was chosen by what the training reported that
+  // `choice` selects: by the other trainings, with less noise than theirs where
+  // neighbours tell (RecordedCurves::worth). The same as value() where no two
+  // were recorded.
   virtual double judged(const Point& point, int step,
                         uint64_t /*choice*/) const {
     return value(point, step);
