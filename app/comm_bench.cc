@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/comm/folder_store.h"
 
 namespace dtune {
@@ -89,7 +90,7 @@ CommBenchRow from_line(const json& line) {
 }
 
 void write_line(int descriptor, const json& line) {
-  const std::string text = line.dump() + "\n";
+  const std::string text = json_text(line) + "\n";
   if (::write(descriptor, text.data(), text.size()) < 0) ::_exit(1);
 }
 
@@ -159,7 +160,7 @@ class RankProcesses {
          c = std::fgetc(lines_)) {
       line.push_back(static_cast<char>(c));
     }
-    return line.empty() ? json() : json::parse(line, nullptr, false);
+    return line.empty() ? json() : try_parse_json(line);
   }
 
  private:

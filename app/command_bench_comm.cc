@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/base/private_library.h"
 #include "dtune/base/suggest.h"
 
@@ -145,7 +146,7 @@ int bench_comm(const Console& console, const BenchOptions& options) {
   }
   if (console.json) {
     const nlohmann::ordered_json all = {{"ranks", used.ranks}, {"rows", rows}};
-    console.line(all.dump(2));
+    console.line(json_text(all, 2));
   }
   if (wrong > 0) {
     throw Error(ErrorKind::comm,

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/cluster/job_environment.h"
 #include "dtune/comm/keys.h"
 
@@ -70,15 +71,14 @@ void add_hyperparameters(RunWords& words) {
   constexpr uint64_t kMostBytes = 1 << 20;
   const fs::path file = kMl / "input" / "config" / "hyperparameters.json";
   if (!fs::exists(file)) return;
-  const auto json =
-      nlohmann::json::parse(read_file(file, kMostBytes), nullptr, false);
+  const auto json = try_parse_json(read_file(file, kMostBytes));
   if (!json.is_object()) {
     throw Error(ErrorKind::config, file.string() + ": is no JSON object");
   }
   for (const auto& [key, value] : json.items()) {
     if (key.starts_with("sagemaker_")) continue;
     const std::string text =
-        value.is_string() ? value.get<std::string>() : value.dump();
+        value.is_string() ? value.get<std::string>() : json_text(value);
     words.insert(words.end(), {"--set", key + "=" + text});
   }
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/base/safetensors.h"
 #include "dtune/base/suggest.h"
 #include "dtune/config/recipe_file.h"
@@ -61,7 +62,7 @@ int eval(const Console& console, const EvalOptions& options) {
     nlohmann::ordered_json document = {{"model", request.model.string()},
                                        {"split", options.split}};
     for (const auto& [name, value] : metrics) document[name] = value;
-    console.line(document.dump(2));
+    console.line(json_text(document, 2));
   } else {
     for (const auto& [name, value] : metrics) {
       console.line(fmt::format("{:<16} {}", name, value));

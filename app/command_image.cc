@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/submit/oci_image.h"
 #include "dtune/submit/templates.h"
 #include "dtune/train/plugin.h"
@@ -114,12 +115,12 @@ int make_image(const Console& console, const ImageRequest& request) {
   const std::string digest = write_image(output, image);
   const fs::path containerfile = write_containerfile(output);
   if (console.json) {
-    console.print(
-        nlohmann::ordered_json{{"image", output.string()},
-                               {"digest", digest},
-                               {"containerfile", containerfile.string()}}
-            .dump(2) +
-        '\n');
+    console.print(json_text(nlohmann::ordered_json{{"image", output.string()},
+                                                   {"digest", digest},
+                                                   {"containerfile",
+                                                    containerfile.string()}},
+                            2) +
+                  '\n');
     return kExitOk;
   }
   const bool archive = output.extension() == ".tar";

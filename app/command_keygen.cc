@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/cluster/job_key.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
@@ -72,11 +73,12 @@ int make_keys(const Console& console, const KeygenOptions& options) {
   write_secret_key(secret, keys);
   write_public_key(open, keys.public_key);
   if (console.json) {
-    console.print(nlohmann::ordered_json{{"secret_key_file", secret.string()},
+    console.print(
+        json_text(nlohmann::ordered_json{{"secret_key_file", secret.string()},
                                          {"public_key_file", open.string()},
-                                         {"public_key", keys.public_key}}
-                      .dump(2) +
-                  '\n');
+                                         {"public_key", keys.public_key}},
+                  2) +
+        '\n');
   } else {
     explain(console, secret, open);
   }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/base/parallel.h"
 #include "dtune/data/image_list.h"
 #include "dtune/report/table.h"
@@ -121,8 +122,7 @@ std::string json_of(const NamedModel& model,
   const nlohmann::ordered_json document = {{"model", model.path.string()},
                                            {"classes", classes},
                                            {"predictions", std::move(list)}};
-  return document.dump(2, ' ', false,
-                       nlohmann::ordered_json::error_handler_t::replace);
+  return json_text(document, 2);
 }
 
 std::string table_of(const Console& console, const NamedModel& model,

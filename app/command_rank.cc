@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/config/recipe_file.h"
 #include "dtune/train/plugin.h"
 
@@ -59,7 +60,7 @@ TrialAssignment assignment_of(const RankOptions& options) {
 void say(const StepReport& report) {
   nlohmann::json line = {{"step", report.step}, {"seconds", report.seconds}};
   line["metrics"] = report.metrics;
-  std::printf("%s\n", line.dump().c_str());
+  std::printf("%s\n", json_text(line).c_str());
   std::fflush(stdout);
 }
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/curves/curves_file.h"
 #include "dtune/data/prepared.h"
 #include "dtune/review/recording.h"
@@ -218,20 +219,21 @@ void tell(const Console& console, const RecordOptions& options,
   const RecordedCurves& curves = recording.curves;
   const size_t points = curves.values.size() / curves.epochs.size();
   if (console.json) {
-    console.line(nlohmann::ordered_json{
-        {"output", options.output},
-        {"task", curves.task},
-        {"points",
-         {curves.log10_lr.size(), curves.log10_l2.size(),
-          curves.dropout.size()}},
-        {"epochs", curves.epochs},
-        {"repeats", std::max<size_t>(1, curves.repeats.size())},
-        {"missing", recording.missing},
-        {"incomplete", recording.incomplete},
-        {"lost", recording.lost},
-        {"best", curves.best()},
-        {"median_final", curves.median_final()}}
-                     .dump(2));
+    console.line(json_text(
+        nlohmann::ordered_json{
+            {"output", options.output},
+            {"task", curves.task},
+            {"points",
+             {curves.log10_lr.size(), curves.log10_l2.size(),
+              curves.dropout.size()}},
+            {"epochs", curves.epochs},
+            {"repeats", std::max<size_t>(1, curves.repeats.size())},
+            {"missing", recording.missing},
+            {"incomplete", recording.incomplete},
+            {"lost", recording.lost},
+            {"best", curves.best()},
+            {"median_final", curves.median_final()}},
+        2));
     return;
   }
   const std::string repeats =

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/config/recipe_file.h"
 #include "dtune/report/facts.h"
 #include "dtune/review/replay.h"
@@ -88,7 +89,7 @@ std::string document_of(const StudyRecords& records,
         {"recorded", json_of(result.difference->recorded)},
         {"taken", json_of(result.difference->taken)}};
   }
-  return document.dump(2);
+  return json_text(document, 2);
 }
 
 int replay_study(const Console& console, const ReplayCommand& command) {

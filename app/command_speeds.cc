@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/base/suggest.h"
 #include "dtune/pretrain/speed_trainer.h"
 #include "dtune/speed/speed_judge.h"
@@ -150,7 +151,7 @@ std::string json_of(const std::vector<SpeedJudgement>& rows) {
   document["rows"] = std::move(list);
   document["best"] = best_predictor(rows);
   document["default"] = to_string(ParallelSpec().predictor);
-  return document.dump(2) + "\n";
+  return json_text(document, 2) + "\n";
 }
 
 int eval_speeds(const Console& console, const SpeedsOptions& options) {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/report/json.h"
 #include "dtune/report/summary.h"
 #include "dtune/review/explain.h"
@@ -145,7 +146,7 @@ CurvePart part_needed(const std::filesystem::path& database) {
 }
 
 std::string yaml_of(const Value& value) {
-  return std::visit([](const auto& v) { return nlohmann::json(v).dump(); },
+  return std::visit([](const auto& v) { return json_text(nlohmann::json(v)); },
                     value);
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/base/random.h"
 #include "dtune/cluster/job_key.h"
 #include "dtune/store/trial_store.h"
@@ -125,11 +126,11 @@ int submit(const Console& console, const SubmitOptions& options) {
   }
   const Submission done = submit_study(job);
   if (console.json) {
-    console.print(nlohmann::ordered_json{{"name", done.name},
-                                         {"to", done.to},
-                                         {"id", done.id},
-                                         {"database", done.database}}
-                      .dump(2) +
+    console.print(json_text(nlohmann::ordered_json{{"name", done.name},
+                                                   {"to", done.to},
+                                                   {"id", done.id},
+                                                   {"database", done.database}},
+                            2) +
                   '\n');
     return kExitOk;
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/surrogate/judge.h"
 #include "dtune/surrogate/recorded_cubes.h"
 #include "dtune/surrogate/shipped.h"
@@ -78,7 +79,7 @@ std::string json_of(const std::vector<JudgeRow>& rows) {
   }
   nlohmann::ordered_json document;
   document["rows"] = std::move(list);
-  return document.dump(2) + "\n";
+  return json_text(document, 2) + "\n";
 }
 
 }  // namespace

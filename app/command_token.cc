@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/cluster/allowed_keys.h"
 #include "dtune/cluster/join.h"
 #include "dtune/comm/keys.h"
@@ -54,10 +55,11 @@ int make_token(const Console& console, const TokenOptions& options,
   const std::string token =
       make_token_beside(files.enrolment(), enrolment, options.node);
   if (console.json) {
-    console.print(nlohmann::ordered_json{{"token", token},
-                                         {"connect", enrolment.endpoint}}
-                      .dump(2) +
-                  '\n');
+    console.print(
+        json_text(nlohmann::ordered_json{{"token", token},
+                                         {"connect", enrolment.endpoint}},
+                  2) +
+        '\n');
     return kExitOk;
   }
   console.line(token);
@@ -90,7 +92,7 @@ int list_access(const Console& console, const StudyFiles& files) {
       document["unused"].push_back(
           {{"node", token.node}, {"expires_ms", token.expires_ms}});
     }
-    console.print(document.dump(2) + '\n');
+    console.print(json_text(document, 2) + '\n');
     return kExitOk;
   }
   for (const AllowedKey& one : joined) {

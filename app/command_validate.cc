@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/config/recipe_file.h"
 #include "dtune/study/study.h"
 
@@ -29,11 +30,12 @@ int validate(const Console& console, const ValidateOptions& options) {
   // The samplers' and schedulers' own options are theirs to check.
   checked_tuner(file, horizon_steps(file.recipe(), kTypicalSamples), {});
   if (console.json) {
-    console.line(nlohmann::ordered_json{{"valid", true},
-                                        {"recipe", path.string()},
-                                        {"study", file.recipe().study},
-                                        {"search_hash", file.search_hash()}}
-                     .dump(2));
+    console.line(
+        json_text(nlohmann::ordered_json{{"valid", true},
+                                         {"recipe", path.string()},
+                                         {"study", file.recipe().study},
+                                         {"search_hash", file.search_hash()}},
+                  2));
   } else {
     console.line(fmt::format("{}: ok", path.string()));
   }

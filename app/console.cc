@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "dtune/base/json.h"
 #include "dtune/config/recipe_file.h"
 
 namespace dtune {
@@ -86,9 +87,7 @@ void Console::error(const Error& error) const {
   to_stderr(err_color
                 ? fmt::format("\x1b[1;31merror:\x1b[0m {}\n", error.what())
                 : fmt::format("error: {}\n", error.what()));
-  if (json)
-    line(error_object(error).dump(2, ' ', false,
-                                  nlohmann::json::error_handler_t::replace));
+  if (json) line(json_text(error_object(error), 2));
 }
 
 TerminalSize terminal_size() {

@@ -16,6 +16,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/base/random.h"
 #include "dtune/cluster/child_process.h"
 
@@ -214,7 +215,7 @@ class Bench {
   }
 
   void heard(const std::string& line) {
-    const auto said = nlohmann::json::parse(line, nullptr, false);
+    const auto said = try_parse_json(line);
     if (!said.is_object() || !said.contains("step")) return;
     if (said["step"].get<size_t>() != run_.steps.size() + 1) return;
     run_.steps.push_back(said["seconds"].get<double>());

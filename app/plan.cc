@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/clock.h"
+#include "dtune/base/json.h"
 #include "dtune/tuner/learnt_part.h"
 
 namespace dtune {
@@ -373,7 +374,7 @@ std::string plan_json(const StudyPlan& plan) {
     document["warm_start"] = plan.check.warm_start;
   }
   if (plan.step_time) document["time"] = time_json(plan);
-  return document.dump(2) + '\n';
+  return json_text(document, 2) + '\n';
 }
 
 }  // namespace dtune

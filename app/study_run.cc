@@ -21,6 +21,7 @@
 
 #include "dtune/base/encrypt_ranks.h"
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/cluster/job_environment.h"
 #include "dtune/comm/socket.h"
 #include "dtune/report/expectations.h"
@@ -223,12 +224,10 @@ void write_result_files(const Console& console, const LoadedStudy& loaded,
 
 std::string result_json(const LoadedStudy& loaded,
                         const std::vector<ExpectationResult>& results) {
-  auto document =
-      nlohmann::ordered_json::parse(best_json(loaded.study, loaded.facts));
-  const auto expected =
-      nlohmann::ordered_json::parse(expectations_json(results));
+  auto document = parse_ordered_json(best_json(loaded.study, loaded.facts));
+  const auto expected = parse_ordered_json(expectations_json(results));
   for (const auto& [key, value] : expected.items()) document[key] = value;
-  return document.dump(2);
+  return json_text(document, 2);
 }
 
 }  // namespace

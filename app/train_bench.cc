@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/data/prepared.h"
 
 namespace dtune {
@@ -213,7 +214,7 @@ std::string train_json(const TrainBenchOptions& options,
     }
     document["rows"].push_back(std::move(one));
   }
-  return document.dump(2);
+  return json_text(document, 2);
 }
 
 }  // namespace dtune

@@ -3,6 +3,7 @@
 #include "dtune_commit.h"
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/store/schema.h"
 
 namespace dtune {
@@ -15,12 +16,12 @@ nlohmann::ordered_json known(const std::string& text) {
 }  // namespace
 
 std::string version_json() {
-  return nlohmann::ordered_json{{"version", DTUNE_VERSION},
-                                {"commit", known(DTUNE_COMMIT)},
-                                {"compiler", DTUNE_COMPILER},
-                                {"libtorch", known(DTUNE_TORCH_VERSION)},
-                                {"schema", schema_migrations().back().version}}
-      .dump();
+  return json_text(
+      nlohmann::ordered_json{{"version", DTUNE_VERSION},
+                             {"commit", known(DTUNE_COMMIT)},
+                             {"compiler", DTUNE_COMPILER},
+                             {"libtorch", known(DTUNE_TORCH_VERSION)},
+                             {"schema", schema_migrations().back().version}});
 }
 
 }  // namespace dtune

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 
 namespace dtune {
 namespace {
@@ -295,8 +296,7 @@ std::string raw_safetensors_header(std::span<const RawTensor> tensors,
     at += bytes;
   }
   // Names of classes and files may be of any encoding.
-  std::string text =
-      header.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
   std::string bytes(kLengthBytes, '\0');

@@ -10,6 +10,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/base/text.h"
 
 namespace dtune {
@@ -149,8 +150,7 @@ bool read_sagemaker(const Variables& in, const fs::path& resources,
   std::error_code error;
   if (!fs::exists(resources, error)) return false;
   try {
-    const auto json =
-        nlohmann::json::parse(read_file(resources, kMaxResources));
+    const auto json = parse_json(read_file(resources, kMaxResources));
     std::vector<std::string> hosts = json.at("hosts");
     const std::string own = json.at("current_host");
     std::sort(hosts.begin(), hosts.end());

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 
 namespace dtune::gang {
 namespace {
@@ -34,10 +35,7 @@ ordered_json metadata(const char* name, int pid, ordered_json args) {
 }
 
 // Names need not be UTF-8 either.
-std::string text_of(const ordered_json& json) {
-  return json.dump(-1, ' ', /*ensure_ascii=*/true,
-                   ordered_json::error_handler_t::replace);
-}
+std::string text_of(const ordered_json& json) { return ascii_json(json); }
 
 // JSON has no word for the others.
 double finite(double value) { return std::isfinite(value) ? value : 0; }

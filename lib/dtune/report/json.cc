@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/report/lines.h"
 #include "dtune/study/pareto.h"
 
@@ -79,7 +80,7 @@ Json curve_json(const Trial& trial) {
 
 // Bytes that are no UTF-8 are replaced. indent -1: one line.
 std::string dump_json(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+  return json_text(json, indent);
 }
 
 std::string document(const Json& json) { return dump_json(json, 2) + '\n'; }

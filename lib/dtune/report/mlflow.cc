@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/base/random.h"
 #include "dtune/report/output_folder.h"
 
@@ -16,10 +17,7 @@ namespace fs = std::filesystem;
 
 // JSON's texts are YAML's. Quoted always: an id of digits alone would be read
 // as a number, and the run would vanish.
-std::string yaml_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', true,
-                                   nlohmann::json::error_handler_t::replace);
-}
+std::string yaml_text(const std::string& text) { return ascii_json(text); }
 
 // A name as a file's: MLflow refuses other signs, and a path must not be left.
 std::string file_name(const std::string& name) {

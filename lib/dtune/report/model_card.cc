@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/report/text.h"
 #include "dtune/study/model_metadata.h"
 
@@ -18,7 +19,7 @@ std::string metadata_of(const SafetensorsFile& model, const char* key) {
 std::string metric_rows(const SafetensorsFile& model) {
   const auto found = model.metadata().find("metrics");
   if (found == model.metadata().end()) return "";
-  const auto metrics = nlohmann::json::parse(found->second, nullptr, false);
+  const auto metrics = try_parse_json(found->second);
   if (!metrics.is_object()) return "";
   std::string rows;
   for (const auto& [name, value] : metrics.items()) {
@@ -82,10 +83,7 @@ std::string model_card(const SafetensorsFile& model,
       fmt::arg("step", metadata_of(model, "step")),
       fmt::arg("seed", metadata_of(model, "seed")),
       fmt::arg("file", shell_quoted(file.string())),
-      fmt::arg(
-          "python_file",
-          nlohmann::json(file.string())
-              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+      fmt::arg("python_file", json_text(nlohmann::json(file.string()))));
 }
 
 }  // namespace dtune

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/report/optuna_schema.h"
 #include "dtune/report/optuna_terms.h"
 #include "dtune/store/sqlite_database.h"
@@ -19,8 +20,7 @@ bool maximizes(const Study& study) {
 }
 
 std::string metric_names_json(const Study& study) {
-  return ordered_json::array({study.recipe.objective.metric})
-      .dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(ordered_json::array({study.recipe.objective.metric}));
 }
 
 // One statement, used again for every row.
@@ -142,8 +142,7 @@ class JournalLine {
   std::string done() const { return text_ + "}\n"; }
 
   static std::string quoted(const std::string& value) {
-    return ordered_json(value).dump(-1, ' ', false,
-                                    ordered_json::error_handler_t::replace);
+    return json_text(ordered_json(value));
   }
 
  private:
@@ -154,7 +153,7 @@ class JournalLine {
 std::string journal_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return ordered_json(value).dump();
+  return json_text(ordered_json(value));
 }
 
 std::string journal_trial(const OptunaTrial& one) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/report/csv.h"
 
 namespace dtune {
@@ -19,9 +20,7 @@ using OptunaJson = nlohmann::json;
 constexpr size_t kLongestName = 64;  // of a study
 
 // Flow text of YAML; JSON's texts are YAML's.
-std::string yaml_of(const OptunaJson& json) {
-  return json.dump(-1, ' ', false, OptunaJson::error_handler_t::replace);
-}
+std::string yaml_of(const OptunaJson& json) { return json_text(json); }
 
 // A name as recipes allow it: letters, digits, '_' and '-'.
 std::string plain_name(const std::string& name) {
@@ -45,7 +44,7 @@ OptunaJson choice_word(const OptunaJson& choice) {
 
 std::string cell_of(const OptunaJson& word) {
   if (word.is_string()) return word.get<std::string>();
-  if (word.is_number_integer()) return word.dump();
+  if (word.is_number_integer()) return json_text(word);
   return word.is_number() ? csv_number(word.get<double>()) : yaml_of(word);
 }
 
@@ -163,8 +162,7 @@ class Importer {
 
   void take(const OptunaTrial& trial) {
     for (const OptunaParameter& parameter : trial.parameters) {
-      parameter_of(parameter.name)
-          .widen(OptunaJson::parse(parameter.distribution));
+      parameter_of(parameter.name).widen(parse_json(parameter.distribution));
     }
     if (!has_result(trial)) return;
     ++made_.results;
@@ -224,7 +222,7 @@ class Importer {
                             const ImportedParameter& parameter) {
     for (const OptunaParameter& own : trial.parameters) {
       if (plain_name(own.name) != parameter.name()) continue;
-      return parameter.cell(own.value, OptunaJson::parse(own.distribution));
+      return parameter.cell(own.value, parse_json(own.distribution));
     }
     return "";
   }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/report/optuna_storage.h"
 
 namespace dtune {
@@ -174,7 +175,7 @@ std::vector<OptunaStudy> read_optuna_journal(const std::string& text,
     if (end == std::string::npos) break;  // is being written
     try {
       const std::string line = text.substr(at, end - at);
-      if (!line.empty()) journal.apply(OptunaJson::parse(without_words(line)));
+      if (!line.empty()) journal.apply(parse_json(without_words(line)));
     } catch (const std::exception& error) {
       throw Error(ErrorKind::data,
                   fmt::format("{}:{}:1: is no line of a journal of Optuna: {} "

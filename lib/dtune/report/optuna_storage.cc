@@ -10,6 +10,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/store/sqlite_database.h"
 
 namespace dtune {
@@ -46,7 +47,7 @@ void check_schema(Database& database) {
 
 // The first name of a JSON list of names, or "".
 std::string first_name(const std::string& json) {
-  const auto names = nlohmann::json::parse(json, nullptr, false);
+  const auto names = try_parse_json(json);
   const bool known = names.is_array() && !names.empty() && names[0].is_string();
   return known ? names[0].get<std::string>() : "";
 }

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
+
 namespace dtune {
 namespace {
 
@@ -96,10 +98,7 @@ std::optional<double> internal_value(const Parameter& parameter,
   return std::nullopt;
 }
 
-// Bytes that are no UTF-8 are replaced.
-std::string json_text(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
+std::string text_of(const ordered_json& json) { return json_text(json); }
 
 std::vector<OptunaParameter> parameters_of(const Study& study,
                                            const Trial& trial) {
@@ -110,7 +109,7 @@ std::vector<OptunaParameter> parameters_of(const Study& study,
     const auto value = internal_value(parameter, found->second);
     if (!value) continue;
     parameters.push_back(
-        {parameter.name, *value, json_text(distribution_json(parameter))});
+        {parameter.name, *value, text_of(distribution_json(parameter))});
   }
   return parameters;
 }
@@ -120,10 +119,10 @@ std::map<std::string, std::string> attributes_of(const Trial& trial) {
   for (const StepReport& report : trial.curve) seconds += report.seconds;
   std::string why = to_string(trial.reason);
   if (!trial.detail.empty()) why += ": " + trial.detail;
-  return {{"dtune:state", json_text(to_string(trial.state))},
-          {"dtune:why", json_text(why)},
-          {"dtune:kind", json_text(to_string(trial.kind))},
-          {"dtune:seconds", json_text(seconds)}};
+  return {{"dtune:state", text_of(to_string(trial.state))},
+          {"dtune:why", text_of(why)},
+          {"dtune:kind", text_of(to_string(trial.kind))},
+          {"dtune:seconds", text_of(seconds)}};
 }
 
 // What is complete counts with its best value, what was left with its last.
@@ -165,10 +164,10 @@ OptunaTrial optuna_trial(const Study& study, const Trial& trial) {
 std::map<std::string, std::string> optuna_attributes(const Study& study,
                                                      const StudyFacts& facts) {
   std::map<std::string, std::string> attributes = {
-      {"dtune:id", json_text(study.id)},
-      {"dtune:state", json_text(to_string(study.state))}};
+      {"dtune:id", text_of(study.id)},
+      {"dtune:state", text_of(to_string(study.state))}};
   if (const Trial* best = chosen_trial(study, facts)) {
-    attributes["dtune:best_trial"] = json_text(best->id - 1);
+    attributes["dtune:best_trial"] = text_of(best->id - 1);
   }
   return attributes;
 }

@@ -9,15 +9,14 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
 
 // As a Python literal; JSON's are valid there where no number is infinite.
-std::string literal(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string literal(const nlohmann::json& value) { return json_text(value); }
 
 std::string literal(const std::vector<float>& values) {
   return fmt::format("[{}]", fmt::join(values, ", "));

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/review/explain.h"
 
 namespace dtune {
@@ -75,9 +76,7 @@ ordered_json importance_json(const Importance& importance) {
 
 // Texts of recipes and programs need not be UTF-8.
 std::string dumped(const ordered_json& document) {
-  return document.dump(2, ' ', false,
-                       nlohmann::json::error_handler_t::replace) +
-         '\n';
+  return json_text(document, 2) + '\n';
 }
 
 }  // namespace

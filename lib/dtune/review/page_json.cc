@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
+
 namespace dtune {
 
 void PageJson::put(std::string_view token) {
@@ -53,8 +55,7 @@ void PageJson::null() { put("null"); }
 void PageJson::raw(std::string_view json) { put(json); }
 
 void PageJson::text(std::string_view value) {
-  const std::string quoted = nlohmann::json(value).dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string quoted = json_text(nlohmann::json(value));
   std::string safe;
   for (const char c : quoted) {
     if (c == '<') {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/simulate/statistics_report.h"
 
 namespace dtune {
@@ -61,7 +62,7 @@ std::string statistics_json(const std::vector<ContenderStatistics>& rows,
   json["spread"] = facts.spread;
   json["misleading"] = facts.misleading;
   json["seed"] = facts.seed;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace dtune

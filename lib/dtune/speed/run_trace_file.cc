@@ -12,6 +12,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/base/text.h"
 #include "dtune/speed/speed_predictor.h"
 #include "dtune/speed/speed_traces.h"
@@ -102,7 +103,7 @@ RunTrace read_events(const std::string& text, const std::string& path) {
     ++number;
     if (line.empty()) continue;
     try {
-      trace.add(json::parse(line));
+      trace.add(parse_json(line));
     } catch (const json::exception&) {
       if (end == std::string::npos) break;
       throw Error(ErrorKind::data,

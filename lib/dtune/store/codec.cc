@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 
 namespace dtune {
 namespace {
@@ -47,16 +48,11 @@ Value value_from_json(const Json& json) {
   return json.get<std::string>();
 }
 
-std::string dump(const Json& json) {
-  // Bytes that are no UTF-8 are replaced: a record must always be storable.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // Calls `read` with the parsed text; whatever is wrong becomes Error(store).
 template <typename Read>
 auto parse(const std::string& text, const char* what, Read read) {
   try {
-    return read(Json::parse(text));
+    return read(parse_json(text));
   } catch (const std::exception& error) {
     throw Error(ErrorKind::store, std::string("the database holds ") + what +
                                       " that cannot be read: " + error.what());
@@ -98,20 +94,20 @@ std::optional<std::map<std::string, double>> plain_metrics(
 std::string encode_point(const Point& point) {
   Json json = Json::object();
   for (const auto& [name, value] : point) json[name] = value_to_json(value);
-  return dump(json);
+  return json_text(json);
 }
 
 std::string encode_metrics(const std::map<std::string, double>& metrics) {
   Json json = Json::object();
   for (const auto& [name, value] : metrics) json[name] = number_to_json(value);
-  return dump(json);
+  return json_text(json);
 }
 
 std::string encode_unit(const std::vector<double>& unit) {
   Json json = Json::array();
   for (const double coordinate : unit)
     json.push_back(number_to_json(coordinate));
-  return dump(json);
+  return json_text(json);
 }
 
 Point decode_point(const std::string& json) {

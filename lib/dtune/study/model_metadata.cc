@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/base/text.h"
 
 namespace dtune {
@@ -41,8 +42,7 @@ Shape read_input_shape(const SafetensorsFile& file) {
 }
 
 std::vector<std::string> read_class_names(const SafetensorsFile& file) {
-  const auto list =
-      nlohmann::json::parse(file.text("class_names"), nullptr, false);
+  const auto list = try_parse_json(file.text("class_names"));
   std::vector<std::string> names;
   if (list.is_array()) {
     for (const auto& name : list) {
@@ -58,7 +58,7 @@ std::vector<std::string> read_class_names(const SafetensorsFile& file) {
 // One finite number a channel.
 std::vector<float> read_channels(const SafetensorsFile& file,
                                  const std::string& key, int channels) {
-  const auto list = nlohmann::json::parse(file.text(key), nullptr, false);
+  const auto list = try_parse_json(file.text(key));
   std::vector<float> values;
   if (list.is_array()) {
     for (const auto& value : list) {

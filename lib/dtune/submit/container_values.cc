@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/base/text.h"
 #include "dtune/submit/engine_values.h"
 #include "dtune/submit/value_forms.h"
@@ -108,7 +109,7 @@ TemplateValues sagemaker_values(const SubmitJob& job) {
   constexpr int64_t kDay = 24 * 3600;
   texts["seconds"] = std::to_string(whole_seconds(to, to.value("time"), kDay));
   for (const char* key : {"kms", "spot", "data"}) texts[key] = to.value(key);
-  texts["set_object"] = set_object(job).dump();
+  texts["set_object"] = json_text(set_object(job));
   return values;
 }
 

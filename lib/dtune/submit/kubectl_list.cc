@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 
 namespace dtune {
 namespace {
@@ -18,18 +19,18 @@ const Json& json_at(const Json& object, const char* pointer) {
   return object.contains(place) ? object.at(place) : null;
 }
 
-std::string json_text(const Json& object, const char* pointer) {
+std::string text_at(const Json& object, const char* pointer) {
   const Json& value = json_at(object, pointer);
   return value.is_string() ? value.get<std::string>() : "";
 }
 
 void read_pod(const Json& pod, ClusterObject& out) {
-  out.phase = json_text(pod, "/status/phase");
+  out.phase = text_at(pod, "/status/phase");
   if (out.phase.empty()) out.phase = "unknown";
   out.phase[0] =
       static_cast<char>(std::tolower(static_cast<unsigned char>(out.phase[0])));
   for (const Json& one : json_at(pod, "/status/containerStatuses")) {
-    const std::string why = json_text(one, "/state/waiting/reason");
+    const std::string why = text_at(one, "/state/waiting/reason");
     if (why.empty()) continue;
     out.phase = "waiting";
     out.reason = why;
@@ -37,7 +38,7 @@ void read_pod(const Json& pod, ClusterObject& out) {
   }
   if (out.phase != "pending") return;
   for (const Json& one : json_at(pod, "/status/conditions")) {
-    const std::string why = json_text(one, "/reason");
+    const std::string why = text_at(one, "/reason");
     if (!why.empty()) out.reason = why;
   }
 }
@@ -45,9 +46,9 @@ void read_pod(const Json& pod, ClusterObject& out) {
 void read_cluster_job(const Json& job, ClusterObject& out) {
   if (json_at(job, "/spec/suspend") == true) out.reason = "Suspended";
   for (const Json& one : json_at(job, "/status/conditions")) {
-    const std::string type = json_text(one, "/type");
+    const std::string type = text_at(one, "/type");
     const bool ended = type == "Complete" || type == "Failed";
-    out.over = out.over || (ended && json_text(one, "/status") == "True");
+    out.over = out.over || (ended && text_at(one, "/status") == "True");
   }
 }
 
@@ -58,7 +59,7 @@ std::string ClusterObject::state() const {
 }
 
 std::vector<ClusterObject> read_kubectl_list(const std::string& text) {
-  const Json list = Json::parse(text, nullptr, false);
+  const Json list = try_parse_json(text);
   if (!list.is_object() || !json_at(list, "/items").is_array()) {
     throw Error(ErrorKind::temporary,
                 "kubectl: its answer is no list (try again later)");
@@ -66,10 +67,10 @@ std::vector<ClusterObject> read_kubectl_list(const std::string& text) {
   std::vector<ClusterObject> out;
   for (const Json& item : list["items"]) {
     ClusterObject object;
-    object.kind = json_text(item, "/kind");
-    object.name = json_text(item, "/metadata/name");
-    object.job = json_text(item, "/metadata/labels/job-name");
-    object.part = json_text(item, "/metadata/labels/dtune~1part");
+    object.kind = text_at(item, "/kind");
+    object.name = text_at(item, "/metadata/name");
+    object.job = text_at(item, "/metadata/labels/job-name");
+    object.part = text_at(item, "/metadata/labels/dtune~1part");
     if (object.kind == "Job") {
       read_cluster_job(item, object);
     } else {

@@ -9,6 +9,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 
 namespace dtune {
 namespace {
@@ -55,7 +56,7 @@ class Layout {
     return file;
   }
   WrittenFile add(const OrderedJson& json) {
-    const std::string text = json.dump(2) + '\n';
+    const std::string text = json_text(json, 2) + '\n';
     const WrittenFile file{sha256_of(text), text.size()};
     write_file_atomic(blobs() / file.digest, text, false);
     return file;
@@ -66,7 +67,8 @@ class Layout {
     one["platform"] = {{"architecture", architecture()}, {"os", "linux"}};
     const OrderedJson index = {{"schemaVersion", 2},
                                {"manifests", OrderedJson::array({one})}};
-    write_file_atomic(folder_ / "index.json", index.dump(2) + '\n', false);
+    write_file_atomic(folder_ / "index.json", json_text(index, 2) + '\n',
+                      false);
   }
 
  private:

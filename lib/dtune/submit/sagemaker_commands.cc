@@ -3,6 +3,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/submit/engine_commands.h"
 #include "dtune/submit/tool.h"
 
@@ -23,7 +24,7 @@ void upload(const SubmitJob& job, const std::string& folder,
 std::string create_training_job(const SubmitJob& job,
                                 const std::filesystem::path& file) {
   const std::string request = without_comments(render_request(job));
-  const auto json = nlohmann::json::parse(request, nullptr, false);
+  const auto json = try_parse_json(request);
   if (json.is_discarded()) {
     throw Error(ErrorKind::config,
                 fmt::format("{}: is no JSON (check --raw and --template)",
@@ -33,7 +34,7 @@ std::string create_training_job(const SubmitJob& job,
   upload(job, input, "recipe.yaml", job.recipe_text);
   if (job.key) upload(job, input, "job.key", job.key->text());
   const std::filesystem::path plain = file.string() + ".request";
-  write_file_atomic(plain, json.dump(), false);
+  write_file_atomic(plain, json_text(json), false);
   tool_output(aws(job.to, {"sagemaker", "create-training-job",
                            "--cli-input-json", "file://" + plain.string()}));
   std::error_code error;
@@ -46,7 +47,7 @@ EngineState sagemaker_state(const Submission& submission) {
       aws(parse_engine_address(submission.to),
           {"sagemaker", "describe-training-job", "--training-job-name",
            submission.id, "--output", "json"}));
-  const auto json = nlohmann::json::parse(said, nullptr, false);
+  const auto json = try_parse_json(said);
   if (!json.is_object()) {
     throw Error(ErrorKind::temporary,
                 "aws: its answer is no description (try again later)");

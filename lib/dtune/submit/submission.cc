@@ -5,6 +5,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/json.h"
 #include "dtune/comm/keys.h"
 #include "dtune/submit/engine_commands.h"
 
@@ -16,17 +17,20 @@ namespace fs = std::filesystem;
 fs::path index_folder() { return state_directory() / "submitted"; }
 
 std::string submission_text(const Submission& s) {
-  return nlohmann::ordered_json{{"name", s.name}, {"to", s.to},
-                                {"id", s.id},     {"database", s.database},
-                                {"log", s.log},   {"job_file", s.job_file}}
-             .dump(2) +
+  return json_text(nlohmann::ordered_json{{"name", s.name},
+                                          {"to", s.to},
+                                          {"id", s.id},
+                                          {"database", s.database},
+                                          {"log", s.log},
+                                          {"job_file", s.job_file}},
+                   2) +
          '\n';
 }
 
 Submission read_submission(const fs::path& file) {
   constexpr uint64_t kMostBytes = 1 << 20;
   try {
-    const auto json = nlohmann::json::parse(read_file(file, kMostBytes));
+    const auto json = parse_json(read_file(file, kMostBytes));
     return {json.at("name"),     json.at("to"),  json.at("id"),
             json.at("database"), json.at("log"), json.at("job_file")};
   } catch (const nlohmann::json::exception&) {

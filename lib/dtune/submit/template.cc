@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/base/suggest.h"
 #include "dtune/base/text.h"
 
@@ -18,8 +19,7 @@ constexpr std::string_view kOpen = "{{";
 constexpr std::string_view kClose = "}}";
 
 std::string in_json(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false,
-                                   nlohmann::json::error_handler_t::replace);
+  return json_text(nlohmann::json(text));
 }
 
 // One line after the other; knows which blocks are left out.

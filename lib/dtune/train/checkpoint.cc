@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/base/random.h"
 #include "dtune/base/safetensors.h"
 #include "dtune/base/text.h"
@@ -80,7 +81,7 @@ void check_progress(const SafetensorsFile& file, const StepReport& report,
 
 StepReport read_report(const SafetensorsFile& file, const fs::path& path) {
   try {
-    const json value = json::parse(file.text("report"));
+    const json value = parse_json(file.text("report"));
     StepReport report;
     report.step = value.at("step").get<int>();
     report.metrics = value.at("metrics").get<std::map<std::string, double>>();
@@ -170,7 +171,7 @@ void write_checkpoint(const fs::path& path, const CheckpointOwner& owner,
     checksum = hash_values(checksum, values);
     pieces.push_back({tensor.name, {tensor.values.numel()}, values});
   }
-  const std::string said = report_to_json(report).dump();
+  const std::string said = json_text(report_to_json(report));
   const TextMap metadata = {
       {"dtune_format", kFormat},
       {"study", owner.study_id},

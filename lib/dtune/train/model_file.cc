@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/study/model_metadata.h"
 
 namespace dtune {
@@ -27,9 +28,7 @@ std::span<float> part_of(const at::Tensor& flat, const Slice& slice) {
   return {flat.data_ptr<float>() + slice.offset, elements(slice)};
 }
 
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string dump(const json& value) { return json_text(value); }
 
 // The study's id is drawn by chance; two runs of a deterministic study leave
 // the same bytes.
