@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <Eigen/Dense>
+#include "dtune/surrogate/covariance_factor.h"
 
 namespace dtune {
 namespace {
@@ -52,9 +52,11 @@ StepCosts::StepCosts(const Study& study) {
   if (std::sqrt(y.squaredNorm() / double(n)) < kSameCost) return;
   const Eigen::RowVectorXd centre = x.colwise().mean();
   x.rowwise() -= centre;
-  Eigen::MatrixXd gram = x.transpose() * x;
+  Eigen::MatrixXd gram = x.transpose().lazyProduct(x);
   gram.diagonal().array() += kRidge;
-  const Eigen::VectorXd slope = gram.ldlt().solve(x.transpose() * y);
+  CovarianceFactor factor;
+  factor.compute(gram);
+  const Eigen::VectorXd slope = factor.solve(x.transpose().lazyProduct(y));
   slope_.assign(slope.data(), slope.data() + slope.size());
   centre_.assign(centre.data(), centre.data() + centre.size());
 }
