@@ -1,8 +1,7 @@
 # LibTorch from wherever CMAKE_PREFIX_PATH or Debian has it, as dtune::torch.
 #
 # ATen alone is used (no torch::nn; autograd in pretrain and in tests): its
-# header costs a third of torch/torch.h. One precompiled header serves every file that sees
-# it; dtune_torch_module makes such a library.
+# header costs a third of torch/torch.h.
 
 if(NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST} AND NOT TORCH_CUDA_ARCH_LIST)
   # CMake 3.25 with nvcc 13 fails in LibTorch's own detection (CUDA20 dialect).
@@ -47,21 +46,14 @@ if(dtune_nccl)
 endif()
 message(STATUS "LibTorch ${Torch_VERSION} in ${dtune_torch_root}")
 
-add_library(dtune_torch_pch OBJECT ${CMAKE_SOURCE_DIR}/lib/dtune/nn/precompiled.cc)
-# The same warnings as its users: -Wpedantic changes predefined macros, and the
-# compiler then ignores the header.
-target_link_libraries(dtune_torch_pch PRIVATE dtune::torch dtune_warnings)
-target_include_directories(dtune_torch_pch PRIVATE ${CMAKE_SOURCE_DIR}/lib)
-target_precompile_headers(dtune_torch_pch PRIVATE <ATen/ATen.h>)
-
-# As dtune_module, for files that see LibTorch.
+# As dtune_module, for files that see LibTorch. The lowest such module, nn,
+# compiles its headers for all.
 function(dtune_torch_module name)
-  dtune_module(${name} ${ARGN})
+  dtune_module(${name} HEADERS dtune_nn ${ARGN})
   target_link_libraries(dtune_${name} PUBLIC dtune::torch)
-  target_precompile_headers(dtune_${name} REUSE_FROM dtune_torch_pch)
 endfunction()
 
-# Lets a program that sees LibTorch use the precompiled header.
+# Lets a program that sees LibTorch use the precompiled headers.
 function(dtune_torch_program target)
-  dtune_use_headers(${target} dtune_torch_pch)
+  dtune_use_headers(${target} dtune_nn)
 endfunction()
