@@ -12,10 +12,10 @@
 #include "app/study_loader.h"
 #include "app/study_report.h"
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 
 #include "dtune/base/private_library.h"
+#include "dtune/cluster/capability.h"
 #include "dtune/review/report_page.h"
 
 namespace dtune {
@@ -47,17 +47,6 @@ const PageServer& load_server() {
                             file.string()));
   }
   return *server;
-}
-
-// 128 random bits of the kernel.
-std::string secret() {
-  unsigned char bytes[16];
-  if (::getrandom(bytes, sizeof bytes, 0) != sizeof bytes) {
-    throw Error(ErrorKind::internal, "the kernel gives no random bytes");
-  }
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
 }
 
 // Differs whenever something was committed to the database.
@@ -182,8 +171,8 @@ int serve(const Console& console, const ServeOptions& options) {
   const StopSignals signals(true);
   PageServerOptions served{
       .port = static_cast<uint16_t>(options.port.value_or(0)),
-      .token = secret(),
-      .session = secret(),
+      .token = new_capability(),
+      .session = new_capability(),
       .answer = [&](const std::string& path) { return studies.answer(path); },
       .stamp = [&](const std::string& path) { return studies.stamp(path); },
       .stop = &signals.stop()};

@@ -1,18 +1,16 @@
 #include "dtune/cluster/enrolment.h"
 
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/cluster/capability.h"
 #include "dtune/comm/keys.h"
 
 namespace dtune {
@@ -26,18 +24,6 @@ constexpr const char* kRevoke = ".revoke";
 constexpr const char* kTokens = "tokens";
 constexpr uint64_t kMaxBytes = 4096;
 constexpr uint64_t kMaxListBytes = uint64_t{1} << 20;
-
-// 16 bytes of the system's random numbers, in hex.
-std::string random_text() {
-  std::array<unsigned char, 16> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) !=
-      static_cast<ssize_t>(bytes.size())) {
-    throw Error(ErrorKind::temporary, "random numbers: " + errno_text(errno));
-  }
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 // A file, no link, of this user, private to it.
 bool is_own(const fs::path& file) {
@@ -88,7 +74,7 @@ std::optional<EnrolmentPoint> find_enrolment(const fs::path& folder) {
 
 void leave_token(const fs::path& folder, const IssuedToken& token) {
   write_private_file(
-      folder / (random_text() + kToken),
+      folder / (new_capability() + kToken),
       fmt::format("{} {} {}\n", token.public_key, token.expires_ms, token.node),
       true);
 }
@@ -109,7 +95,7 @@ std::vector<IssuedToken> take_tokens(const fs::path& folder) {
 
 bool leave_revocation(const fs::path& folder, const std::string& node,
                       Duration patience) {
-  const fs::path file = folder / (random_text() + kRevoke);
+  const fs::path file = folder / (new_capability() + kRevoke);
   write_private_file(file, node + "\n", true);
   constexpr Duration kTurn = std::chrono::milliseconds(10);
   std::error_code error;
