@@ -111,10 +111,7 @@ std::optional<Frames> Listener::receive_remote() {
       answer_guest(*frames);
       continue;
     }
-    if (gateway_) {
-      gateway_->heard(remote_->source(),
-                      allowed_->admits_all() ? "" : remote_->sender());
-    }
+    if (gateway_) gateway_->heard(remote_->source(), remote_->sender());
     return marked(std::move(frames), kRemote);
   }
   return std::nullopt;

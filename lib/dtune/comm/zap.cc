@@ -89,7 +89,7 @@ void AllowList::replace(const std::vector<std::string>& public_keys) {
 
 bool AllowList::contains(std::string_view public_key) const {
   const std::lock_guard lock(mutex_);
-  return all_ || keys_.contains(public_key);
+  return keys_.contains(public_key);
 }
 
 size_t AllowList::size() const {
@@ -100,16 +100,6 @@ size_t AllowList::size() const {
 std::vector<std::string> AllowList::keys() const {
   const std::lock_guard lock(mutex_);
   return {keys_.begin(), keys_.end()};
-}
-
-void AllowList::admit_all() {
-  const std::lock_guard lock(mutex_);
-  all_ = true;
-}
-
-bool AllowList::admits_all() const {
-  const std::lock_guard lock(mutex_);
-  return all_;
 }
 
 std::vector<Refusal> AllowList::take_refusals() {

@@ -1,6 +1,6 @@
-// Who may connect: the ZeroMQ Authentication Protocol (rfc.zeromq.org/spec/27).
-// Without a ZAP handler libzmq's CURVE admits every client that knows the
-// server's public key.
+// Which keys may connect: the ZeroMQ Authentication Protocol
+// (rfc.zeromq.org/spec/27). Without a ZAP handler libzmq's CURVE admits every
+// client that knows the server's public key.
 #pragma once
 
 #include <deque>
@@ -38,11 +38,6 @@ class AllowList {
   size_t size() const;
   std::vector<std::string> keys() const;
 
-  // From now on every key is admitted: for a socket on which strangers
-  // introduce themselves.
-  void admit_all();
-  bool admits_all() const;
-
   // Those refused since the last call, the newest kMaxRefusals of them.
   std::vector<Refusal> take_refusals();
   void refused(Refusal refusal);
@@ -53,7 +48,6 @@ class AllowList {
   mutable std::mutex mutex_;
   std::set<std::string, std::less<>> keys_;
   std::deque<Refusal> refusals_;
-  bool all_ = false;
 };
 
 // Keys that may say one thing only: what a join token allows. Both are called
