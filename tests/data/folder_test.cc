@@ -1,6 +1,7 @@
 #include "dtune/data/folder.h"
 
 #include "data/fixtures.h"
+#include "data/load_images.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "data/load_images.h"
+
 #include "dtune/base/error.h"
 #include "dtune/data/npy.h"
 #include "dtune/data/npz.h"

@@ -276,8 +276,7 @@ std::vector<RawTensor> raw(std::span<const FloatTensor> tensors) {
   return result;
 }
 
-}  // namespace
-
+// Its 8 length bytes included; padded to a multiple of 8 bytes.
 std::string raw_safetensors_header(std::span<const RawTensor> tensors,
                                    const TextMap& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
@@ -304,10 +303,7 @@ std::string raw_safetensors_header(std::span<const RawTensor> tensors,
   return bytes + text;
 }
 
-std::string safetensors_header(std::span<const FloatTensor> tensors,
-                               const TextMap& metadata) {
-  return raw_safetensors_header(raw(tensors), metadata);
-}
+}  // namespace
 
 void write_raw_safetensors(const std::filesystem::path& path,
                            std::span<const RawTensor> tensors,

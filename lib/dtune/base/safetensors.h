@@ -107,17 +107,9 @@ struct FloatTensor {
   std::span<const float> values;
 };
 
-// The header of a file with these tensors, in this order, its 8 length bytes
-// included; padded so that the data begin at a multiple of 8 bytes.
-// REQUIRES: names are unique and shapes fit the values.
-std::string safetensors_header(std::span<const FloatTensor> tensors,
-                               const TextMap& metadata);
-
-std::string raw_safetensors_header(std::span<const RawTensor> tensors,
-                                   const TextMap& metadata);
-
 // Replaces the file atomically; `durable` as in write_file_atomic. The values
-// are written from where they are, without a copy.
+// are written from where they are, without a copy, in this order and from a
+// multiple of 8 bytes on. REQUIRES: names are unique and shapes fit the values.
 void write_safetensors(const std::filesystem::path& path,
                        std::span<const FloatTensor> tensors,
                        const TextMap& metadata, bool durable);

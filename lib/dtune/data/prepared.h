@@ -50,9 +50,6 @@ struct SourceData {
 // which package or where to get it), truncated, wrong magic, not gzip, claims
 // more than it holds, does not decode: each with the file's path.
 SourceData open_source(const DataSpec& spec);
-// Reads the images of all splits. Throws Error(data), also where they need more
-// than the machine's memory.
-void load_images(SourceData& source);
 
 // Where `spec`'s source is expected: its path or the system package's folder.
 std::filesystem::path source_path(const DataSpec& spec);

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <new>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -125,25 +124,6 @@ fs::path source_path(const DataSpec& spec) {
 
 SourceData open_source(const DataSpec& spec) {
   return reading(spec, [&] { return open_kind(spec); });
-}
-
-void load_images(SourceData& source) {
-  for (ImageSet* set : {&source.train, &source.validation, &source.test}) {
-    if (!set->read || set->count() == 0) continue;
-    const auto bytes =
-        checked_product({set->count(), set->height, set->width, set->channels});
-    DTUNE_CHECK(bytes);
-    check_fits_memory("data", *bytes);
-    set->images.resize(*bytes);
-    std::vector<int64_t> all(set->labels.size());
-    std::iota(all.begin(), all.end(), int64_t{0});
-    set->read(all, set->images);
-  }
-  for (ImageSet* set : {&source.train, &source.validation, &source.test}) {
-    if (set->check) set->check();
-    set->read = nullptr;
-    set->check = nullptr;
-  }
 }
 
 std::vector<fs::path> source_files(const DataSpec& spec) {
