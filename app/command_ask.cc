@@ -94,11 +94,11 @@ class OpenStudy {
       : loaded_(std::move(loaded)),
         tuner_(make_tuner(loaded_.study.recipe, loaded_.study.horizon,
                           tuner_options(loaded_.study.recipe))),
-        desk_(loaded_.study, *loaded_.store, *tuner_.sampler, *tuner_.scheduler,
-              sink_, system_clock()) {}
+        session_(loaded_.study, *loaded_.store, *tuner_.sampler,
+                 *tuner_.scheduler, sink_, system_clock()) {}
 
   const Study& study() const { return loaded_.study; }
-  AskTell& desk() { return desk_; }
+  AskTell& session() { return session_; }
   // What was said is safe: only then is it printed.
   void commit() { loaded_.store->flush(); }
 
@@ -106,7 +106,7 @@ class OpenStudy {
   LoadedStudy loaded_;
   Tuner tuner_;
   ProgressSink sink_;
-  AskTell desk_;
+  AskTell session_;
 };
 
 Json params_of(const Point& point) {
@@ -138,7 +138,7 @@ Json answer_json(const Study& study, const AskAnswer& answer) {
 int ask(const Console& console, const AskOptions& options) {
   OpenStudy open(
       open_patiently(study_to_ask(console, options), options.patience));
-  const AskAnswer answer = open.desk().ask();
+  const AskAnswer answer = open.session().ask();
   open.commit();
   console.line(answer_json(open.study(), answer).dump());
   switch (answer.kind) {
@@ -264,7 +264,7 @@ int tell(const Console& console, const TellOptions& options) {
   OpenStudy open(
       open_patiently(find_database(options.study), options.patience));
   for (const Told& told : all) {
-    const TellAnswer answer = open.desk().tell(told);
+    const TellAnswer answer = open.session().tell(told);
     open.commit();
     console.line(answer_json(open.study().trial(told.trial), answer).dump());
   }
