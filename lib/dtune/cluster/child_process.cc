@@ -227,15 +227,16 @@ Child::~Child() {
   }
 }
 
-bool Child::feed(std::string_view text) {
-  while (!text.empty() && in_ >= 0) {
-    const ssize_t n =
-        ::send(in_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+size_t Child::feed(std::string_view text) {
+  size_t taken = 0;
+  while (taken < text.size() && in_ >= 0) {
+    const ssize_t n = ::send(in_, text.data() + taken, text.size() - taken,
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    text.remove_prefix(static_cast<size_t>(n));
+    if (n < 0) break;
+    taken += static_cast<size_t>(n);
   }
-  return text.empty();
+  return taken;
 }
 
 void Child::stop_feeding() {

@@ -56,10 +56,9 @@ class Child {
   // Readable once the child has ended; -1 where the kernel has no such thing.
   int exit_descriptor() const { return exit_; }
 
-  // Writes to its stdin; false where it does not read any more, or not fast
-  // enough: the rest is lost. Until stop_feeding() or the end of this object
-  // (or process) its stdin stays open.
-  bool feed(std::string_view text);
+  // Writes to its stdin as much as it takes now; returns how many bytes. Until
+  // stop_feeding() or the end of this object (or process) its stdin stays open.
+  size_t feed(std::string_view text);
   void stop_feeding();
 
   // Appends what is there to `text`; false once the other side is closed.

@@ -25,11 +25,12 @@ ToolResult run_tool(const std::vector<std::string>& argv,
   spawn.argv = argv;
   spawn.feed = true;
   Child child(spawn);
-  child.feed(input);
-  child.stop_feeding();
+  std::string_view rest = input;
   ToolResult result;
   const MonoTime until = system_clock().now() + patience;
   while (true) {
+    rest.remove_prefix(child.feed(rest));
+    if (rest.empty()) child.stop_feeding();
     const auto status = child.wait(std::chrono::milliseconds(20));
     child.read_out(result.out);
     child.read_err(result.err);
