@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 
 #include "app/command.h"
@@ -94,6 +95,14 @@ int run_main(const Console& console, std::vector<std::string> words) {
   } catch (const Error& error) {
     console.error(error);
     return exit_code(error.kind());
+  } catch (const std::filesystem::filesystem_error& error) {
+    const bool full = error.code() == std::errc::no_space_on_device;
+    const ErrorKind kind = full ? ErrorKind::temporary : ErrorKind::data;
+    console.error(Error(
+        kind, fmt::format("{}: {} (check the path, and whether its disk "
+                          "can be written and has room)",
+                          error.path1().string(), error.code().message())));
+    return exit_code(kind);
   } catch (const std::bad_alloc&) {
     console.error(Error(ErrorKind::temporary,
                         "out of memory (close other programs, or use fewer "

@@ -104,6 +104,16 @@ TEST_CASE("missing, superfluous and malformed arguments are named") {
   CHECK(outcome.code == 2);
 }
 
+TEST_CASE("a path that no file can have is not taken for a bug") {
+  const Workplace place;
+  place.write("shell.yaml", shell_recipe(1, 1, "0"));
+  const Outcome outcome =
+      place.run({"run", "shell.yaml", "--db", std::string(300, 'n') + ".db"});
+  CHECK(outcome.code == 2);
+  CHECK_MESSAGE(contains(outcome.err, "nn.db: File name too long (check the"),
+                outcome.err);
+}
+
 TEST_CASE("errors are JSON on stdout with --json") {
   const Workplace place;
   const Outcome outcome = place.run({"status", "nothing.db", "--json"});
