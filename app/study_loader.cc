@@ -122,10 +122,14 @@ void grant_budget(const BudgetSpec& budget, StudyRow& row) {
 std::optional<pid_t> writer_of(const fs::path& database) {
   std::error_code error;
   const fs::path real = fs::canonical(database, error);  // as its writer does
+  const std::string lock = real.string() + "-lock";
   struct stat info {};
-  if (::stat((real.string() + "-lock").c_str(), &info) != 0) return {};
-  const std::string wanted = fmt::format("{:02x}:{:02x}:{}", major(info.st_dev),
-                                         minor(info.st_dev), info.st_ino);
+  if (::stat(lock.c_str(), &info) != 0) return {};
+  const std::string inode = fmt::format(":{}", info.st_ino);
+  const std::string wanted = fmt::format("{:02x}:{:02x}{}", major(info.st_dev),
+                                         minor(info.st_dev), inode);
+  pid_t named = 0;  // by the process that has taken the lock
+  std::ifstream(lock) >> named;
   std::ifstream locks("/proc/locks");
   std::string line;
   while (std::getline(locks, line)) {
@@ -134,7 +138,11 @@ std::optional<pid_t> writer_of(const fs::path& database) {
     std::string number, kind, advisory, access, file;
     pid_t holder = 0;
     words >> number >> kind >> advisory >> access >> holder >> file;
-    if (words && kind == "FLOCK" && file == wanted) return holder;
+    if (!words || kind != "FLOCK") continue;
+    // Btrfs and overlays show files under another device than the kernel.
+    const bool same =
+        file == wanted || (file.ends_with(inode) && holder == named);
+    if (same) return holder;
   }
   return {};
 }
