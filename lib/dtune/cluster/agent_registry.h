@@ -1,5 +1,5 @@
 // The coordinator's side of the wire: which agents and slots there are, what
-// each holds, who has gone silent. Knows leases, no samplers or schedulers. One
+// each holds, which are silent. Knows leases, no samplers or schedulers. One
 // class, in two files: agent_registry.cc (slots and leases),
 // agent_registry_agents.cc (agents).
 #pragma once

@@ -10,7 +10,7 @@
 namespace dtune {
 namespace {
 
-// Who is refused tries again, and strangers try without end.
+// An agent that is refused tries again, and unknown machines try without end.
 constexpr size_t kMaxReportedRefusals = 50;
 
 // Bounds of what an allowed key, and all of them, can make the coordinator
@@ -243,7 +243,7 @@ void AgentRegistry::lose_agent(size_t index, const std::string& why,
   ++agent.generation;
   agent.outbox.clear();
   by_identity_.erase(agent.identity);
-  // Who leaves in good order has failed at nothing.
+  // The trials of an agent that leaves in good order have not failed.
   const auto outcome =
       said_bye ? control::Outcome::temporary : control::Outcome::failed;
   for (int i = 0; i < agent.slot_count; ++i) {

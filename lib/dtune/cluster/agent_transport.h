@@ -29,7 +29,7 @@ class AgentTransport {
   virtual const std::string& sender() const = 0;
   // Of a peer's frame: it is on this machine.
   virtual bool is_local(const std::string& peer) const = 0;
-  // What strangers were denied, and why, since the last call.
+  // Which connections were refused, and why, since the last call.
   virtual std::vector<std::string> take_notices() = 0;
   // Where agents connect to; "": nowhere.
   virtual std::string local_endpoint() const = 0;

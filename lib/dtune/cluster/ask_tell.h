@@ -1,5 +1,5 @@
-// A study whose trials others run: who has a free machine asks for a point, and
-// tells what became of it (`dtune ask`, `dtune tell`). Decisions are taken,
+// A study whose trials are run by other programs: they ask for points, and tell
+// what became of them (`dtune ask`, `dtune tell`). Decisions are taken,
 // recorded and replayed as the coordinator's are; there are no processes,
 // leases or checkpoints.
 #pragma once

@@ -48,13 +48,13 @@ void leave_token(const std::filesystem::path& folder, const IssuedToken& token);
 // any side that dies; files of others, or that others can read, never count.
 std::vector<IssuedToken> take_tokens(const std::filesystem::path& folder);
 
-// Leaves the wish to revoke all keys of a machine and the tokens for it ("":
-// every token that was not used), and waits until the coordinator has taken it;
-// false: it does not.
+// Asks the coordinator to revoke all keys of a machine and the tokens for it
+// ("": every token that was not used), and waits until that is done; false: it
+// was not, in this time.
 bool leave_revocation(const std::filesystem::path& folder,
                       const std::string& node, Duration patience);
-// Calls `revoke` with the name of each machine, or ""; what it has done is the
-// answer to who has left the wish.
+// Calls `revoke` with the name of each machine, or "". Each request is removed
+// once it is done, which is the answer to it.
 void take_revocations(const std::filesystem::path& folder,
                       const std::function<void(const std::string&)>& revoke);
 

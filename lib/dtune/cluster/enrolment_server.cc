@@ -35,7 +35,7 @@ std::string utc(int64_t wall_ms) {
                      parts.tm_min);
 }
 
-// What strangers call themselves, on one line of a terminal.
+// A name that another machine has sent, fit for one line of a terminal.
 std::string printable(const std::string& text) {
   std::string out;
   for (const char c : text.substr(0, 64)) {

@@ -68,11 +68,11 @@ struct EnrolmentOptions {
   std::filesystem::path enrolment;
 };
 
-// Who may join: gives out tokens, enrols the agents that bring them to a
-// listener of security(), remembers who is allowed. Thread-safe.
+// Which agents may join: gives out tokens, enrols agents that bring them to a
+// listener of security(), keeps the allowed keys. Thread-safe.
 class EnrolmentServer {
  public:
-  // Reads who is allowed. Throws Error(config) where the file cannot be used.
+  // Reads the allowed keys. Throws Error(config) where the file cannot be used.
   explicit EnrolmentServer(EnrolmentOptions options,
                            const Clock& clock = system_clock());
   ~EnrolmentServer();
@@ -87,7 +87,7 @@ class EnrolmentServer {
   // Lets processes beside this one make tokens, too, until this object ends;
   // `endpoint` is the coordinator's. REQUIRES: EnrolmentOptions::enrolment.
   void open_enrolment(const std::string& endpoint);
-  // Who came and who was turned away, and why, since the last call.
+  // Which machines came or were refused, and why, since the last call.
   std::vector<std::string> take_notices();
 
  private:

@@ -10,10 +10,10 @@
 
 namespace dtune {
 
-// Lines go to standard error from now on, with the time, `name` and how grave
-// they are. Before it they go where spdlog's default logger sends them.
+// Lines go to standard error from now on, with the time, `name` and their
+// level. Before it they go where spdlog's default logger sends them.
 void log_to_standard_error(const std::string& name);
-// Nothing less grave than a warning is written from now on.
+// Lines below the level of a warning are not written from now on.
 void log_warnings_only();
 
 enum class LogLevel { info, warning, error };

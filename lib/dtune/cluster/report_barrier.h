@@ -1,5 +1,5 @@
-// `deterministic`: what trials have said waits here until every slot has had
-// its say, and is then taken in the order of trials.
+// `deterministic`: reports of trials wait here until every slot has reported,
+// and are then taken in the order of trials.
 #pragma once
 
 #include <deque>

@@ -1,8 +1,8 @@
-// The begin of a client's CURVE connection, as far as one who is not its server
-// can read it: ZMTP's greeting and CurveZMQ's HELLO (rfc.zeromq.org/spec/23 and
-// spec/26). HELLO has a box of zeros from the client's key of this connection
-// to the server's lasting key: the holder of that server's secret key can open
-// it.
+// The begin of a client's CURVE connection, as far as it can be read without
+// its server's key: ZMTP's greeting and CurveZMQ's HELLO
+// (rfc.zeromq.org/spec/23 and spec/26). HELLO has a box of zeros from the
+// client's key of this connection to the server's lasting key: the holder of
+// that server's secret key can open it.
 #pragma once
 
 #include <cstddef>

@@ -39,8 +39,8 @@ bool names_loopback(const std::string& host);
 // address beyond loopback where there are no keys, all interfaces ("tcp://*").
 TcpEndpoint checked_remote(const std::string& endpoint, bool has_keys);
 
-// What bind(2) said, `code`, in words that name who has the port. Throws
-// Error(temporary), Error(config) or Error(comm).
+// What bind(2) said, `code`, in words that name the process that has the port.
+// Throws Error(temporary), Error(config) or Error(comm).
 [[noreturn]] void cannot_listen(const std::string& endpoint, int code);
 
 // The endpoint reaches this machine alone: ipc, inproc, tcp on loopback.

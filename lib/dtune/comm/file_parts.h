@@ -63,7 +63,7 @@ class Contents {
     int64_t changed_ns = 0;
     uint64_t size = 0;
     uint64_t hash = 0;
-    uint64_t used = 0;  // when, for who is forgotten first
+    uint64_t used = 0;  // when: the oldest is forgotten first
   };
   static constexpr size_t kMostOpen = 16;
 

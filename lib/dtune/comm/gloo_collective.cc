@@ -19,7 +19,7 @@ using Buffer = gloo::transport::UnboundBuffer;
 // Of transfers; Gloo's own operations have the prefixes 1 to 8.
 constexpr uint64_t kTransferSlot = uint64_t{0x20} << 56;
 // The watch has the deadlines: where Gloo's own are over, it closes the
-// connections before anybody can ask who is missing.
+// connections before it can be asked which ranks are missing.
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
 struct Link {

@@ -22,7 +22,7 @@ using Buffer = gloo::transport::UnboundBuffer;
 constexpr uint64_t kWatchSlot = 1;  // of the messages
 constexpr milliseconds kWatchForever = std::chrono::hours(24 * 365);
 
-// How often one looks who has closed.
+// How often it is checked which connections were closed.
 constexpr milliseconds kWatchLook(10);
 
 // All ranks run the same program, so the bytes are sent as they are.

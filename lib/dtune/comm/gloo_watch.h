@@ -1,4 +1,4 @@
-// Who is missing, when an operation of a Gloo group fails?
+// Which ranks are missing, when an operation of a Gloo group fails?
 //
 // Gloo knows only that a connection was closed, or that nothing came over one
 // of them: in a ring that is hardly ever the rank at fault, since ranks that
@@ -38,7 +38,7 @@ class GlooWatch {
   // gives up the group; what waits in Gloo then throws.
   void begin(std::optional<int> peer, Duration timeout);
   void end();
-  // The operation threw: gives up the group and throws who is missing.
+  // The operation threw: gives up the group and throws which are missing.
   [[noreturn]] void fail(const std::string& what);
   // Gives up the group, since memory that it uses is about to go.
   void give_up();

@@ -59,7 +59,7 @@ class Listener {
   // As Socket::send.
   bool send(Frames frames);
 
-  // What strangers were denied, and why, since the last call.
+  // Which connections were refused, and why, since the last call.
   std::vector<std::string> take_notices();
 
   // With the port that the system chose; "" where there is none.

@@ -1,6 +1,7 @@
-// All gangs of a server and the sessions of their members: who is behind which
-// connection, what came twice or is missing, which message goes where. Has no
-// threads and no sockets; where tick() is late, members are not charged for it.
+// All gangs of a server and the sessions of their members: which member has
+// which connection, what came twice or is missing, which message goes where.
+// Has no threads and no sockets; where tick() is late, members are not charged
+// for it.
 #pragma once
 
 #include <deque>

@@ -15,7 +15,7 @@ namespace dtune::gang {
 // past. Not thread-safe.
 class GangStore {
  public:
-  // Who has been waiting for it.
+  // Returns the members that have been waiting for it.
   std::vector<int> set(const std::string& key, const std::string& value);
   // Whether it is here; else `member` waits for it.
   bool get(const std::string& key, int member);
