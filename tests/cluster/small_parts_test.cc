@@ -10,6 +10,7 @@
 #include "dtune/cluster/attempt_log.h"
 #include "dtune/cluster/budget.h"
 #include "dtune/cluster/command_lines.h"
+#include "dtune/cluster/records.h"
 #include "dtune/cluster/retry_policy.h"
 #include "dtune/cluster/sidecar.h"
 #include "dtune/cluster/trial_gangs.h"
@@ -274,4 +275,30 @@ TEST_CASE("the name of a gang cannot be told from its trial") {
   gangs.begin(trial, {"a", "b"});
   CHECK(first != gangs.name(1));
   CHECK(first.size() == std::string("1.1-").size() + 32);
+}
+
+TEST_CASE("new work waits where much is recorded that is not stored yet") {
+  const TemporaryDirectory folder;
+  const auto store =
+      open_sqlite_store(folder.path() / "s.db", StoreMode::create_or_open);
+  Study study;
+  study.id = "behind";
+  study.trials.resize(1);
+  study.trials[0].id = 1;
+  ProgressSink silent;
+  Records records(study, *store, silent, system_clock());
+  records.save_study();
+  const auto start_often = [&] {
+    for (int i = 0; i < 1000; ++i) {
+      records.change(study.trials[0], TrialState::running, Reason::none, "");
+    }
+  };
+  CHECK(!records.behind());
+  {
+    const Records::Together together(records);  // is stored at its end
+    start_often();
+    CHECK(records.behind());
+  }
+  REQUIRE(records.flush());
+  CHECK(!records.behind());
 }

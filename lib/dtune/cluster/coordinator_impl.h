@@ -56,6 +56,7 @@ class Coordinator::Impl {
   void begin();
   void recover();
   void turn();
+  void handle_events();
   void handle(RegistryEvent& event);
   void handle_barriers();
   bool settled() const;
@@ -199,6 +200,7 @@ class Coordinator::Impl {
   StudyOutcome outcome_;
   std::vector<RegistryEvent> events_;
   bool unfilled_ = false;     // fill() was cut short
+  bool check_copies_ = true;  // whether a trial straggles
   bool changed_ = true;       // since the scheduler said `wait`
   bool search_over_ = false;  // nothing new is started
   bool given_up_ = false;     // nor is anything gone on with

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,12 +14,12 @@
 namespace dtune {
 namespace {
 
-constexpr Duration kFillTurn = std::chrono::milliseconds(20);
+constexpr Duration kFillTurn = std::chrono::milliseconds(10);
 
 }  // namespace
 
-// Where thousands of slots are free at once, reports that come meanwhile do not
-// wait for all of them.
+// Where thousands of slots are free at once, reports that come meanwhile wait
+// neither for all of them nor for all that is recorded of them.
 void Coordinator::Impl::fill() {
   unfilled_ = false;
   if (phase_ == Phase::done || stop_level_ > 0 || records_.blocked()) return;
@@ -26,7 +27,8 @@ void Coordinator::Impl::fill() {
   if (disk_.holds(begin)) return;
   size_t from = 0;  // none is free before
   while (true) {
-    if (!deterministic_ && clock_.now() - begin > kFillTurn) {
+    if (!deterministic_ &&
+        (clock_.now() - begin > kFillTurn || records_.behind())) {
       unfilled_ = true;
       return;
     }
@@ -46,7 +48,7 @@ void Coordinator::Impl::fill() {
     if (!ask_scheduler(slots)) break;
   }
   fill_vacancies();
-  copy_stragglers();
+  if (std::exchange(check_copies_, false)) copy_stragglers();
 }
 
 // Nothing new may be started, so slots for it need not be waited for: nodes

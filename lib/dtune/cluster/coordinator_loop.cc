@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 
 constexpr Duration kCheckInterval = milliseconds(100);
 constexpr Duration kSaveInterval = std::chrono::seconds(1);
+// While there is much to handle, what was committed is acknowledged so often.
+constexpr Duration kAnswerInterval = milliseconds(5);
 
 std::unique_ptr<LeaseFiles> lease_files(const CoordinatorOptions& own) {
   if (own.files.local.empty() && own.files.remote.empty()) return nullptr;
@@ -161,14 +163,14 @@ void Coordinator::Impl::recover() {
 
 void Coordinator::Impl::turn() {
   events_.clear();
-  registry_.poll(unfilled_
+  registry_.poll(unfilled_ && !records_.behind()
                      ? Duration(0)
                      : std::min<Duration>(milliseconds(50),
                                           study_.recipe.limits.heartbeat / 2),
                  records_.wakeup(), events_);
   send_acknowledgements();
   check_clocks();
-  for (RegistryEvent& event : events_) handle(event);
+  handle_events();
   on_gang_events();
   if (deterministic_) {
     handle_barriers();
@@ -178,6 +180,16 @@ void Coordinator::Impl::turn() {
   }
   advance();
   tick();
+}
+
+void Coordinator::Impl::handle_events() {
+  MonoTime answered = clock_.now();
+  for (RegistryEvent& event : events_) {
+    handle(event);
+    if (clock_.now() - answered < kAnswerInterval) continue;
+    send_acknowledgements();
+    answered = clock_.now();
+  }
 }
 
 void Coordinator::Impl::handle(RegistryEvent& event) {
@@ -244,6 +256,7 @@ void Coordinator::Impl::send_acknowledgements() {
                          done[i + 1].ack.step > done[i].ack.step;
     if (!covered) registry_.acknowledge(done[i].ack, done[i].slot);
   }
+  if (!done.empty()) registry_.flush();
 }
 
 void Coordinator::Impl::check_clocks() {
@@ -252,6 +265,7 @@ void Coordinator::Impl::check_clocks() {
   if (now < next_check_) return;
   next_check_ = now + std::min<Duration>(kCheckInterval,
                                          study_.recipe.limits.heartbeat / 2);
+  check_copies_ = true;
   close_files();
   check_agents(now);
   check_gang_size(now);

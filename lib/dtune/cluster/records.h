@@ -88,6 +88,10 @@ class Records {
   // returns the reports among it.
   std::vector<CommittedReport> committed();
 
+  // So much is not committed yet that new work should wait: what is recorded
+  // next is committed after it.
+  bool behind() const { return unshown_.size() > kMuch; }
+
   bool blocked() const { return blocked_; }
   // Call about once a second while blocked.
   void retry();
@@ -97,6 +101,8 @@ class Records {
   void show_all();
 
  private:
+  static constexpr size_t kMuch = 400;  // calls; some 20 ms of writing
+
   // Outlives this where a commit is under way: shared with the callbacks.
   struct Commits {
     std::mutex mutex;
