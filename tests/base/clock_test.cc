@@ -36,7 +36,9 @@ TEST_CASE("what is no duration is refused with the accepted forms") {
 }
 
 TEST_CASE("durations print in two units, rounded down") {
-  CHECK(format_duration(from_seconds(0.9)) == "0s");
+  CHECK(format_duration(from_seconds(0.9)) == "900ms");
+  CHECK(format_duration(from_seconds(0.0009)) == "0s");
+  CHECK(format_duration(from_seconds(-0.25)) == "-250ms");
   CHECK(format_duration(from_seconds(45)) == "45s");
   CHECK(format_duration(from_seconds(192)) == "3m12s");
   CHECK(format_duration(from_seconds(7500)) == "2h05m");

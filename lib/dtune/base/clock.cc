@@ -3,6 +3,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -85,8 +86,12 @@ Duration from_seconds(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
+// Less than a second is a time that a user has set: "500ms", not "0s".
 std::string format_duration(Duration d) {
-  const int64_t s = std::chrono::duration_cast<std::chrono::seconds>(d).count();
+  const int64_t ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(d).count();
+  if (ms != 0 && std::abs(ms) < 1000) return fmt::format("{}ms", ms);
+  const int64_t s = ms / 1000;
   return s < 0 ? "-" + format_seconds(-s) : format_seconds(s);
 }
 
