@@ -1,7 +1,9 @@
 #include "app/study_run.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -18,6 +20,7 @@
 #include "app/study_tuner.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "dtune/base/encrypt_ranks.h"
 #include "dtune/base/file.h"
@@ -202,6 +205,30 @@ void write_summary(const std::string& path, const std::string& text) {
   write_file_atomic(path, append ? read_file(path) + text : text, false);
 }
 
+// A path that cannot be written is found before hours of search, not after.
+void check_writable(const char* option, const fs::path& path) {
+  if (path.empty()) return;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code error;
+  const bool is_folder = fs::is_directory(path, error);
+  const fs::path& asked = fs::exists(path, error) ? path : folder;
+  if (!is_folder && ::access(asked.c_str(), W_OK) == 0) return;
+  throw Error(
+      ErrorKind::data,
+      fmt::format("{}: {}: cannot be written: {} (check the path and its "
+                  "permissions)",
+                  option, path.string(),
+                  std::strerror(is_folder ? EISDIR : errno)));
+}
+
+void check_outputs(const RunView& view) {
+  check_writable("--junit", view.junit);
+  check_writable("--summary", view.summary);
+  check_writable("--report", view.report);
+  check_writable("--events", view.events);
+  check_writable("--trace", view.trace);
+}
+
 // For the machines and people that do not see the terminal.
 void write_result_files(const Console& console, const LoadedStudy& loaded,
                         const std::vector<ExpectationResult>& results,
@@ -271,8 +298,8 @@ void declare_view(Arguments& arguments, RunView& view) {
                    "at the end.",
                    Complete::file);
   arguments.option("--notify", view.notify, "COMMAND",
-                   "Run by a shell at the end; DTUNE_STUDY, DTUNE_STATE and "
-                   "DTUNE_BEST are in its environment.");
+                   "Run by a shell at the end; DTUNE_STUDY, DTUNE_DATABASE, "
+                   "DTUNE_STATE and DTUNE_BEST are in its environment.");
 }
 
 StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
@@ -301,7 +328,8 @@ void notify(const Console& console, const LoadedStudy& loaded,
   const ObjectiveSpec& objective = study.recipe.objective;
   const auto value =
       best == nullptr ? std::nullopt : best_value(objective, *best);
-  ::setenv("DTUNE_STUDY", loaded.facts.database.c_str(), 1);
+  ::setenv("DTUNE_STUDY", study.recipe.study.c_str(), 1);
+  ::setenv("DTUNE_DATABASE", loaded.facts.database.c_str(), 1);
   ::setenv("DTUNE_STATE", to_string(study.state), 1);
   ::setenv("DTUNE_BEST",
            value ? format_metric(metric_of(objective, *value)).c_str() : "", 1);
@@ -339,6 +367,7 @@ int run_study(const Console& console, LoadedStudy& loaded,
 int with_junit(const RunView& view, const std::string& name,
                const std::function<int()>& command) {
   try {
+    check_outputs(view);
     return command();
   } catch (const Error& error) {
     if (view.junit.empty()) throw;

@@ -45,8 +45,9 @@ StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
 // reports as report_result does. Blocks; returns the exit code.
 int run_study(const Console& console, LoadedStudy& loaded, const RunView& view);
 
-// Runs a command; an error that leaves no result is written to the JUnit file
-// before it is thrown on. `name`: what the user called the study by.
+// Runs a command, once it is clear that the files that `view` names can be
+// written; an error that leaves no result is written to the JUnit file before it
+// is thrown on. `name`: what the user called the study by.
 int with_junit(const RunView& view, const std::string& name,
                const std::function<int()>& command);
 

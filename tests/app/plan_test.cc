@@ -90,6 +90,19 @@ TEST_CASE("--fresh checks first and moves the old study last") {
     CHECK(listen.code == 2);  // the last one lacks keys
     CHECK_FALSE(contains(listen.err, "moved"));
   }
+  for (const std::string option :
+       {"--junit", "--summary", "--report", "--events", "--trace"}) {
+    CAPTURE(option);
+    const Outcome nowhere =
+        place.run({"run", "shell.yaml", "--fresh", option, "nowhere/file"});
+    CHECK(nowhere.code == 2);
+    CHECK_MESSAGE(contains(nowhere.err, option + ": nowhere/file: cannot be"),
+                  nowhere.err);
+    CHECK(nowhere.out.empty());
+    CHECK(
+        place.run({"resume", "shell.db", "--trials", "+1", option, "."}).code ==
+        2);
+  }
   CHECK(place.has("shell.db"));
   CHECK_FALSE(place.has("shell.db.bak-1"));
 }
@@ -101,6 +114,10 @@ TEST_CASE("plan takes the end of a program from the trials before") {
               "command: \"sh -c 'sleep 0.1; echo val_accuracy=$0' {x}\"\n"
               "space: { x: { linear: [0.1, 0.9] } }\n"
               "budget: { trials: 2 }\n");
+  // No number of steps that only says that there is none.
+  const Outcome before = place.run({"plan", "open.yaml"});
+  CHECK(contains(before.out, "the recipe does not say how many steps"));
+  CHECK_MESSAGE(!contains(before.out, "000000"), before.out);
   REQUIRE(place.run({"run", "open.yaml", "--quiet"}).code == 0);
   const auto time = nlohmann::json::parse(
       place.run({"plan", "open.yaml", "--json"}).out)["time"];

@@ -292,15 +292,15 @@ TEST_CASE("a run leaves a report, a summary and GitHub's annotations") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(3, 2, "0") +
                                 "expect: { val_accuracy: \">= 0.99\" }\n");
-  const Outcome outcome =
-      place.run({"run", "shell.yaml", "--quiet", "--report", "page.html",
-                 "--summary", "summary.md", "--notify",
-                 "echo $DTUNE_STUDY $DTUNE_STATE $DTUNE_BEST > told"});
+  const Outcome outcome = place.run(
+      {"run", "shell.yaml", "--quiet", "--report", "page.html", "--summary",
+       "summary.md", "--notify",
+       "echo $DTUNE_STUDY $DTUNE_DATABASE $DTUNE_STATE $DTUNE_BEST > told"});
   CHECK(outcome.code == 1);
   CHECK(contains(outcome.err, "::error file=shell.yaml,line="));
   CHECK(contains(place.read("page.html"), "Content-Security-Policy"));
   CHECK(contains(place.read("summary.md"), "| **failed** |"));
-  CHECK(contains(place.read("told"), "shell.db finished 0."));
+  CHECK(contains(place.read("told"), "shell shell.db finished 0."));
 }
 
 TEST_CASE(

@@ -372,10 +372,13 @@ std::optional<double> FreezeThawScheduler::chance_of_gain(const Study& study,
 }
 
 std::vector<std::string> FreezeThawScheduler::describe_plan(
-    const Recipe& /*recipe*/, int /*horizon*/) const {
+    const Recipe& /*recipe*/, int horizon) const {
   return {
-      fmt::format("trials are looked at after steps {}",
-                  fmt::join(model_->ladder(), ", ")),
+      horizon >= kOpenHorizon
+          ? "trials are looked at when their program ends (the recipe does not "
+            "say how many steps it has)"
+          : fmt::format("trials are looked at after steps {}",
+                        fmt::join(model_->ladder(), ", ")),
       "each time a slot is free, the trial or new point with the best chance "
       "of beating the leader gets the next steps",
       fmt::format("a trial with less than {:.2g} of a chance is cut",
