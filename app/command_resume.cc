@@ -52,9 +52,15 @@ void grant_more(const ResumeOptions& options, const Study& study,
   if (!options.trials.empty()) {
     const Grant grant = parse_grant(options.trials);
     const int64_t count = parse_count(grant.amount);
-    const int64_t before = row.budget_trials > 0
-                               ? row.budget_trials
-                               : BudgetMeter({}, study).trials();
+    const int64_t started = BudgetMeter({}, study).trials();
+    const int64_t before = row.budget_trials > 0 ? row.budget_trials : started;
+    if (!grant.add && count < started) {
+      throw Error(
+          ErrorKind::config,
+          fmt::format("--trials: {} in total are fewer than the {} that "
+                      "were started (+{}: so many more)",
+                      count, started, count));
+    }
     row.budget_trials =
         grant.add ? std::min(before + count, kMostTrials) : count;
   }

@@ -208,7 +208,7 @@ AgentOptions describe_agent(const NodeOptions& options) {
   }
   agent.slots *= fused;
   agent.log_line = [](int slot, const std::string& line) {
-    log_warning("slot {}: {}", slot, line);
+    log_info("slot {}: {}", slot, line);
   };
   if (!options.lifetime.empty()) {
     agent.lifetime = parse_duration(options.lifetime);

@@ -82,6 +82,11 @@ TEST_CASE("more budget continues a finished study and keeps its trials") {
   place.write("shell.yaml", shell_recipe(7, 2, "0"));
   CHECK(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
   CHECK(status_of(place, "shell.db")["trials"]["total"] == 7);
+  // Most likely meant as three more.
+  const Outcome fewer = place.run({"resume", "shell.db", "--trials", "3"});
+  CHECK(fewer.code == 2);
+  CHECK_MESSAGE(contains(fewer.err, "fewer than the 7 that were started (+3: "),
+                fewer.err);
   const Outcome wrong = place.run({"resume", "shell.db", "--trials", "many"});
   CHECK(wrong.code == 2);
   CHECK(contains(wrong.err, "--trials: 'many'"));
@@ -259,6 +264,28 @@ TEST_CASE("a search that ends before its first step says what it lacks") {
       outcome.err);
   CHECK_MESSAGE(contains(outcome.out, "dtune resume short.db --time +60s\n"),
                 outcome.out);
+}
+
+TEST_CASE("what a program prints is in the agent's log, and is no warning") {
+  Workplace place;
+  place.write("talks.yaml",
+              "study: talks\n"
+              "command: \"sh -c 'echo loading data; echo val_accuracy=0.5'\"\n"
+              "space: { x: { linear: [0, 1] } }\nbudget: { trials: 1 }\n"
+              "slots: 1\n");
+  REQUIRE(place.run({"run", "talks.yaml", "--quiet"}).code == 0);
+  const std::string log = place.read("talks.files/agent.log");
+  CHECK_MESSAGE(contains(log, "[info] slot 0: loading data"), log);
+  CHECK_MESSAGE(!contains(log, "[warning]"), log);
+}
+
+TEST_CASE("a budget of less than a second is printed as it was set") {
+  Workplace place;
+  place.write("brief.yaml", shell_recipe(2, 1, "0") + "final: false\n");
+  const Outcome plan =
+      place.run({"plan", "brief.yaml", "--set", "budget.time=500ms"});
+  REQUIRE_MESSAGE(plan.code == 0, plan.err);
+  CHECK_MESSAGE(contains(plan.out, "500ms"), plan.out);
 }
 
 TEST_CASE("events are one JSON object per line") {
