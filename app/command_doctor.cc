@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "app/command.h"
 #include "app/doctor.h"
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/port_range.h"
 #include "dtune/report/text.h"
 
 namespace dtune {
@@ -41,15 +43,28 @@ std::string findings_json(const std::vector<Finding>& findings, bool healthy) {
          '\n';
 }
 
-int examine(const Console& console, const std::string& connect,
-            const std::string& token_file, const std::string& to) {
-  if (!token_file.empty() && connect.empty()) {
-    throw Error(ErrorKind::config,
-                "--token-file: says nothing without --connect ENDPOINT");
+struct DoctorOptions {
+  std::string connect;
+  std::string token_file;
+  std::string ports;
+  std::string to;
+};
+
+int examine(const Console& console, const DoctorOptions& options) {
+  const auto& [connect, token_file, ports, to] = options;
+  for (const auto& [name, given] :
+       {std::pair("--token-file", &token_file), std::pair("--ports", &ports)}) {
+    if (given->empty() || !connect.empty()) continue;
+    throw Error(
+        ErrorKind::config,
+        fmt::format("{}: says nothing without --connect ENDPOINT", name));
   }
+  use_ports(ports);
   const std::vector<Finding> findings = [&] {
-    if (!connect.empty()) return examine_connection(connect, token_file);
-    if (!to.empty()) return examine_engine(to);
+    if (!options.connect.empty()) {
+      return examine_connection(options.connect, options.token_file);
+    }
+    if (!options.to.empty()) return examine_engine(options.to);
     const Patience patience(
         [&console] { console.notice("measuring this machine ..."); });
     return examine_machine();
@@ -70,20 +85,22 @@ int examine(const Console& console, const std::string& connect,
 }  // namespace
 
 Action declare_doctor(Arguments& arguments) {
-  auto connect = std::make_shared<std::string>();
+  auto options = std::make_shared<DoctorOptions>();
   arguments.describe(
       "Checks what training needs: cores, memory, disk, LibTorch and the "
       "speed of its BLAS, CUDA, data sets. Exit code 1 if there is a problem.");
-  arguments.option("--connect", *connect, "ENDPOINT",
+  arguments.option("--connect", options->connect, "ENDPOINT",
                    "Check the way to a coordinator instead: address, port, "
                    "keys, version.");
-  auto token = std::make_shared<std::string>();
-  arguments.option("--token-file", *token, "FILE",
+  arguments.option("--token-file", options->token_file, "FILE",
                    "With --connect: whether this token is good there; it is "
                    "not used up.",
                    Complete::file);
-  auto to = std::make_shared<std::string>();
-  arguments.option("--to", *to, "ENGINE",
+  arguments.option(
+      "--ports", options->ports, "A-B",
+      "With --connect: whether ranks of this machine can listen on "
+      "these, as 'dtune agent --ports' has them do.");
+  arguments.option("--to", options->to, "ENGINE",
                    "Check the way to an engine instead, as 'dtune submit --to' "
                    "takes it from this folder: slurm://PARTITION, ...");
   arguments.json();
@@ -92,9 +109,8 @@ Action declare_doctor(Arguments& arguments) {
                     "why can this machine not join?");
   arguments.example("dtune doctor --to 'slurm://gpu?gres=gpu:1'",
                     "would Slurm take such a job?");
-  return [connect, token, to](const Console& console) {
-    return examine(console, *connect, *token, *to);
-  };
+  return
+      [options](const Console& console) { return examine(console, *options); };
 }
 
 }  // namespace dtune

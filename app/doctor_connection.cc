@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -11,14 +12,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "dtune/base/descriptor.h"
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/port_range.h"
 #include "dtune/cluster/coordinator_link.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/protocol.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/keys.h"
 #include "dtune/comm/monitor.h"
+#include "dtune/gang/own_address.h"
 
 namespace dtune {
 namespace {
@@ -31,21 +35,35 @@ Finding problem(const std::string& topic, const std::string& what,
   return {topic, Health::problem, what, remedy};
 }
 
+// A TCP socket for a numeric address.
+struct Way {
+  Way(const std::string& host, int port) {
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICHOST;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints,
+                      &found) != 0) {
+      return;
+    }
+    address.reset(found);
+    socket.reset(::socket(found->ai_family,
+                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  }
+  std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> address{nullptr,
+                                                               &::freeaddrinfo};
+  Descriptor socket;  // none where the address is none
+};
+
 // errno of a connection that was tried; 0: it was made.
 int try_port(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints,
-                    &found) != 0) {
-    return EINVAL;
-  }
-  const int one =
-      ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  int code = ::connect(one, found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
-  ::freeaddrinfo(found);
+  const Way way(host, port);
+  const int one = way.socket.get();
+  if (one < 0) return EINVAL;
+  int code = ::connect(one, way.address->ai_addr, way.address->ai_addrlen) == 0
+                 ? 0
+                 : errno;
   if (code == EINPROGRESS) {
     pollfd item{one, POLLOUT, 0};
     code = ETIMEDOUT;
@@ -54,8 +72,38 @@ int try_port(const std::string& host, int port) {
       ::getsockopt(one, SOL_SOCKET, SO_ERROR, &code, &size);
     }
   }
-  ::close(one);
   return code;
+}
+
+bool can_listen(const std::string& host, int port) {
+  const Way way(host, port);
+  const int one = way.socket.get();
+  const int yes = 1;
+  return one >= 0 &&
+         ::setsockopt(one, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+         ::bind(one, way.address->ai_addr, way.address->ai_addrlen) == 0 &&
+         ::listen(one, 1) == 0;
+}
+
+// Where ranks and parameter servers of this machine will listen.
+Finding check_own_ports(const std::string& endpoint, const PortRange& range) {
+  const std::string address = gang::own_address(endpoint);
+  const int count = range.last - range.first + 1;
+  int free = 0;
+  for (int port = range.first; port <= range.last; ++port) {
+    free += can_listen(address, port) ? 1 : 0;
+  }
+  const std::string ports =
+      fmt::format("{}-{} of {}", range.first, range.last, address);
+  if (free == 0) {
+    return problem(
+        "ports", fmt::format("none of the ports {} is free", ports),
+        "see what listens there ('ss -ltnp'), or give other --ports");
+  }
+  return {"ports", Health::good,
+          fmt::format("{} of the {} ports {} are free for ranks", free, count,
+                      ports),
+          ""};
 }
 
 Finding check_port(const std::string& host, int port) {
@@ -165,6 +213,9 @@ std::vector<Finding> examine_connection(const std::string& endpoint,
                         fmt::format("{} is {}", tcp->host, host), ""});
     findings.push_back(check_port(host, tcp->port));
     if (findings.back().health == Health::problem) return findings;
+    if (const PortRange own = allowed_ports(); own.first > 0) {
+      findings.push_back(check_own_ports(endpoint, own));
+    }
     if (!token_file.empty()) {
       const std::string address = TcpEndpoint{host, tcp->port}.text();
       findings.push_back(check_token(token_file, address));

@@ -371,11 +371,12 @@ TEST_CASE("doctor says what is in the way to a coordinator") {
   const std::string endpoint =
       json_of(place.run({"token", "shell.yaml", "--json"}))["connect"];
   const auto doctor = [&](const std::string& where) {
-    return place.run({"doctor", "--connect", where});
+    return place.run({"doctor", "--connect", where, "--ports", "20000-20200"});
   };
   const Outcome stranger = doctor(endpoint);
   CHECK(stranger.code == 1);
   CHECK(contains(stranger.out, "is open"));
+  CHECK(contains(stranger.out, "of the 201 ports 20000-20200 of 127.0.0.1"));
   CHECK_MESSAGE(contains(stranger.out, "'dtune token STUDY' there prints one"),
                 stranger.out);
   const Outcome closed = doctor("tcp://127.0.0.1:1");
@@ -395,9 +396,12 @@ TEST_CASE("doctor says what is in the way to a coordinator") {
     CHECK_MESSAGE(contains(good.out, "the token can be used"), good.out);
   }
   CHECK(place.run({"token", "shell.yaml", "--revoke-unused"}).code == 0);
+  const std::string port = endpoint.substr(endpoint.rfind(':') + 1);
+  place.environment["DTUNE_PORTS"] = port + "-" + port;  // the coordinator's
   const Outcome revoked = with_token();
   CHECK(revoked.code == 1);
   CHECK_MESSAGE(contains(revoked.out, "was revoked"), revoked.out);
+  CHECK(contains(revoked.out, "none of the ports " + port));
   program.send(SIGINT);
   program.wait();
 }
