@@ -26,9 +26,15 @@ constexpr int kLooksBeforeCut = 3;
 // trainings.
 constexpr double kGoOn = 0.1;
 
-// A curve moves that gained this share of the room above the best value since
-// half of its steps ago.
-constexpr double kMoves = 0.01;
+// It is better than after its first step, or had no other one. A curve that
+// does not move is not worth its end, even that of the first trial, which always
+// leads.
+bool rises(const ObjectiveSpec& objective, const Trial& trial) {
+  if (trial.curve.size() < 2) return true;
+  const auto first = objective_value(objective, trial.curve.front());
+  const auto last = objective_value(objective, trial.curve.back());
+  return last && (!first || *last > *first);
+}
 
 class FreezeThawScheduler final : public Scheduler {
  public:
@@ -81,7 +87,6 @@ class FreezeThawScheduler final : public Scheduler {
   double score(const Study& study, double promise, const Point& point,
                const std::vector<double>& unit, const StepCosts& costs) const;
   int looks(const Trial& trial) const;
-  bool rises(const Study& study, const Trial& trial) const;
   double chance_at_horizon(const Trial& trial) const;
   double chance_of_gain(const Study& study, const Trial& trial) const;
 
@@ -196,20 +201,6 @@ int FreezeThawScheduler::looks(const Trial& trial) const {
       ladder.begin());
 }
 
-// It is in the second half of its training, or its curve moves. One that does
-// not is not worth its end, even that of the first trial, which always leads:
-// the processes, which expect what they do not know to be as anywhere, would
-// have it rise for long.
-bool FreezeThawScheduler::rises(const Study& study, const Trial& trial) const {
-  const size_t steps = trial.curve.size();
-  if (steps < 2 || 2 * steps > size_t(model_->horizon())) return true;
-  const ObjectiveSpec& objective = study.recipe.objective;
-  const auto before = objective_value(objective, trial.curve[(steps - 1) / 2]);
-  const auto last = objective_value(objective, trial.curve.back());
-  return last && (!before || (*last > *before &&
-                              model_->ambition_of(*last - *before) >= kMoves));
-}
-
 double FreezeThawScheduler::chance_at_horizon(const Trial& trial) const {
   const ModelQuery query = {trial.unit, model_->horizon()};
   return std::exp(model_->log_chance({&query, 1}, 0).front() +
@@ -291,7 +282,9 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   feasibility_->bound({});  // it meets its own bounds
   if (model_->empty()) return verdict;
   if (model_->leader().trial == trial.id) {
-    return brief && rises(study, trial) ? train_on(trial, "leads") : verdict;
+    return brief && rises(study.recipe.objective, trial)
+               ? train_on(trial, "leads")
+               : verdict;
   }
   const double chance = chance_at_horizon(trial);
   if (brief && chance >= std::max(kGoOn, epsilon_)) {
