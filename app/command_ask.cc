@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/json.h"
 #include "dtune/base/text.h"
 #include "dtune/cluster/ask_tell.h"
 #include "dtune/report/json.h"
@@ -140,7 +141,7 @@ int ask(const Console& console, const AskOptions& options) {
       open_patiently(study_to_ask(console, options), options.patience));
   const AskAnswer answer = open.session().ask();
   open.commit();
-  console.line(answer_json(open.study(), answer).dump());
+  console.line(json_text(answer_json(open.study(), answer)));
   switch (answer.kind) {
     case AskAnswer::Kind::trial:
       return kExitOk;
@@ -208,13 +209,13 @@ int count_in(const Json& json) {
                       value == std::floor(value);
   if (counts) return static_cast<int>(value);
   throw Error(ErrorKind::config,
-              json.dump() + " is not a whole number of 0 or more");
+              json_text(json) + " is not a whole number of 0 or more");
 }
 
 // {"trial": 7, "step": 3, "metrics": {"val_loss": 0.3}}; null: not a number.
 Told told_by_json(const std::string& line, int number) {
   try {
-    const Json json = Json::parse(line);
+    const Json json = parse_ordered_json(line);
     Told told;
     told.trial = count_in(json.at("trial"));
     told.attempt = count_in(json.value("attempt", Json(0)));
@@ -266,7 +267,8 @@ int tell(const Console& console, const TellOptions& options) {
   for (const Told& told : all) {
     const TellAnswer answer = open.session().tell(told);
     open.commit();
-    console.line(answer_json(open.study().trial(told.trial), answer).dump());
+    console.line(
+        json_text(answer_json(open.study().trial(told.trial), answer)));
   }
   return kExitOk;
 }
