@@ -13,9 +13,9 @@ fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 skip() { echo "skipped: $1"; exit 77; }
 says() { grep -q -- "$2" "$1" 2>/dev/null; } # FILE TEXT
 check() { says "$1" "$2" || { fail "$1 does not say '$2':"; cat "$1"; }; }
-# Tries until a command succeeds, a minute at most.
+# Tries until a command succeeds, two minutes at most.
 await() {
-  for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return 0; sleep .1; done
+  for _ in $(seq 1200); do "$@" >/dev/null 2>&1 && return 0; sleep .1; done
   fail "waited in vain: $*"
   return 1
 }
@@ -70,6 +70,20 @@ budget: { trials: $2 }
 limits: { lease: 3s, heartbeat: 500ms, grace: 1s }
 ${4:-}
 YAML
+}
+# Behind the seconds of a recipe's steps: no step ends, or none of a trial after
+# the fourth, while there is a file `hold` beside the recipe. What is to happen
+# during a study so happens during it.
+held='; while [ -e hold ]; do sleep .05; done'
+held_later='; while [ -e hold ] && [ $DTUNE_TRIAL -gt 4 ]; do sleep .05; done'
+# Lets the steps go on once these nodes have joined.
+release_when_joined() { # STUDY LOG NODE...
+  local study=$1 log=$2 node
+  shift 2
+  (
+    for node; do await says "$log" "node $node has joined"; done
+    rm "$study/hold"
+  ) &
 }
 best() { # DATABASE
   "$dtune" best "$1" --json | tr -d ' \n' | grep -o '"params":{[^}]*}'

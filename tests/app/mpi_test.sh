@@ -7,9 +7,11 @@ command -v mpirun >/dev/null || skip "needs mpirun (Debian: openmpi-bin)"
 new_folder
 enter_folder
 fail() { echo "FAILED: $*"; cat "$work"/mpi/*.out; exit 1; }
-recipe mpi 12 0.3 'resources: { slots: 1 }'
+recipe mpi 12 "0.2$held_later" 'resources: { slots: 1 }'
 cd mpi || exit 1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+touch hold
+release_when_joined . first.out "$(hostname)-1" "$(hostname)-2" "$(hostname)-3"
 mpirun -n 4 --oversubscribe "$dtune" run r.yaml --verbose > first.out 2>&1 ||
   fail "mpirun: exit code $?"
 for rank in 1 2 3; do
@@ -29,11 +31,13 @@ timeout 20 mpirun -n 4 --oversubscribe "$dtune" run r.yaml > again.out 2>&1 ||
 [ "$(grep -c '^best ' again.out)" -eq 1 ] || fail "finished: the result is there more than once"
 
 # What ends mpirun ends all ranks, and the study can be resumed.
+touch hold
 mpirun -n 2 --oversubscribe "$dtune" run r.yaml --db stopped.db --verbose > stopped.out 2>&1 &
 run=$!
 await says stopped.out "step 1/3"
 kill -TERM $run
 wait $run
+rm hold
 "$dtune" run r.yaml --db stopped.db --quiet > resumed.out 2>&1 || fail "resumed: exit code $?"
 [ "$(best stopped.db)" = "$(best alone.db)" ] || fail "resumed: $(best stopped.db)"
 finish mpi

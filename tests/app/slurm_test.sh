@@ -13,7 +13,9 @@ want=$(best local/r.db)
 [ -n "$want" ] || fail "local: no best point"
 
 # ---- symmetric
-recipe symmetric 8 0.3
+recipe symmetric 8 "0.3$held"
+touch symmetric/hold
+release_when_joined symmetric symmetric/out n2 n3 n4
 (cd symmetric && srun -N4 --ntasks-per-node=1 -o out --open-mode=append \
   "$dtune" run r.yaml --verbose) || fail "symmetric: exit code $?"
 [ "$(best symmetric/r.db)" = "$want" ] || fail "symmetric: $(best symmetric/r.db) instead of $want"
@@ -25,7 +27,8 @@ for node in n2 n3 n4; do check symmetric/out "node $node has joined"; done
 
 # ---- two studies on the same two nodes, and an agent with the other's key
 for study in twin other; do
-  recipe $study 8 0.4
+  recipe $study 8 "0.2$held"
+  touch $study/hold
   (cd $study && srun -N2 -w n1,n2 --ntasks-per-node=1 -c1 -o out --open-mode=append \
     "$dtune" run r.yaml --verbose) &
 done
@@ -37,6 +40,7 @@ timeout 30 "$dtune" agent --job-key other/r.files/job.key --connect "$endpoint" 
   --node stranger > stranger 2>&1
 code=$?
 [ $code -eq 2 ] || fail "stranger: exit code $code: $(cat stranger)"
+rm twin/hold other/hold
 wait
 says twin/out "node stranger has joined" && fail "an agent came in with another's key"
 for study in twin other; do
@@ -45,7 +49,9 @@ for study in twin other; do
 done
 
 # ---- the key through stdin: no file with the secret, no environment, no argument
-recipe stdin 8 0.1
+recipe stdin 8 "0.1$held"
+touch stdin/hold
+release_when_joined stdin stdin/out n3
 (cd stdin && "$dtune" keygen --job --port 5777 | timeout 60 srun --input=all -N3 \
   --ntasks-per-node=1 -o out --open-mode=append "$dtune" run r.yaml --verbose --job-key -) ||
   fail "stdin: exit code $?"
@@ -53,18 +59,21 @@ recipe stdin 8 0.1
 check stdin/out "node n3 has joined"
 
 # ---- symmetric, requeued in the middle; its end is looked at below
-recipe requeued 8 0.5
+recipe requeued 8 "0.3$held_later"
 cd requeued
+touch hold
 job=$(sbatch --parsable --requeue --open-mode=append -N2 --ntasks-per-node=1 -o out \
   --wrap "srun --ntasks-per-node=1 $dtune run r.yaml --verbose")
 await says out "step 3\|complete"
 scontrol requeue "$job"
+rm hold
 cd ..
 
 # ---- elastic, with scancel of an agent and kill -9 of the coordinator, which is
 # started again on another node: its agents find it there
-recipe elastic 8 0.6 'nodes: ["slurm://main?max=3&time=10m&poll=1s&idle=2s"]'
+recipe elastic 8 "0.3$held_later" 'nodes: ["slurm://main?max=3&time=10m&poll=1s&idle=2s"]'
 cd elastic
+touch hold
 "$dtune" run r.yaml --verbose > out 2>&1 &
 run=$!
 await says out "has joined with"
@@ -80,6 +89,7 @@ scancel "$first"
 await says out "is leaving\|has left"
 kill -9 $run
 wait $run 2>/dev/null
+rm hold
 [ -e r.files/job.key ] || fail "elastic: the key of a killed run is gone"
 srun -N1 -n1 -w n4 "$dtune" run r.yaml --verbose >> out 2>&1
 code=$?
@@ -101,6 +111,7 @@ recipe dead 8 0.6 'nodes: ["slurm://main?max=3&time=10m&poll=1s&idle=2s"]'
 cd dead
 "$dtune" run r.yaml --verbose > out 2>&1 &
 run=$!
+await says out "node n1 has joined"
 await says out "node n2 has joined"
 ip link set v1 down
 await says out "node n1.* has been silent"
@@ -113,13 +124,15 @@ cd ..
 check_history dead dead/out 8
 
 # ---- elastic on a partition whose jobs are preempted
-recipe preempted 8 0.5 'nodes: ["slurm://low?max=2&time=10m&poll=1s&idle=2s"]'
+recipe preempted 8 "0.3$held" 'nodes: ["slurm://low?max=2&time=10m&poll=1s&idle=2s"]'
 cd preempted
+touch hold
 "$dtune" run r.yaml --verbose > out 2>&1 &
 run=$!
 await says out "has joined with"
 urgent=$(sbatch --parsable -p high -N4 --exclusive -o urgent --wrap 'sleep 2')
 await says out "is leaving\|has left\|has been silent"
+rm hold
 wait $run
 code=$?
 [ $code -eq 0 ] || { fail "preempted: exit code $code"; cat out; }

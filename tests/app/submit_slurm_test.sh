@@ -27,7 +27,8 @@ check asked/out "problem"
 check asked/out "nvalid partition"
 
 # ---- one job, requeued in the middle
-recipe one 12 0.2
+recipe one 12 "0.2$held_later"
+touch one/hold
 name=$(cd one && "$dtune" submit r.yaml --to 'slurm://main?time=10m') || fail "not submitted"
 log=one/r.files/$name.log
 await says "$log" "complete"
@@ -35,6 +36,7 @@ await says "$log" "complete"
 check status "running on n"
 job=$(squeue -h -o %i -n "$name")
 scontrol requeue "$job" || fail "not requeued"
+rm one/hold
 await says "$log" "finished after"
 check "$log" "continuing the study"
 await not_in_queue "$name"
@@ -43,7 +45,8 @@ check status "is not in the queue"
 check status "finished"
 
 # ---- a coordinator that asks for agents
-recipe agents 8 0.3
+recipe agents 8 "0.3$held"
+touch agents/hold
 name=$(cd agents && "$dtune" submit r.yaml --to 'slurm://main?max=2&poll=1s&idle=2s') ||
   fail "not submitted"
 await says "agents/r.files/$name.log" "has joined"
@@ -52,6 +55,7 @@ secrets_of agents/r.files/job.key >secrets
 visible >shown
 says shown "--job-key" || fail "agents: not among what was looked at"
 grep -qFf secrets shown && fail "agents: a secret is shown"
+rm agents/hold
 "$dtune" attach "$name" >attached 2>&1 || fail "attach: $(cat attached)"
 check attached "asked for an agent: job"
 check attached "finished after"
