@@ -73,6 +73,10 @@ TEST_CASE("repeats are kept beside their mean") {
   CHECK(merged.curves.repeats[1] == recordings[1].curves.values);
   CHECK(double{merged.curves.values[0]} ==
         doctest::Approx(double{recordings[0].curves.values[0]} + 0.05));
+  // What one names as the best is worth what the other one says.
+  REQUIRE(merged.curves.worth.size() == 2);
+  CHECK(merged.curves.best() < *std::max_element(merged.curves.values.begin(),
+                                                 merged.curves.values.end()));
   recordings[1].curves.epochs = {1, 3};
   CHECK_THROWS_WITH_AS(merge_repeats(recordings),
                        doctest::Contains("not repeats of one grid"), Error);

@@ -316,6 +316,7 @@ Recording merge_repeats(std::vector<Recording> recordings) {
   for (size_t i = 0; i < sums.size(); ++i) {
     mean.values[i] = float(sums[i] / double(recordings.size()));
   }
+  mean.weigh();
   return merged;
 }
 
