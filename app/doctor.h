@@ -22,8 +22,7 @@ std::vector<Finding> examine_machine();
 
 // Looks at the way to a coordinator, "tcp://10.0.0.1:5555", as an agent of this
 // machine would take it, and at allowed_ports(), if they are limited; takes some
-// seconds where there is no answer. Clocks are not compared: nothing depends on
-// their being alike.
+// seconds where there is no answer.
 std::vector<Finding> examine_connection(const std::string& endpoint,
                                         const std::string& token_file);
 

@@ -1,8 +1,11 @@
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <variant>
 
 #include "app/doctor.h"
 #include <fcntl.h>
@@ -122,10 +125,26 @@ Finding check_port(const std::string& host, int port) {
                  "check the address and the routes to it");
 }
 
+// Nothing that runs compares the clocks of two machines; people do.
+Finding check_clock(int64_t coordinator_ms) {
+  constexpr int64_t kMost = 2000;
+  const int64_t ahead = system_clock().wall_ms() - coordinator_ms;
+  const std::string apart =
+      format_duration(std::chrono::milliseconds(std::abs(ahead)));
+  if (std::abs(ahead) <= kMost) {
+    return {"clock", Health::good, "as the coordinator's, to " + apart, ""};
+  }
+  return {"clock", Health::note,
+          fmt::format("{} {} the coordinator's", apart,
+                      ahead > 0 ? "ahead of" : "behind"),
+          "studies are not harmed, but times in logs cannot be compared: "
+          "synchronise the clocks ('timedatectl set-ntp true')"};
+}
+
 // Asks for a study that there is none of: the answer proves that both sides
 // know each other's keys and speak the same version.
-Finding check_answer(const std::string& endpoint,
-                     const std::optional<CurveClient>& curve) {
+std::vector<Finding> check_answer(const std::string& endpoint,
+                                  const std::optional<CurveClient>& curve) {
   CoordinatorLink link(endpoint, curve);
   control::Hello hello;
   hello.study_id = "?";
@@ -138,19 +157,25 @@ Finding check_answer(const std::string& endpoint,
     link.check();
     sent = sent || link.send(message);
     if (const auto frames = link.receive()) {
-      decode(frames->front());  // throws where the version is another
-      return {"answer", Health::good,
-              "the coordinator lets this machine in, and is of this version",
-              ""};
+      const auto answer =
+          decode(frames->front());  // throws if of another version
+      std::vector<Finding> findings = {
+          {"answer", Health::good,
+           "the coordinator lets this machine in, and is of this version", ""}};
+      const auto* bye = std::get_if<control::Bye>(&answer);
+      if (bye != nullptr && bye->wall_ms > 0) {
+        findings.push_back(check_clock(bye->wall_ms));
+      }
+      return findings;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return problem(
+  return {problem(
       "answer",
       link.trouble().empty() ? "no coordinator answers" : link.trouble(),
       curve ? "check that what listens there is 'dtune run --listen'"
             : "check that what listens there is 'dtune run --listen', and join "
-              "with a token: 'dtune token STUDY' there prints one");
+              "with a token: 'dtune token STUDY' there prints one")};
 }
 
 // What becomes of a handshake with the token's key; nothing is asked for, so
@@ -239,7 +264,9 @@ std::vector<Finding> examine_connection(const std::string& endpoint,
         return findings;
       }
     }
-    findings.push_back(check_answer(endpoint, curve));
+    for (Finding& finding : check_answer(endpoint, curve)) {
+      findings.push_back(std::move(finding));
+    }
   } catch (const Error& error) {
     findings.push_back(problem("answer", error.what(), ""));
   }

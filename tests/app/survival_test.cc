@@ -406,6 +406,37 @@ TEST_CASE("doctor says what is in the way to a coordinator") {
   program.wait();
 }
 
+TEST_CASE("doctor says how far a machine's clock is from the coordinator's") {
+  if (preload().empty()) return skip(kNoPreload);
+  Workplace place;
+  RunningProgram program = start_open_study(place);
+  REQUIRE(program.wait_for("study shell started"));
+  const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
+  const std::string endpoint = token["connect"];
+  place.write("far.token", std::string(token["token"]) + "\n");
+  const RunningProgram agent =
+      place.start({"agent", "--connect", endpoint, "--token-file", "far.token",
+                   "--node", "far", "--slots", "1"});
+  REQUIRE(program.wait_for("node far has joined"));
+  const auto doctor = [&] {
+    return place.run({"doctor", "--connect", endpoint});
+  };
+  const Outcome good = doctor();
+  CHECK_MESSAGE(good.code == 0, good.out);
+  CHECK_FALSE(contains(good.out, "the coordinator's\n"));
+  place.environment["LD_PRELOAD"] = preload();
+  place.environment["DTUNE_TEST_CLOCK"] = (place / "clock").string();
+  place.write("clock", "7200");
+  const Outcome ahead = doctor();
+  CHECK_MESSAGE(ahead.code == 0, ahead.out);
+  CHECK_MESSAGE(contains(ahead.out, "ahead of the coordinator's"), ahead.out);
+  CHECK(contains(ahead.out, "set-ntp"));
+  place.write("clock", "-7200");
+  CHECK(contains(doctor().out, "behind the coordinator's"));
+  program.send(SIGINT);
+  program.wait();
+}
+
 TEST_CASE("a limit of processes that is reached for a moment costs nothing") {
   if (preload().empty()) return skip(kNoPreload);
   Workplace place;

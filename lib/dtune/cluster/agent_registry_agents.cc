@@ -24,7 +24,8 @@ constexpr size_t kMostSlots = size_t{1} << 16;
 
 void AgentRegistry::refuse(const std::string& identity, bool again,
                            const std::string& why) {
-  transport_->send({identity, encode(control::Bye{again, why})});
+  const int64_t wall_ms = std::max<int64_t>(turns_.wall_ms(), 0);
+  transport_->send({identity, encode(control::Bye{again, why, wall_ms})});
 }
 
 void AgentRegistry::on_hello(const std::string& identity, control::Hello hello,

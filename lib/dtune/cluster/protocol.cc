@@ -178,6 +178,7 @@ template <class V>
 void fields(V& visit, Bye& m) {
   visit("again", m.again);
   visit("why", m.why);
+  visit("wall_ms", m.wall_ms, kCount);
 }
 
 template <class V>

@@ -230,6 +230,7 @@ struct Stop {
 struct Bye {
   bool again = false;
   std::string why;
+  int64_t wall_ms = 0;  // by the coordinator's clock; 0: not said
 };
 
 struct Enrol {
