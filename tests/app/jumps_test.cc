@@ -31,3 +31,20 @@ TEST_CASE("a clock that jumps by days costs a study nothing") {
   CHECK_FALSE(contains(outcome.out, "lost"));
   CHECK(contradictions(place / "shell.db", place / "events.json").empty());
 }
+
+TEST_CASE("what killed writers have left is gone when a study ends") {
+  const Workplace place;
+  place.write("r.yaml",
+              "command: { run: [sh, -c, 'touch "
+              "$DTUNE_CHECKPOINT.reports.4711.1.tmp; ls $DTUNE_CHECKPOINT.* "
+              ">seen; echo step=1 a=1'], steps: 1 }\n"
+              "space: { x: { log: [0.01, 1] } }\n"
+              "objective: a\n"
+              "budget: { trials: 1 }\n");
+  const Outcome outcome = place.run({"run", "r.yaml", "--quiet"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const std::string left =
+      place.read("seen").substr(0, place.read("seen").find('\n'));
+  CHECK(contains(left, ".reports.4711.1.tmp"));
+  CHECK_FALSE(place.has(left));
+}

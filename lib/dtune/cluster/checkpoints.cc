@@ -101,7 +101,15 @@ void Checkpoints::recover(const Steps& kept) {
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     const bool unwanted =
         step_of(entry.path()) > 0 && !wanted.contains(entry.path());
-    if (unwanted || is_temporary(entry.path())) remove_file(entry.path());
+    if (unwanted) remove_file(entry.path());
+  }
+  remove_temporaries();
+}
+
+void Checkpoints::remove_temporaries() const {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    if (is_temporary(entry.path())) remove_file(entry.path());
   }
 }
 

@@ -38,10 +38,12 @@ class Checkpoints {
   // What all files take on the disk; links to one file count once. O(files).
   int64_t bytes() const;
 
-  // A loaded study: these steps are kept, files of others are removed, and what
-  // writers that were killed have left.
+  // A loaded study: these steps are kept, files of others are removed, and
+  // temporaries.
   using Steps = std::map<TrialId, int>;
   void recover(const Steps& kept);
+  // What writers that were killed have left; call it while none writes.
+  void remove_temporaries() const;
 
   // `to` goes on from a step of `from`: gets the checkpoint of that step. False
   // where there is none.

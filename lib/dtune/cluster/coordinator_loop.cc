@@ -104,6 +104,7 @@ StudyOutcome Coordinator::Impl::run(const std::atomic<int>& stop) {
     throw;
   }
   stop_agents();
+  best_.checkpoints().remove_temporaries();
   records_.save_study();
   records_.flush();
   sink_.on_finished(study_, outcome_.best);
