@@ -1,7 +1,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -10,15 +9,13 @@
 #include "app/doctor.h"
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "dtune/base/descriptor.h"
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
 #include "dtune/base/port_range.h"
+#include "dtune/base/tcp_socket.h"
 #include "dtune/cluster/coordinator_link.h"
 #include "dtune/cluster/join.h"
 #include "dtune/cluster/protocol.h"
@@ -38,54 +35,28 @@ Finding problem(const std::string& topic, const std::string& what,
   return {topic, Health::problem, what, remedy};
 }
 
-// A TCP socket for a numeric address.
-struct Way {
-  Way(const std::string& host, int port) {
-    addrinfo hints{};
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST;
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints,
-                      &found) != 0) {
-      return;
-    }
-    address.reset(found);
-    socket.reset(::socket(found->ai_family,
-                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  }
-  std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> address{nullptr,
-                                                               &::freeaddrinfo};
-  Descriptor socket;  // none where the address is none
-};
-
 // errno of a connection that was tried; 0: it was made.
 int try_port(const std::string& host, int port) {
-  const Way way(host, port);
-  const int one = way.socket.get();
-  if (one < 0) return EINVAL;
-  int code = ::connect(one, way.address->ai_addr, way.address->ai_addrlen) == 0
+  const AddressList address = numeric_address(host, port);
+  if (address == nullptr) return EINVAL;
+  const Descriptor one = new_tcp_socket(*address);
+  int code = ::connect(one.get(), address->ai_addr, address->ai_addrlen) == 0
                  ? 0
                  : errno;
   if (code == EINPROGRESS) {
-    pollfd item{one, POLLOUT, 0};
+    pollfd item{one.get(), POLLOUT, 0};
     code = ETIMEDOUT;
     socklen_t size = sizeof code;
     if (::poll(&item, 1, kConnectMs) == 1) {
-      ::getsockopt(one, SOL_SOCKET, SO_ERROR, &code, &size);
+      ::getsockopt(one.get(), SOL_SOCKET, SO_ERROR, &code, &size);
     }
   }
   return code;
 }
 
 bool can_listen(const std::string& host, int port) {
-  const Way way(host, port);
-  const int one = way.socket.get();
-  const int yes = 1;
-  return one >= 0 &&
-         ::setsockopt(one, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-         ::bind(one, way.address->ai_addr, way.address->ai_addrlen) == 0 &&
-         ::listen(one, 1) == 0;
+  const AddressList address = numeric_address(host, port);
+  return address != nullptr && listen_at(*address, 1).get() >= 0;
 }
 
 // Where ranks and parameter servers of this machine will listen.

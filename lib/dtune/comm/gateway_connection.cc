@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/tcp_socket.h"
 #include "dtune/comm/endpoint.h"
 
 namespace dtune::gateway {
@@ -25,29 +25,9 @@ constexpr int kBacklog = 512;
 
 // -1 and errno where it cannot.
 int try_to_listen(const TcpEndpoint& tcp) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  if (getaddrinfo(tcp.host.c_str(), std::to_string(tcp.port).c_str(), &hints,
-                  &list) != 0) {
-    errno = EADDRNOTAVAIL;
-    return -1;
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list,
-                                                                 &freeaddrinfo);
-  Descriptor one(
-      socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  if (one.get() >= 0 &&
-      setsockopt(one.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-      bind(one.get(), list->ai_addr, list->ai_addrlen) == 0 &&
-      listen(one.get(), kBacklog) == 0) {
-    return one.release();
-  }
-  const int code = errno;
-  one.reset();
-  errno = code;
+  const AddressList list = numeric_address(tcp.host, tcp.port);
+  if (list != nullptr) return listen_at(*list, kBacklog).release();
+  errno = EADDRNOTAVAIL;
   return -1;
 }
 

@@ -5,19 +5,18 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include <fmt/core.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sodium.h>
 #include <sys/socket.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/tcp_socket.h"
 #include "dtune/comm/sealed_socket.h"
 
 namespace dtune {
@@ -118,36 +117,12 @@ struct Introduction {
 };
 static_assert(sizeof(Introduction) == 8 + 2 * kBytes);
 
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
 AddressList numeric(const std::string& address, int port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints,
-                  &list) != 0) {
+  AddressList list = numeric_address(address, port);
+  if (list == nullptr) {
     throw Error(ErrorKind::comm, address + ": is no numeric address");
   }
-  return {list, &freeaddrinfo};
-}
-
-Descriptor new_socket(const addrinfo& address) {
-  return Descriptor(
-      socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-// 0: it listens; else errno.
-int try_port(const std::string& address, int port, Descriptor& out) {
-  const AddressList list = numeric(address, port);
-  out = new_socket(*list);
-  const int yes = 1;
-  const bool listens =
-      out.get() >= 0 &&
-      setsockopt(out.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-      bind(out.get(), list->ai_addr, list->ai_addrlen) == 0 &&
-      listen(out.get(), SOMAXCONN) == 0;
-  return listens ? 0 : errno;
+  return list;
 }
 
 Descriptor listen_in(const GroupOptions& options) {
@@ -155,8 +130,10 @@ Descriptor listen_in(const GroupOptions& options) {
   Descriptor out;
   int code = 0;
   for (int port = first; port <= last; ++port) {
-    code = try_port(options.address, port, out);
-    if (code == 0) return out;
+    const AddressList list = numeric(options.address, port);
+    out = listen_at(*list, SOMAXCONN);
+    if (out.get() >= 0) return out;
+    code = errno;
     if (code != EADDRINUSE) break;
   }
   const std::string group = group_text(options.name);
@@ -297,7 +274,7 @@ class Meetings {
 
   Descriptor call(const Meeting& peer) const {
     const AddressList list = numeric(peer.address, peer.port);
-    Descriptor socket = new_socket(*list);
+    Descriptor socket = new_tcp_socket(*list);
     if (socket.get() < 0) return socket;
     const int rc = ::connect(socket.get(), list->ai_addr, list->ai_addrlen);
     int code = rc == 0 ? 0 : errno;
