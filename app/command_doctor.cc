@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/base/port_range.h"
 #include "dtune/report/text.h"
 
@@ -38,7 +39,8 @@ std::string findings_json(const std::vector<Finding>& findings, bool healthy) {
                     {"what", finding.what},
                     {"remedy", finding.remedy}});
   }
-  return nlohmann::ordered_json{{"healthy", healthy}, {"findings", list}}.dump(
+  return json_text(
+             nlohmann::ordered_json{{"healthy", healthy}, {"findings", list}},
              2) +
          '\n';
 }
@@ -51,15 +53,15 @@ struct DoctorOptions {
 };
 
 int examine(const Console& console, const DoctorOptions& options) {
-  const auto& [connect, token_file, ports, to] = options;
   for (const auto& [name, given] :
-       {std::pair("--token-file", &token_file), std::pair("--ports", &ports)}) {
-    if (given->empty() || !connect.empty()) continue;
+       {std::pair("--token-file", &options.token_file),
+        std::pair("--ports", &options.ports)}) {
+    if (given->empty() || !options.connect.empty()) continue;
     throw Error(
         ErrorKind::config,
         fmt::format("{}: says nothing without --connect ENDPOINT", name));
   }
-  use_ports(ports);
+  use_ports(options.ports);
   const std::vector<Finding> findings = [&] {
     if (!options.connect.empty()) {
       return examine_connection(options.connect, options.token_file);

@@ -34,9 +34,6 @@ ordered_json metadata(const char* name, int pid, ordered_json args) {
   return json;
 }
 
-// Names need not be UTF-8 either.
-std::string text_of(const ordered_json& json) { return ascii_json(json); }
-
 // JSON has no word for the others.
 double finite(double value) { return std::isfinite(value) ? value : 0; }
 
@@ -55,7 +52,7 @@ TraceFile::TraceFile(const std::filesystem::path& path, MonoTime start)
 
 TraceFile::~TraceFile() {
   // No comma after the last one.
-  out_ << text_of(metadata("end", 0, ordered_json::object())) << "]\n";
+  out_ << ascii_json(metadata("end", 0, ordered_json::object())) << "]\n";
 }
 
 void TraceFile::flush() {
@@ -83,10 +80,10 @@ double TraceFile::microseconds(int64_t ns) const {
 
 void TraceFile::name_process(int pid, const std::string& name,
                              const std::string& label) {
-  line(text_of(metadata("process_name", pid, {{"name", short_name(name)}})));
-  line(text_of(
+  line(ascii_json(metadata("process_name", pid, {{"name", short_name(name)}})));
+  line(ascii_json(
       metadata("process_labels", pid, {{"labels", short_name(label)}})));
-  line(text_of(metadata("process_sort_index", pid, {{"sort_index", pid}})));
+  line(ascii_json(metadata("process_sort_index", pid, {{"sort_index", pid}})));
 }
 
 int TraceFile::lane(int pid, const std::string& name) {
@@ -101,7 +98,7 @@ int TraceFile::lane(int pid, const std::string& name) {
   ordered_json json =
       metadata("thread_name", pid, {{"name", short_name(name)}});
   json["tid"] = it->second;
-  line(text_of(json));
+  line(ascii_json(json));
   return it->second;
 }
 
@@ -119,7 +116,7 @@ void TraceFile::add(int pid, const TraceItem& item, int64_t offset_ns) {
     json["dur"] = microseconds_of(item.duration_ns);
   }
   if (item.kind == TraceEvent::Kind::mark) json["s"] = "t";
-  line(text_of(json));
+  line(ascii_json(json));
 }
 
 void TraceFile::counters(int pid, const std::string& name,
@@ -129,7 +126,7 @@ void TraceFile::counters(int pid, const std::string& name,
   json["ts"] = microseconds(when.time_since_epoch().count());
   for (const auto& [key, value] : values)
     json["args"][short_name(key)] = finite(value);
-  line(text_of(json));
+  line(ascii_json(json));
 }
 
 void TraceFile::instant(int pid, const std::string& name, MonoTime when) {
@@ -137,7 +134,7 @@ void TraceFile::instant(int pid, const std::string& name, MonoTime when) {
   json["s"] = "p";
   json["tid"] = 0;
   json["ts"] = microseconds(when.time_since_epoch().count());
-  line(text_of(json));
+  line(ascii_json(json));
 }
 
 }  // namespace dtune::gang
