@@ -130,6 +130,13 @@ RunningProgram start_open_study(
       {"run", "shell.yaml", "--verbose", "--listen", "tcp://127.0.0.1:0"});
 }
 
+// Writes a token of that study to far.token; returns where agents connect to.
+std::string leave_token(const Workplace& place) {
+  const auto said = json_of(place.run({"token", "shell.yaml", "--json"}));
+  place.write("far.token", std::string(said["token"]) + "\n");
+  return said["connect"];
+}
+
 }  // namespace
 
 TEST_CASE("what programs have started ends with a kill -9 of all of dtune") {
@@ -319,9 +326,7 @@ TEST_CASE("a machine that is revoked leaves a study that runs") {
   Workplace place;
   RunningProgram program = start_open_study(place);
   REQUIRE(program.wait_for("study shell started"));
-  const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
-  const std::string endpoint = token["connect"];
-  place.write("far.token", std::string(token["token"]) + "\n");
+  const std::string endpoint = leave_token(place);
   const auto agent = [&] {
     return place.start({"agent", "--connect", endpoint, "--token-file",
                         "far.token", "--node", "far", "--state", "far",
@@ -351,11 +356,10 @@ TEST_CASE("an agent that fuses trials does not fuse programs") {
   Workplace place;
   RunningProgram program = start_open_study(place);
   REQUIRE(program.wait_for("study shell started"));
-  const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
-  place.write("far.token", std::string(token["token"]) + "\n");
+  const std::string endpoint = leave_token(place);
   RunningProgram far = place.start(
-      {"agent", "--connect", token["connect"], "--token-file", "far.token",
-       "--node", "far", "--state", "far", "--slots", "2", "--fused", "8"});
+      {"agent", "--connect", endpoint, "--token-file", "far.token", "--node",
+       "far", "--state", "far", "--slots", "2", "--fused", "8"});
   // Sixteen slots where trials may be fused.
   CHECK(program.wait_for("node far has joined with 2 slots"));
   program.send(SIGINT);
@@ -368,8 +372,7 @@ TEST_CASE("doctor says what is in the way to a coordinator") {
   Workplace place;
   RunningProgram program = start_open_study(place);
   REQUIRE(program.wait_for("study shell started"));
-  const std::string endpoint =
-      json_of(place.run({"token", "shell.yaml", "--json"}))["connect"];
+  const std::string endpoint = leave_token(place);
   const auto doctor = [&](const std::string& where) {
     return place.run({"doctor", "--connect", where, "--ports", "20000-20200"});
   };
@@ -383,9 +386,6 @@ TEST_CASE("doctor says what is in the way to a coordinator") {
   CHECK(closed.code == 1);
   CHECK(contains(closed.out, "nothing listens at 127.0.0.1 port 1"));
   CHECK(doctor("127.0.0.1:1").code == 1);
-  const auto token =
-      json_of(place.run({"token", "shell.yaml", "--json"}))["token"];
-  place.write("far.token", std::string(token) + "\n");
   const auto with_token = [&] {
     return place.run(
         {"doctor", "--connect", endpoint, "--token-file", "far.token"});
@@ -411,9 +411,7 @@ TEST_CASE("doctor says how far a machine's clock is from the coordinator's") {
   Workplace place;
   RunningProgram program = start_open_study(place);
   REQUIRE(program.wait_for("study shell started"));
-  const auto token = json_of(place.run({"token", "shell.yaml", "--json"}));
-  const std::string endpoint = token["connect"];
-  place.write("far.token", std::string(token["token"]) + "\n");
+  const std::string endpoint = leave_token(place);
   const RunningProgram agent =
       place.start({"agent", "--connect", endpoint, "--token-file", "far.token",
                    "--node", "far", "--slots", "1"});
