@@ -12,27 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dtune/base/descriptor.h"
 #include "dtune/base/error.h"
 
 namespace dtune {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Closes a descriptor when it goes out of scope.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
 
 [[noreturn]] void fail(const fs::path& path, const char* what, int code) {
   const bool full = code == ENOSPC || code == EDQUOT;
