@@ -32,7 +32,7 @@ DataPlan describe_data(const Recipe& recipe, const PreparedData& data) {
                 .validation = data.count(Split::validation),
                 .test = data.count(Split::test),
                 .notes = data.notes()};
-  for (std::string& warning : data_warnings(summarize(data))) {
+  for (std::string& warning : data_warnings(summarize(data), recipe)) {
     plan.notes.push_back(std::move(warning));
   }
   return plan;

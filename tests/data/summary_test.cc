@@ -47,8 +47,8 @@ TEST_CASE("a summary counts every class of every split") {
 }
 
 TEST_CASE("warnings say what a user should know before spending hours") {
-  CHECK(data_warnings(summary_of({2000, 2000}, 600, 600)).empty());
-  CHECK(data_warnings(summary_of({300, 100}, 100, 0)) ==
+  CHECK(data_warnings(summary_of({2000, 2000}, 600, 600), {}).empty());
+  CHECK(data_warnings(summary_of({300, 100}, 100, 0), {}) ==
         std::vector<std::string>{
             "100 validation images measure an accuracy of 0.9 to +-0.030 only: "
             "smaller differences between trials are noise (a larger "
@@ -58,10 +58,31 @@ TEST_CASE("warnings say what a user should know before spending hours") {
             "data.balance)",
             "there is no test split, so the quality of the final model is not "
             "known (set data.test)"});
-  CHECK(data_warnings(summary_of({300, 300}, 0, 60)) ==
+  CHECK(data_warnings(summary_of({300, 300}, 0, 60), {}) ==
         std::vector<std::string>{
             "there is no validation split, so trials cannot be compared (set "
             "data.validation, e.g. to 0.1)"});
+}
+
+TEST_CASE("a remedy that the recipe takes already is not advised") {
+  const DataSummary summary = summary_of({3000, 1000}, 800, 400);
+  const auto warned = [&](const Recipe& recipe) {
+    return data_warnings(summary, recipe).front();
+  };
+  const std::string what =
+      "classes are unbalanced, 3.0 to 1: always predicting the largest one "
+      "gives a validation accuracy of 0.750 ";
+  Recipe recipe;
+  CHECK(warned(recipe) == what + "(tune val_auc, or set data.balance)");
+  recipe.space = SearchSpace({{.name = "weights",
+                               .key = "data.balance",
+                               .kind = ParameterKind::boolean}});
+  CHECK(warned(recipe) == what + "(tune val_auc)");
+  recipe.space = {};
+  recipe.data.balance = true;
+  CHECK(warned(recipe) == what + "(tune val_auc)");
+  recipe.objective.metric = "val_auc";
+  CHECK(data_warnings(summary, recipe).empty());
 }
 
 TEST_CASE("a validation split of one class is a warning") {
@@ -74,7 +95,7 @@ TEST_CASE("a validation split of one class is a warning") {
   spec.kind = DataKind::npz;
   spec.path = (folder.path() / "set.npz").string();
   CHECK(data_warnings(
-            summarize(PreparedData(prepare_data(spec, folder.path())))) ==
+            summarize(PreparedData(prepare_data(spec, folder.path()))), {}) ==
         std::vector<std::string>{
             "all 600 validation images are of class 0: a model that always "
             "predicts 0 gets an accuracy of 1 (give the split images of every "

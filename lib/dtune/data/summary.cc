@@ -33,6 +33,22 @@ bool fewer_train(const ClassCount& a, const ClassCount& b) {
 // Of an accuracy of 0.9 measured on n samples: sqrt(p (1 - p) / n).
 double standard_error(int64_t n) { return std::sqrt(0.9 * 0.1 / double(n)); }
 
+bool balances(const Recipe& recipe) {
+  const auto& parameters = recipe.space.parameters();
+  return recipe.data.balance ||
+         std::any_of(parameters.begin(), parameters.end(),
+                     [](const auto& one) { return one.key == "data.balance"; });
+}
+
+std::string imbalance_warning(const DataSummary& summary,
+                              const Recipe& recipe) {
+  return fmt::format(
+      "classes are unbalanced, {:.1f} to 1: always predicting the largest one "
+      "gives a validation accuracy of {:.3f} (tune val_auc{})",
+      summary.imbalance, summary.majority_accuracy,
+      balances(recipe) ? "" : ", or set data.balance");
+}
+
 }  // namespace
 
 DataSummary summarize(const PreparedData& data) {
@@ -71,7 +87,8 @@ std::string summary_text(const DataSummary& summary) {
       summary.classes.size(), format_bytes(summary.bytes));
 }
 
-std::vector<std::string> data_warnings(const DataSummary& summary) {
+std::vector<std::string> data_warnings(const DataSummary& summary,
+                                       const Recipe& recipe) {
   constexpr int64_t kFew = 500;
   constexpr double kUnbalanced = 1.5;
   std::vector<std::string> warnings;
@@ -93,12 +110,9 @@ std::vector<std::string> data_warnings(const DataSummary& summary) {
                     "images of every class)",
                     summary.validation, only->name, only->name));
   }
-  if (summary.imbalance >= kUnbalanced) {
-    warnings.push_back(
-        fmt::format("classes are unbalanced, {:.1f} to 1: always predicting "
-                    "the largest one gives a validation accuracy of {:.3f} "
-                    "(tune val_auc, or set data.balance)",
-                    summary.imbalance, summary.majority_accuracy));
+  if (summary.imbalance >= kUnbalanced &&
+      !recipe.objective.metric.ends_with("_auc")) {
+    warnings.push_back(imbalance_warning(summary, recipe));
   }
   if (summary.test == 0) {
     warnings.push_back(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dtune/data/prepared.h"
+#include "dtune/study/recipe.h"
 
 namespace dtune {
 
@@ -39,8 +40,10 @@ std::string summary_text(const DataSummary& summary);
 
 // What a user should know before spending hours: no or few validation samples
 // (with the standard error that follows) or of one class, unbalanced classes
-// (what a constant answer scores, and the remedy), no test split. Whole
-// sentences; often none.
-std::vector<std::string> data_warnings(const DataSummary& summary);
+// (what a constant answer scores, and the remedies that the recipe does not
+// take yet; nothing where it tunes an area under the ROC curve), no test split.
+// Whole sentences; often none.
+std::vector<std::string> data_warnings(const DataSummary& summary,
+                                       const Recipe& recipe);
 
 }  // namespace dtune
