@@ -1,5 +1,5 @@
 // The coordinator's loop: turns what agents report into decisions. What it
-// knows is kept by parts that own their state: LeaseBook (who holds which
+// knows is kept by parts that own their state: LeaseBook (leases and their
 // slots), TrialGangs (who belongs to a gang), BackupCopies (of stragglers),
 // AttemptLog (how attempts ended), Incumbent (the best trial), FinalTraining
 // (the model that is shipped), DiskWatch, SearchSession, SlotShortage,
@@ -142,6 +142,7 @@ class Coordinator::Impl {
 
   // coordinator_reports.cc
   void on_step(const StepDone& step);
+  void acknowledge(const StepDone& done);
   bool record(Trial& trial, const StepDone& done);
   void end_at_target(const Trial& trial);
   void decide_upon(Trial& trial);

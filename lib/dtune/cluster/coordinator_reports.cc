@@ -12,7 +12,11 @@ namespace dtune {
 void Coordinator::Impl::on_step(const StepDone& step) {
   Trial& trial = study_.trial(step.report.trial);
   const bool by_copy = copies_.is(trial.id, step.report.attempt);
-  if (!by_copy && step.report.attempt != trial.attempt) return;
+  if (!by_copy && step.report.attempt != trial.attempt) {
+    // The other lease won in this very turn: the worker need not say it again.
+    acknowledge(step);
+    return;
+  }
   // A report and what it leads to are known together, or not at all.
   const Records::Together together(records_);
   if (by_copy) {
@@ -38,6 +42,13 @@ void Coordinator::Impl::on_step(const StepDone& step) {
   }
   decide_upon(trial);
   end_at_target(trial);
+}
+
+// What is not recorded, or is already.
+void Coordinator::Impl::acknowledge(const StepDone& done) {
+  const control::Report& said = done.report;
+  registry_.acknowledge({0, said.trial, said.attempt, said.report.step},
+                        done.slot);
 }
 
 // `stop.target`. Trials that are being trained are paused.
@@ -77,8 +88,7 @@ bool Coordinator::Impl::record(Trial& trial, const StepDone& done) {
   // A program that goes on until its stop comes; no study has such a step.
   if (trial.kind == TrialKind::search && trial.steps() >= study_.horizon &&
       report.step > study_.horizon) {
-    registry_.acknowledge({0, trial.id, done.report.attempt, report.step},
-                          done.slot);
+    acknowledge(done);
     return false;
   }
   if (report.step > trial.steps() + 1) {
@@ -96,8 +106,7 @@ bool Coordinator::Impl::record(Trial& trial, const StepDone& done) {
       keep_best_step(trial, report.step);
       records_.save(trial);
     }
-    registry_.acknowledge({0, trial.id, done.report.attempt, report.step},
-                          done.slot);
+    acknowledge(done);
     return false;
   }
   // What is said again under the same lease keeps its place.
@@ -122,7 +131,7 @@ bool Coordinator::Impl::record(Trial& trial, const StepDone& done) {
   return fresh || (report.last && report.step == trial.steps());
 }
 
-// True where it is news.
+// True where it has not been reported before.
 bool Coordinator::Impl::note_checkpoint(Trial& trial,
                                         const control::Report& said) {
   // Where the step that is shipped had to be trained again, the file is its
