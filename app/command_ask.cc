@@ -155,14 +155,16 @@ int ask(const Console& console, const AskOptions& options) {
 
 double metric_value(const std::string& word, const std::string& text) {
   if (const auto value = parse_number<double>(text)) return *value;
-  throw Error(ErrorKind::config,
-              fmt::format("'{}' is no METRIC=NUMBER (as val_loss=0.31)", word));
+  throw Error(
+      ErrorKind::config,
+      fmt::format("'{}' is not METRIC=NUMBER (write e.g. val_loss=0.31)",
+                  word));
 }
 
 int64_t trial_in(const std::string& text) {
   if (const auto id = parse_number<int64_t>(text)) return *id;
   throw Error(ErrorKind::config,
-              fmt::format("'{}' is no trial's number (dtune tell STUDY 7 "
+              fmt::format("'{}' is not a trial's number (dtune tell STUDY 7 "
                           "val_loss=0.31)",
                           text));
 }
@@ -172,7 +174,7 @@ int step_in(const std::string& word) {
   const auto step = parse_number<int>(word.substr(word.find('=') + 1));
   if (step && *step >= 1) return *step;
   throw Error(ErrorKind::config,
-              fmt::format("'{}' is no step (as step=3)", word));
+              fmt::format("'{}' is not a step (write e.g. step=3)", word));
 }
 
 void set_outcome(Told& told, Told::Outcome outcome, const std::string& why) {

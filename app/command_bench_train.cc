@@ -21,7 +21,7 @@ double rate(const std::string& text) {
 }
 
 // Of the gangs that are measured: 2, 4, ... and as many as said, or these
-// alone. A process alone, which nothing disturbs, is none of them.
+// alone; without the single process, which is never disturbed.
 std::vector<int> gang_sizes(const BenchOptions& options, int ranks) {
   if (options.exact) return {ranks};
   std::vector<int> sizes;
@@ -30,7 +30,7 @@ std::vector<int> gang_sizes(const BenchOptions& options, int ranks) {
   return sizes;
 }
 
-// A rank that no gang has would be left in peace without a word.
+// A disturbance of a rank that no gang has would have no effect.
 void check_rank(const char* option, const std::string& text, int member,
                 const std::vector<int>& gangs) {
   const int ranks = gangs.empty() ? 0 : gangs.back();

@@ -73,7 +73,7 @@ void add_hyperparameters(RunWords& words) {
   if (!fs::exists(file)) return;
   const auto json = try_parse_json(read_file(file, kMostBytes));
   if (!json.is_object()) {
-    throw Error(ErrorKind::config, file.string() + ": is no JSON object");
+    throw Error(ErrorKind::config, file.string() + ": is not a JSON object");
   }
   for (const auto& [key, value] : json.items()) {
     if (key.starts_with("sagemaker_")) continue;

@@ -59,7 +59,7 @@ int examine(const Console& console, const DoctorOptions& options) {
     if (given->empty() || !options.connect.empty()) continue;
     throw Error(
         ErrorKind::config,
-        fmt::format("{}: says nothing without --connect ENDPOINT", name));
+        fmt::format("{}: has no effect without --connect ENDPOINT", name));
   }
   use_ports(options.ports);
   const std::vector<Finding> findings = [&] {

@@ -86,9 +86,9 @@ int continue_study(const Console& console, const fs::path& database,
   loaded.study.state = StudyState::running;
   loaded.row.state = StudyState::running;
   loaded.store->put_study(loaded.row);
-  std::optional<JobDoor> door;  // for the other ranks; open from now on
+  std::optional<JobAccess> job_access;  // for the other ranks; open from now on
   if (job.symmetric()) {
-    view.door = &door.emplace(loaded.files.job_key(), view.job_key);
+    view.job_access = &job_access.emplace(loaded.files.job_key(), view.job_key);
   }
   return run_study(console, loaded, view);
 }

@@ -1,4 +1,4 @@
-// dtune token: who may join a study that runs.
+// dtune token: which machines may join a running study.
 
 #include <algorithm>
 #include <chrono>

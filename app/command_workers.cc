@@ -337,9 +337,10 @@ Action declare_agent(Arguments& arguments) {
   arguments.option("--ports", options->ports, "A-B",
                    "The ports of this machine that its fire wall lets in, for "
                    "ranks.");
-  arguments.flag("--encrypt-ranks", options->encrypt_ranks,
-                 "Encrypt what ranks of this machine say to others (Gloo; "
-                 "slower).");
+  arguments.flag(
+      "--encrypt-ranks", options->encrypt_ranks,
+      "Encrypt the traffic between ranks of this machine and others (Gloo; "
+      "slower).");
   arguments.option("--wait", options->wait, "TIME",
                    "How long to look for a coordinator that is not there "
                    "(default: 10m).");

@@ -112,8 +112,8 @@ Finding check_clock(int64_t coordinator_ms) {
           "synchronise the clocks ('timedatectl set-ntp true')"};
 }
 
-// Asks for a study that there is none of: the answer proves that both sides
-// know each other's keys and speak the same version.
+// Asks for a study that does not exist: the answer proves that each side has
+// the other's key and that both have one protocol version.
 std::vector<Finding> check_answer(const std::string& endpoint,
                                   const std::optional<CurveClient>& curve) {
   CoordinatorLink link(endpoint, curve);
@@ -200,7 +200,7 @@ std::vector<Finding> examine_connection(const std::string& endpoint,
   std::vector<Finding> findings;
   const auto tcp = parse_tcp(endpoint);
   if (!tcp) {
-    return {problem("address", endpoint + " is no tcp://HOST:PORT",
+    return {problem("address", endpoint + " is not of the form tcp://HOST:PORT",
                     "write it as 'dtune run --listen' prints it")};
   }
   try {

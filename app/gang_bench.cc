@@ -191,8 +191,8 @@ class Bench {
     words_.resize(ranks_.size());
   }
 
-  // What the ranks say; the first that has done a step speaks for all. False:
-  // none is left.
+  // What the ranks report; the first that has done a step counts for all.
+  // False: none is left.
   bool listen() {
     bool any = false;
     for (size_t i = 0; i < ranks_.size(); ++i) {

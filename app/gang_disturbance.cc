@@ -48,7 +48,7 @@ Disturbance parse_disturbance(Disturbance::Kind kind, const std::string& text) {
   if (numbers.size() != wanted || numbers[0] != std::floor(numbers[0]) ||
       (kind == Disturbance::Kind::slow && numbers[1] < 1)) {
     throw Error(ErrorKind::config,
-                fmt::format("'{}' does not say what to do to which rank "
+                fmt::format("'{}' does not name a rank and its disturbance "
                             "(write {})",
                             text, form_of(kind)));
   }

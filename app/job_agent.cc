@@ -28,7 +28,7 @@ std::optional<JobKey> find_job(const JobMeeting& meeting, std::string& why) {
     JobKey key = meeting.given ? *meeting.given : read_job_key(meeting.file);
     if (!meeting.endpoint.empty()) key.endpoint = meeting.endpoint;
     if (!key.endpoint.empty()) return key;
-    why = meeting.file + ": the coordinator has not said its address yet";
+    why = meeting.file + ": the coordinator has not published its address yet";
   } catch (const Error& e) {
     why = e.what();
   }
@@ -83,7 +83,7 @@ std::string endpoint_of(const JobEnvironment& job, const JobKey& key) {
     return TcpEndpoint{job.head, key.port}.text();
   }
   throw Error(ErrorKind::config,
-              fmt::format("--job-key: says no {} for rank {} (dtune keygen "
+              fmt::format("--job-key: holds no {} for rank {} (dtune keygen "
                           "--job --port PORT; leave --job-key out where the "
                           "nodes share the study's folder)",
                           key.port > 0 ? "coordinator" : "port", job.rank));

@@ -117,7 +117,7 @@ int run_main(const Console& console, std::vector<std::string> words) {
   }
 }
 
-// Each slot, node and stranger at a port takes descriptors. Programs that are
+// Each slot, node and unknown connection takes descriptors. Programs that are
 // tuned get the same.
 void raise_descriptor_limit() {
   constexpr rlim_t kEnough = 65'536;

@@ -38,7 +38,7 @@ struct NodesOptions {
 // Owned and used by the thread that runs the coordinator, as a Launcher.
 class Nodes {
  public:
-  // Throws Error(config) for an address that is none, and for remote nodes
+  // Throws Error(config) for an invalid address, and for remote nodes
   // without an endpoint and tokens.
   explicit Nodes(NodesOptions options);
   ~Nodes();  // ends all of them

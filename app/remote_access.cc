@@ -75,14 +75,14 @@ void check_remote_access(const Recipe& recipe, const std::string& listen,
 }
 
 RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
-                           JobDoor* door)
+                           JobAccess* job_access)
     : listen_(listen),
       study_(loaded.facts.database),
       asked_(!listen.empty()),
-      door_(door) {
+      job_access_(job_access) {
   close_enrolment(loaded.files.enrolment());  // of a run that was killed
-  if (listen_.empty() && door_ != nullptr) {
-    listen_ = address_for_job(job_environment(), door_->key().port);
+  if (listen_.empty() && job_access_ != nullptr) {
+    listen_ = address_for_job(job_environment(), job_access_->key().port);
   } else if (listen_.empty()) {
     if (!has_remote_nodes(loaded.study.recipe.nodes)) return;
     listen_ = TcpEndpoint{own_address(), 0}.text();
@@ -93,15 +93,15 @@ RemoteAccess::RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
   gateway_ = std::make_shared<Gateway>(
       GatewayOptions{.endpoint = endpoint.text(), .ports = allowed_ports()});
   EnrolmentOptions access;
-  access.keys = door_ != nullptr
-                    ? door_->key().server
+  access.keys = job_access_ != nullptr
+                    ? job_access_->key().server
                     : load_cluster_keys(loaded.files.database.parent_path());
   access.allowed_file = loaded.files.allowed_keys();
   access.study_id = loaded.study.id;
   access.enrolment = loaded.files.enrolment();
   access_ = std::make_unique<EnrolmentServer>(std::move(access));
-  if (door_ == nullptr) return;
-  access_->security().allowed->add(door_->key().agents.public_key);
+  if (job_access_ == nullptr) return;
+  access_->security().allowed->add(job_access_->key().agents.public_key);
 }
 
 void RemoteAccess::describe(CoordinatorOptions& options) const {
@@ -131,7 +131,7 @@ void RemoteAccess::announce(const Console& console,
   if (!open()) return;
   gateway_->open();
   access_->open_enrolment(endpoint);
-  if (door_ != nullptr) door_->open(endpoint);
+  if (job_access_ != nullptr) job_access_->open(endpoint);
   if (!asked_) return;
   // What is not read by a person at once is kept in logs, which others read.
   if (!console.out_terminal || job_environment().inside_engine()) {

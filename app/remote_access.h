@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/console.h"
-#include "app/job_door.h"
+#include "app/job_access.h"
 #include "app/study_loader.h"
 
 #include "dtune/cluster/coordinator.h"
@@ -24,13 +24,13 @@ class RemoteAccess {
  public:
   // `listen`: tcp://address:port; "" where the recipe names no node beyond this
   // machine: then none is let in. Without `listen` other nodes reach this
-  // machine at the address of its first interface, at any port. `door`: agents
-  // of an engine's jobs come in by its key, and no other keys are needed; null:
-  // none do. It must outlive this. Takes the port; clients wait there until
-  // announce(). Throws Error(config) where there are no keys (dtune keygen),
-  // and as Gateway.
+  // machine at the address of its first interface, at any port. `job_access`:
+  // agents of an engine's jobs come in by its key, and no other keys are
+  // needed; null: none do. It must outlive this. Takes the port; clients wait
+  // there until announce(). Throws Error(config) where there are no keys (dtune
+  // keygen), and as Gateway.
   RemoteAccess(const LoadedStudy& loaded, const std::string& listen,
-               JobDoor* door);
+               JobAccess* job_access);
 
   bool open() const { return access_ != nullptr; }
   // Lets the coordinator, its gangs and its files be reached.
@@ -46,7 +46,7 @@ class RemoteAccess {
   std::string study_;  // as users name it
   bool asked_;         // for by --listen
   std::string host_;
-  JobDoor* door_;
+  JobAccess* job_access_;
   std::unique_ptr<EnrolmentServer> access_;
   std::shared_ptr<Gateway> gateway_;  // of all servers; null: not open()
 };

@@ -27,7 +27,7 @@ Worlds read_worlds(const std::string& name, const CubeContext& context,
 std::vector<std::string> tasks_of(const Worlds& worlds);
 
 // Leaves only the tasks that were named; without names, all. Throws
-// Error(config) with "did you mean" for one that there is none of.
+// Error(config) with "did you mean" for an unknown one.
 void choose_tasks(const std::vector<std::string>& wanted, Worlds& worlds);
 
 }  // namespace dtune

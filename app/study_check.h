@@ -37,7 +37,7 @@ struct StudyCheck {
 };
 
 // Throws Error(config) where the recipe has no program to run: its trials are
-// run by who asks for them.
+// run by the program that asks for them.
 void check_program(const RecipeFile& file);
 
 // Throws Error(study) where networks are trained on this machine, too, and the

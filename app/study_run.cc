@@ -109,12 +109,13 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   const StudyCheck check =
       check_training(console, loaded.recipe, !view.listen.empty());
   make_folder(loaded.files.checkpoints());
-  std::optional<JobDoor> own_door;
-  JobDoor* door = view.door;
-  if (door == nullptr && (asks_engines(recipe) || !view.job_key.empty())) {
-    door = &own_door.emplace(loaded.files.job_key(), view.job_key);
+  std::optional<JobAccess> own_access;
+  JobAccess* job_access = view.job_access;
+  if (job_access == nullptr &&
+      (asks_engines(recipe) || !view.job_key.empty())) {
+    job_access = &own_access.emplace(loaded.files.job_key(), view.job_key);
   }
-  const RemoteAccess access(loaded, view.listen, door);
+  const RemoteAccess access(loaded, view.listen, job_access);
   const SocketDirectory sockets;
   const std::string endpoint = sockets.endpoint("coordinator");
   std::unique_ptr<Nodes> nodes;
@@ -278,9 +279,10 @@ void declare_view(Arguments& arguments, RunView& view) {
   arguments.option("--ports", view.ports, "A-B",
                    "The ports of this machine that its fire wall lets in, for "
                    "ranks.");
-  arguments.flag("--encrypt-ranks", view.encrypt_ranks,
-                 "Encrypt what ranks of this machine say to others, and those "
-                 "of its nodes (Gloo; slower).");
+  arguments.flag(
+      "--encrypt-ranks", view.encrypt_ranks,
+      "Encrypt the traffic of ranks of this machine with others, and of those "
+      "of its nodes (Gloo; slower).");
   arguments.option("--trace", view.trace, "FILE",
                    "Write what the ranks of each trial do when, for Perfetto "
                    "or chrome://tracing (recipe: parallel).",

@@ -6,7 +6,7 @@
 
 #include "app/arguments.h"
 #include "app/console.h"
-#include "app/job_door.h"
+#include "app/job_access.h"
 #include "app/study_loader.h"
 
 #include "dtune/cluster/coordinator.h"
@@ -15,19 +15,19 @@ namespace dtune {
 
 // How a run is shown and judged; `dtune run` and `dtune resume` share it.
 struct RunView {
-  bool plain = false;       // lines even on a terminal
-  bool verbose = false;     // a line for every event
-  bool quiet = false;       // no progress
-  std::string junit;        // file for JUnit XML, or ""
-  std::string events;       // file for JSON lines, or ""
-  std::string trace;        // file for the ranks' trace, or ""
-  std::string report;       // file for the page of dtune report, or ""
-  std::string summary;      // file for a summary in Markdown, or ""
-  std::string notify;       // command to run at the end, or ""
-  std::string listen;       // where agents of other machines join, or ""
-  std::string ports;        // allowed_ports(), "5600-5699", or ""
-  std::string job_key;      // file of a key made at submission, "-", or ""
-  JobDoor* door = nullptr;  // for agents of an engine's jobs; not owned
+  bool plain = false;    // lines even on a terminal
+  bool verbose = false;  // a line for every event
+  bool quiet = false;    // no progress
+  std::string junit;     // file for JUnit XML, or ""
+  std::string events;    // file for JSON lines, or ""
+  std::string trace;     // file for the ranks' trace, or ""
+  std::string report;    // file for the page of dtune report, or ""
+  std::string summary;   // file for a summary in Markdown, or ""
+  std::string notify;    // command to run at the end, or ""
+  std::string listen;    // where agents of other machines join, or ""
+  std::string ports;     // allowed_ports(), "5600-5699", or ""
+  std::string job_key;   // file of a key made at submission, "-", or ""
+  JobAccess* job_access = nullptr;  // for agents of an engine's jobs; not owned
   bool encrypt_ranks = false;
 };
 
@@ -46,8 +46,8 @@ StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
 int run_study(const Console& console, LoadedStudy& loaded, const RunView& view);
 
 // Runs a command, once it is clear that the files that `view` names can be
-// written; an error that leaves no result is written to the JUnit file before it
-// is thrown on. `name`: what the user called the study by.
+// written; an error that leaves no result is written to the JUnit file before
+// it is thrown on. `name`: what the user called the study by.
 int with_junit(const RunView& view, const std::string& name,
                const std::function<int()>& command);
 

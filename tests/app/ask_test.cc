@@ -58,7 +58,7 @@ TEST_CASE("a clock that was set back does not damage an asked study") {
   CHECK(parsed(tell(place, asked, 0.5))["state"] == "complete");
 }
 
-TEST_CASE("points are asked for and told of until the budget is spent") {
+TEST_CASE("points are asked for and reported until the budget is spent") {
   const Workplace place;
   place.write("s.yaml", recipe(5, 0, "sampler: sobol\n"));
   double best = -1;
@@ -139,7 +139,8 @@ TEST_CASE("what broke, made no sense or was lost is reported as such") {
   CHECK(parsed(place.run({"status", "s.db", "--json"}))["state"] == "running");
 }
 
-TEST_CASE("a step is told as a program prints it, and errors are JSON, too") {
+TEST_CASE(
+    "a step is reported as a program prints it, and errors are JSON, too") {
   const Workplace place;
   place.write("s.yaml", recipe(2, 4, "sampler: sobol\nscheduler: fifo\n"));
   const json asked = parsed(place.run({"ask", "s.yaml", "--json"}));
@@ -148,7 +149,7 @@ TEST_CASE("a step is told as a program prints it, and errors are JSON, too") {
   const Outcome wrong = tell(place, asked, 0.5, {"step=x", "--json"});
   CHECK(wrong.code == 2);
   CHECK(json::parse(wrong.out)["error"]["message"] ==
-        "'step=x' is no step (as step=3)");
+        "'step=x' is not a step (write e.g. step=3)");
   const json shown = parsed(place.run({"show", "s.db", "1", "--json"}));
   CHECK(shown["metrics"].size() == 1);  // no metric is called step
   const Outcome curves = place.run({"export", "s.db", "--csv", "--curves"});
@@ -187,7 +188,7 @@ TEST_CASE("several ask and tell at once, and no trial is lost or shared") {
   CHECK(status["trials"]["complete"] == kTrials);
 }
 
-TEST_CASE("what cannot be told is said, with the remedy") {
+TEST_CASE("a report that cannot be accepted is refused, with the remedy") {
   const Workplace place;
   place.write("s.yaml", recipe(3, 4, "sampler: sobol\n"));
   parsed(place.run({"ask", "s.yaml"}));
@@ -200,8 +201,8 @@ TEST_CASE("what cannot be told is said, with the remedy") {
   };
   wrong({"7", "score=1"}, "there is no trial 7 (it has 1)");
   wrong({"1", "loss=1"}, "the report has no score, the objective's metric");
-  wrong({"1", "score"}, "'score' is no METRIC=NUMBER");
-  wrong({"one", "score=1"}, "'one' is no trial's number");
+  wrong({"1", "score"}, "'score' is not METRIC=NUMBER");
+  wrong({"one", "score=1"}, "'one' is not a trial's number");
   wrong({"1", "score=1", "--step", "3"},
         "step 3 comes after step 0: tell of every step");
   wrong({"1", "score=1", "--step", "4294967297"},

@@ -19,7 +19,7 @@ void refused(const Workplace& place, std::vector<std::string> words,
 
 }  // namespace
 
-TEST_CASE("a rank that there is not cannot be disturbed") {
+TEST_CASE("a rank that does not exist cannot be disturbed") {
   const Workplace place;
   refused(place, {"--ranks", "4", "--slow", "4:2"},
           "--slow 4:2: there is no rank 4: ranks are 0 to 3");
@@ -32,16 +32,17 @@ TEST_CASE("a rank that there is not cannot be disturbed") {
           "one process alone is never disturbed");
 }
 
-TEST_CASE("what is done to a rank is read as it is written") {
+TEST_CASE("disturbances of ranks are read as they are written") {
   const Workplace place;
   for (const char* text :
        {"1.5:2", "1e300:2", "nan:2", "1:inf", "1:0.5", "1"}) {
     CAPTURE(text);
-    refused(place, {"--slow", text}, "does not say what to do to which rank");
+    refused(place, {"--slow", text},
+            "does not name a rank and its disturbance");
   }
 }
 
-TEST_CASE("a learning rate that is none is refused") {
+TEST_CASE("an invalid learning rate is refused") {
   const Workplace place;
   for (const char* text : {"0", "-1", "nan", "fast", "0.1x"}) {
     refused(place, {"--lr", text}, "not a learning rate");

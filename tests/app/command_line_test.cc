@@ -337,7 +337,7 @@ TEST_CASE("completion scripts are accepted by their shells") {
   CHECK(contains(place.run({"completion", "tcsh"}).err, "bash, zsh or fish"));
 }
 
-TEST_CASE("looking at nothing is no error") {
+TEST_CASE("commands that show an empty folder or study succeed") {
   const Workplace place;
   const Outcome outcome = place.run({"ls"});
   CHECK(outcome.code == 0);

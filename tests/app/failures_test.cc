@@ -25,7 +25,8 @@ std::string grid_of(const std::string& script, const std::string& more = "") {
 
 }  // namespace
 
-TEST_CASE("what failed trials have reported is no result, and CI is red") {
+TEST_CASE(
+    "reports of failed trials do not count as results, and the run fails") {
   Workplace place;
   place.write("script.sh", "echo val_accuracy=0.9\nexit 1\n");
   place.write("crash.yaml",
@@ -49,7 +50,8 @@ TEST_CASE("what failed trials have reported is no result, and CI is red") {
   CHECK(place.orphans().empty());
 }
 
-TEST_CASE("a study of which no trial was completed and some failed is red") {
+TEST_CASE(
+    "a study of which no trial was completed and some failed has failed") {
   Workplace place;
   // The default scheduler pauses some trials before their programs end.
   place.write("pauses.yaml",
@@ -112,7 +114,7 @@ TEST_CASE("a study of which every trial calls itself invalid ends") {
               "scheduler: fifo\nbudget: { trials: 4 }\nslots: 2\n");
   const Outcome outcome = place.run({"run", "invalid.yaml", "--quiet"});
   CHECK(outcome.code == 3);
-  CHECK(contains(outcome.err, "trials called themselves invalid"));
+  CHECK(contains(outcome.err, "trials were reported as invalid"));
   CHECK(contains(outcome.err, "no such x"));
   CHECK(place.orphans().empty());
 }

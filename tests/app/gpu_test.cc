@@ -32,7 +32,7 @@ bool for_cpu(const Workplace& place) {
 
 }  // namespace
 
-TEST_CASE("a GPU that LibTorch cannot use is spoken of, not passed over") {
+TEST_CASE("a GPU that LibTorch cannot use is reported, not ignored") {
   if (!kTrains) return skip(kNoTorch);
   const GpuPlace place("H100,A100");
   if (!for_cpu(place)) return;  // built with CUDA: the fake driver cannot train

@@ -96,7 +96,7 @@ TEST_CASE("a terminal's own progress is cleared however a run ends") {
   }
 }
 
-TEST_CASE("a summary speaks of the budget as it is now") {
+TEST_CASE("a summary shows the budget as it is now") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(3, 2, "0"));
   const Outcome first = place.run({"run", "shell.yaml", "--quiet"});

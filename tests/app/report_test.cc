@@ -114,7 +114,7 @@ TEST_CASE("a report is one small file that loads nothing from outside") {
   CHECK(place.has("other.html"));
 }
 
-TEST_CASE("a report of what is no study is refused") {
+TEST_CASE("a report of a file that is not a study is refused") {
   Workplace place;
   CHECK(place.run({"report", "none.db"}).code == 2);
   CHECK_FALSE(place.has("none.html"));
@@ -304,7 +304,7 @@ TEST_CASE("a run leaves a report, a summary and GitHub's annotations") {
 }
 
 TEST_CASE(
-    "without words the studies of the folder are shown, and what is next") {
+    "without arguments the studies of the folder are shown, and what is next") {
   Workplace place;
   CHECK(place.run({}).code == 2);  // none: the help
   make_study(place, 2);

@@ -162,7 +162,8 @@ TEST_CASE("a study that was killed, stopped and widened is replayed") {
   CHECK(document["asked"] >= 12);
 }
 
-TEST_CASE("trials that crash, diverge or say no are replayed as they went") {
+TEST_CASE(
+    "trials that crash, diverge or are invalid are replayed as they went") {
   Workplace place;
   place.write("shell.yaml",
               "study: shell\n"
@@ -214,7 +215,7 @@ TEST_CASE("a study and its trials are explained") {
   CHECK(contains(place.run({"explain", "shell.db", "99"}).err, "it has 1 to"));
 }
 
-TEST_CASE("a study that trusts a surrogate says so, and is replayed") {
+TEST_CASE("a study names the surrogate that it relies on, and is replayed") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(6, 4, "0") +
                                 "sampler: convlstm\nscheduler: freeze-thaw\n");

@@ -132,7 +132,7 @@ TEST_CASE("simulate explains what it cannot take") {
       contains(error({"--misleading", "reverse"}), "did you mean 'reversed'?"));
 }
 
-TEST_CASE("simulated worlds mislead where they are told to") {
+TEST_CASE("simulated worlds mislead where --misleading asks for it") {
   SimulatePlace place;
   const auto regret = [&](std::vector<std::string> words) {
     words.insert(words.end(),
@@ -149,7 +149,8 @@ TEST_CASE("simulated worlds mislead where they are told to") {
   CHECK(usual["rows"][0]["regret"] != reversed["rows"][0]["regret"]);
 }
 
-TEST_CASE("a network does not judge what it was trained on unless told to") {
+TEST_CASE(
+    "a network is not judged on its own training tasks without --allow-seen") {
   SimulatePlace place;
   write_named_curves(place / "seen.npz", {"126026"});  // of LCBench
   const auto judged = [&](std::vector<std::string> words) {

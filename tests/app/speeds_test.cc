@@ -16,7 +16,7 @@ struct SpeedsPlace : Workplace {
 
 }  // namespace
 
-TEST_CASE("speeds eval ends with who is best") {
+TEST_CASE("speeds eval ends with the best predictor") {
   SpeedsPlace place;
   const Outcome table = place.speeds({"eval", "--gangs", "4"});
   CHECK_MESSAGE(table.code == 0, table.err);

@@ -242,7 +242,7 @@ TEST_CASE("skopeo reads an image, and what it copies runs") {
                        "--version") == 0);
 }
 
-TEST_CASE("doctor --to asks the engine before a night is lost") {
+TEST_CASE("doctor --to checks an engine before a study is submitted") {
   const Slurm place;
   const Outcome none = place.run({"doctor", "--to", "k8s://lab"});
   CHECK(none.code == 2);

@@ -217,7 +217,7 @@ TEST_CASE("a coordinator and an agent that are stopped cost no result") {
   CHECK(place.orphans().empty());
 }
 
-TEST_CASE("an edited database is refused in words by every command") {
+TEST_CASE("an edited database is refused with a message by every command") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(3, 3, "0") + "scheduler: fifo\n");
   REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
@@ -300,7 +300,7 @@ TEST_CASE("a study is run once, whichever link leads to it") {
   CHECK(program.wait().code == 130);
 }
 
-TEST_CASE("strangers who say nothing take nothing from a study") {
+TEST_CASE("connections that send nothing cost a study nothing") {
   Workplace place;
   place.hold();
   RunningProgram program =

@@ -161,8 +161,9 @@ TEST_CASE("an import overwrites nothing and says what is missing") {
     CHECK_MESSAGE(contains(outcome.err, why), outcome.err);
   };
   refused({"import"}, "needs --optuna FILE");
-  refused({"import", "--optuna", "old.yaml"}, "is no line of a journal");
-  refused({"import", "--optuna", "old.db"}, "is no storage of Optuna");
+  refused({"import", "--optuna", "old.yaml"},
+          "is not a line of an Optuna journal");
+  refused({"import", "--optuna", "old.db"}, "is not an Optuna storage");
   refused({"import", "--optuna", "o.db", "--study", "shel"},
           "there is no 'shel' in o.db, did you mean 'shell'?");
   refused({"import", "--optuna", "o.db", "--output", "o.yaml"},

@@ -21,7 +21,7 @@ TEST_CASE("durations are read in every form that people write") {
   CHECK(parse_duration("500ms") == from_seconds(0.5));
 }
 
-TEST_CASE("what is no duration is refused with the accepted forms") {
+TEST_CASE("a text that is not a duration is refused with the accepted forms") {
   CHECK_THROWS_WITH_AS(
       parse_duration("soon"),
       "'soon' is not a duration (write 90s, 10m, 1h30m, 2d or a "
@@ -61,7 +61,7 @@ TEST_CASE("a number of seconds too large for the clock is cut to the longest") {
   CHECK(to_seconds(from_seconds(1.5)) == 1.5);
 }
 
-TEST_CASE("a manual clock moves only when told to") {
+TEST_CASE("a manual clock moves only when it is advanced") {
   ManualClock clock;
   const MonoTime start = clock.now();
   const int64_t wall = clock.wall_ms();

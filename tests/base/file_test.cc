@@ -131,7 +131,7 @@ TEST_CASE("a missing file says so and what to check") {
         "the path)");
 }
 
-TEST_CASE("a folder or a device is no file") {
+TEST_CASE("a folder or a device is not a regular file") {
   const TemporaryDirectory folder;
   CHECK(failure_of([&] { read_file(folder.path()); }).text ==
         folder.path().string() + ": is not a regular file");

@@ -16,12 +16,12 @@ TEST_CASE("JSON is printed on one line, or indented") {
   CHECK(json_text(nlohmann::json(std::nan(""))) == "null");
 }
 
-TEST_CASE("bytes that are no UTF-8 are replaced in JSON") {
+TEST_CASE("bytes that are not UTF-8 are replaced in JSON") {
   CHECK(json_text(nlohmann::json("a\xff")) == "\"a\xef\xbf\xbd\"");
   CHECK(ascii_json("\u00e4\xff") == R"("\u00e4\ufffd")");
 }
 
-TEST_CASE("what is no JSON is an error, or a discarded value") {
+TEST_CASE("text that is not JSON is an error, or a discarded value") {
   CHECK(parse_json("[1, 2]").size() == 2);
   CHECK(json_text(parse_ordered_json(R"({"b": 1, "a": 2})")) ==
         R"({"b":1,"a":2})");

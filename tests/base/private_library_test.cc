@@ -43,7 +43,7 @@ TEST_CASE("a private library is looked for in several places or in one") {
   ::unsetenv("DTUNE_LIBRARY_PATH");
 }
 
-TEST_CASE("a library without the entry is none of ours") {
+TEST_CASE("a library without the entry point is refused") {
   CHECK(load_private_entry(kLibrary, "libc.so.6", "malloc") != nullptr);
   CHECK_THROWS_WITH_AS(load_private_entry(kLibrary, "libc.so.6", "enter"),
                        doctest::Contains("libc.so.6: is not dtune's library"),

@@ -186,7 +186,7 @@ TEST_CASE("what looks like an orphan in another PID namespace is left alone") {
   CHECK(find_marked({mark}).size() == 1);
 }
 
-TEST_CASE("a process that cannot be looked at is not taken for ended") {
+TEST_CASE("a process whose state cannot be read does not count as ended") {
   Child child(shell("exec sleep 1000"));
   const std::string name = process_name(child.pid());
   CHECK_FALSE(has_ended(name));

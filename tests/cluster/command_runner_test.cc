@@ -53,7 +53,7 @@ size_t processes() {
 
 }  // namespace
 
-TEST_CASE("a program gets its point and is heard step by step") {
+TEST_CASE("a program gets its point and reports step by step") {
   auto session = start(command(
       "echo hello; echo step=1 train_loss=2; echo step=1 val_accuracy=0.5; "
       "echo val_accuracy=$DTUNE_PARAM_LR seed=$DTUNE_SEED; "

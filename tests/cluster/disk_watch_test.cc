@@ -9,7 +9,7 @@ namespace dtune {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-TEST_CASE("a full disk is news once, and so is its end") {
+TEST_CASE("a full disk is reported once, and so is its end") {
   ManualClock clock;
   DiskWatch watch("", minutes(10));
   CHECK_FALSE(watch.written(clock.now()));

@@ -155,7 +155,7 @@ TEST_CASE("after a preemption another agent is asked for") {
   CHECK(engine.submissions == 2);
 }
 
-TEST_CASE("one empty listing is no reason to ask for more") {
+TEST_CASE("one empty listing leads to no further request") {
   ToyEngine engine({.name = "toy", .most = 1});
   engine.set_demand(demand_of(1));
   engine.pass();
@@ -192,8 +192,7 @@ TEST_CASE("jobs of a coordinator that died are taken over") {
 }
 
 TEST_CASE(
-    "a full quota is said once, and asked for again after growing "
-    "pauses") {
+    "a full quota is reported once, and asked for again at growing intervals") {
   ToyEngine engine;
   engine.submit = "echo quota is full; exit 1";
   engine.set_demand(demand_of(4));
@@ -208,7 +207,7 @@ TEST_CASE(
   CHECK(engine.said().starts_with("toy: answers again\n"));
 }
 
-TEST_CASE("what only the user can mend is given up") {
+TEST_CASE("an error that only the user can mend is not retried") {
   ToyEngine engine;
   engine.submit = "echo bad partition; exit 1";
   engine.set_demand(demand_of(4));

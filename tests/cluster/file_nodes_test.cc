@@ -236,7 +236,7 @@ TEST_CASE("a lease's files go to the coordinator and come back") {
   CHECK_FALSE(another.wrote_checkpoint(lease));
 }
 
-TEST_CASE("seats of one process have files of their own") {
+TEST_CASE("fused trials of one process have files of their own") {
   Ends ends;
   ends.leases->open(ends.assign, "");
   NodeFilesOptions second = ends.node_options();
@@ -249,7 +249,7 @@ TEST_CASE("seats of one process have files of their own") {
   CHECK(others.take_up(ends.assign).checkpoint != own);
 }
 
-TEST_CASE("who has lost its lease replaces no checkpoint") {
+TEST_CASE("a worker that has lost its lease replaces no checkpoint") {
   Ends ends;
   ends.leases->open(ends.assign, "");
   NodeFiles files(ends.node_options());

@@ -69,7 +69,7 @@ TEST_CASE("budgets of time and of steps cap what is left") {
         doctest::Approx(6));
 }
 
-TEST_CASE("nothing is said where nothing limits the search, or was seen") {
+TEST_CASE("no time is shown where nothing limits the search, or was seen") {
   CHECK_FALSE(
       Forecaster().estimate(study_of(0, 5), facts_of(10, 5)).left.has_value());
   CHECK_FALSE(

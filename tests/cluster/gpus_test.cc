@@ -126,7 +126,7 @@ TEST_CASE("each MIG instance that is named is one of its own") {
   CHECK(ids(machine.find()) == Ids{"0"});
 }
 
-TEST_CASE("MIG instances that CUDA does not show are spoken of") {
+TEST_CASE("MIG instances that CUDA does not show are reported") {
   const Machine machine("H100");
   machine.add_mig_instance(0, 1);
   CHECK(machine.find().problem.empty());
@@ -138,7 +138,7 @@ TEST_CASE("MIG instances that CUDA does not show are spoken of") {
                  "1 (name them in CUDA_VISIBLE_DEVICES"));
 }
 
-TEST_CASE("GPUs that cannot be used are spoken of, others not") {
+TEST_CASE("GPUs that cannot be used are reported, others not") {
   const Machine none("");
   CHECK(none.find().usable.empty());
   CHECK(none.find().problem.empty());

@@ -14,7 +14,7 @@
 
 using namespace dtune;  // NOLINT: a test
 
-TEST_CASE("a token says the key of its coordinator and has one of its own") {
+TEST_CASE("a token holds the key of its coordinator and one of its own") {
   const JoinToken token{generate_curve_keys().public_key,
                         generate_curve_keys().secret_key};
   const JoinToken read = parse_join_token("  " + token.text() + "\n");

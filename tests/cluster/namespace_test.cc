@@ -104,7 +104,7 @@ TEST_CASE("a study goes on after either end was not heard by the other") {
   }
 }
 
-TEST_CASE("a connection that died without a word is replaced") {
+TEST_CASE("a half-open connection is replaced") {
   Network network;
   if (!network.ready()) return skip(kNeedsNetwork);
   toy::RemoteStudy study("halfopen", 3, "wait_once", places(network));
@@ -120,7 +120,7 @@ TEST_CASE("a connection that died without a word is replaced") {
   CHECK(study.said().find("node next has joined") != std::string::npos);
 }
 
-TEST_CASE("a machine that cannot be reached is said as such") {
+TEST_CASE("a machine that cannot be reached is reported as such") {
   Network network;
   if (!network.ready()) return skip(kNeedsNetwork);
   toy::RemoteStudy study("unreached", 1, "learn", places(network));

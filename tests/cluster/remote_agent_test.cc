@@ -156,7 +156,8 @@ void throw_at(const std::string& endpoint, const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("a pause of the coordinator is no silence of its agents") {
+TEST_CASE(
+    "a pause of the coordinator does not count as silence of its agents") {
   ManualClock clock;
   Port port(clock);
   const auto agent = port.client(port.known());
@@ -384,7 +385,7 @@ TEST_CASE("nodes that leave a finished study are not reported") {
   CHECK(port.said.find("has left") == std::string::npos);
 }
 
-TEST_CASE("a stranger is not let in and told of once") {
+TEST_CASE("an unknown key is refused, and reported once") {
   Port port;
   const CurveKeys keys = generate_curve_keys();
   for (int i = 0; i < 3; ++i) {

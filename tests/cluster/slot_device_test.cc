@@ -62,7 +62,7 @@ TEST_CASE("a long line of a worker loses nothing") {
   CHECK(text == std::string(kBytes, 'x'));
 }
 
-TEST_CASE("seats of one process: where it dies each trial is tried again") {
+TEST_CASE("each fused trial of a process that dies is tried again") {
   SlotOptions options;
   options.argv = {"sh", "-c", "sleep 0.2; echo out of memory; exit 3", "sh"};
   options.slots = options.seats = 2;
@@ -89,7 +89,7 @@ TEST_CASE("seats of one process: where it dies each trial is tried again") {
   process.shut_down(true, system_clock().now());
 }
 
-TEST_CASE("seats of one process: who is killed for another does not pay") {
+TEST_CASE("a fused trial that is killed with another one loses no attempt") {
   SlotOptions options;
   options.argv = {"sh", "-c", "sleep 60", "sh"};
   options.slots = 4;

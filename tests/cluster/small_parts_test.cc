@@ -71,7 +71,7 @@ TEST_CASE("a trial under which node after node is lost is given up") {
   CHECK(log.node_lost(2));
 }
 
-TEST_CASE("a node on which trial after trial fails rests, longer each time") {
+TEST_CASE("a node with repeated failures rests, longer each time") {
   NodeHealth nodes;
   MonoTime now{};
   CHECK_FALSE(nodes.failed("a", now));
@@ -180,7 +180,7 @@ TEST_CASE("a sidecar's bytes stay what they have always been") {
   CHECK(read_sidecar(checkpoint, "study", 7).at(0).report.step == 3);
 }
 
-TEST_CASE("a damaged sidecar is as good as none") {
+TEST_CASE("a damaged sidecar counts as missing") {
   const TemporaryDirectory folder;
   const auto checkpoint = folder.path() / "c";
   const std::vector<control::Report> reports{report_of(4, 2)};
@@ -214,7 +214,7 @@ TEST_CASE("a line of name=number words is a report") {
       HUGE_VAL);
 }
 
-TEST_CASE("talk is no report") {
+TEST_CASE("other output is not a report") {
   for (const char* text :
        {"", "   ", "loading size=3 images", "step=1",
         "val_accuracy=", "val_accuracy=0.9x", "=3", "step=0 val_accuracy=1",
@@ -260,7 +260,7 @@ TEST_CASE("a line that never ends costs no memory") {
 }
 
 // It is what lets a process take a place in the gang.
-TEST_CASE("the name of a gang cannot be told from its trial") {
+TEST_CASE("the name of a gang cannot be derived from its trial") {
   const SocketDirectory sockets;
   Recipe recipe;
   recipe.parallel.mode = ParallelMode::data;

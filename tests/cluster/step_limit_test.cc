@@ -46,7 +46,7 @@ TEST_CASE("a first step has an hour") {
   CHECK(ends(limit, minutes(61), minutes(61)));
 }
 
-TEST_CASE("who was ended gets twice as long the next time") {
+TEST_CASE("a trial that was ended gets twice as long the next time") {
   StepLimit limit(kNone);
   limit.add(0.1);
   CHECK(ends(limit, minutes(3), minutes(3)));

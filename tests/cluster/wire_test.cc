@@ -82,7 +82,8 @@ TEST_CASE("what an old attempt says is dropped and acknowledged") {
   CHECK(stage.study.trial(1).curve.front().metrics.at("val_accuracy") == 0.1);
 }
 
-TEST_CASE("garbage, other versions and strangers do not disturb a study") {
+TEST_CASE(
+    "garbage, other versions and unknown senders do not disturb a study") {
   Stage stage(1);
   stage.run([](const std::string& endpoint) {
     Script agent(endpoint);

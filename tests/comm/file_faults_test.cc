@@ -152,7 +152,7 @@ bool on_small_disk(const fs::path& folder,
 
 }  // namespace
 
-TEST_CASE("a full disk is temporary, and whose it is is said") {
+TEST_CASE("a full disk is temporary, and the message says which side's it is") {
 #ifdef __SANITIZE_THREAD__
   return skip("the thread sanitizer does not follow threads of a fork");
 #endif

@@ -27,7 +27,7 @@ TEST_CASE("files of all sizes arrive as they are") {
   CHECK(place.parts() == 0);
 }
 
-TEST_CASE("a file that is not there is no error") {
+TEST_CASE("a missing file is not an error") {
   Place place;
   place.server->share("checkpoint/1", {.path = place.path("none")});
   FileClient client(place.access());

@@ -181,7 +181,8 @@ TEST_CASE("much more than the window passes, if it is whole messages") {
   }));
 }
 
-TEST_CASE("connections that say nothing are bounded, and shut no other out") {
+TEST_CASE(
+    "connections that send nothing are bounded, and keep no other client out") {
   GatewayOptions options = on_loopback();
   options.most_unknown = 8;
   Cluster cluster(options);
@@ -253,7 +254,7 @@ TEST_CASE("one port leads to the server whose key the client knows") {
   CHECK(!cluster.receive());
 }
 
-TEST_CASE("who knows no server's key is closed at its first message") {
+TEST_CASE("a client without any server's key is closed at its first message") {
   Cluster cluster;
   const auto wrong = cluster.client(generate_curve_keys().public_key);
   ConnectionMonitor monitor(cluster.context, *wrong);
@@ -366,7 +367,7 @@ TEST_CASE("messages that wait are sent in parts that a gateway has room for") {
   CHECK(bytes == kLarge + 99 * (size_t{300} << 10) + 100'100 * 5);
 }
 
-TEST_CASE("a connection that says nothing, and one that is lost, are closed") {
+TEST_CASE("a connection that sends nothing, and one that is lost, are closed") {
   GatewayOptions options = on_loopback();
   options.silence = milliseconds(300);
   Gateway gateway(options);

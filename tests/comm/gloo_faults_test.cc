@@ -90,7 +90,7 @@ TEST_CASE("ranks name the one that was killed and go on without it") {
 }
 
 TEST_CASE(
-    "a rank that stops is named in time and hears of it when it goes on") {
+    "a rank that stops is named in time and gets an error when it goes on") {
   constexpr int kRanks = 3;
   constexpr int kVictim = 1;
   const TemporaryDirectory folder;

@@ -91,7 +91,7 @@ std::string error_of(const std::function<void()>& act) {
 
 }  // namespace
 
-TEST_CASE("a client whose key is allowed is heard by name and answered") {
+TEST_CASE("a client whose key is allowed is received by name and answered") {
   Secure secure;
   secure.allowed->add(secure.mine.public_key);
   Listener listener = secure.listen();
@@ -158,7 +158,7 @@ TEST_CASE("a client whose key is unknown does not get past the handshake") {
   CHECK(!receive(listener, kGlance));
 }
 
-TEST_CASE("a client that expects another server or has no keys is not heard") {
+TEST_CASE("clients with another server's key or with no keys are ignored") {
   Secure secure;
   secure.allowed->add(secure.mine.public_key);
   Listener listener = secure.listen();
@@ -171,7 +171,7 @@ TEST_CASE("a client that expects another server or has no keys is not heard") {
   CHECK(!receive(listener, kGlance));
 }
 
-TEST_CASE("a key that is taken away is not heard again") {
+TEST_CASE("messages of a key that is taken away are dropped") {
   Secure secure;
   secure.allowed->add(secure.mine.public_key);
   Listener listener = secure.listen();
@@ -251,7 +251,8 @@ TEST_CASE("local and remote peers are distinguished and both answered") {
   }
 }
 
-TEST_CASE("a listener that would let strangers in is refused with a remedy") {
+TEST_CASE(
+    "a listener that would admit unknown clients is refused with a remedy") {
   const SocketContext context;
   const auto refused = [&context](const ListenOptions& options) {
     return error_of([&] { const Listener listener(context, options); });

@@ -77,7 +77,8 @@ std::string heard(const Descriptor& socket) {
 
 }  // namespace
 
-TEST_CASE("strangers who connect first neither break a group nor learn of it") {
+TEST_CASE(
+    "unknown processes that connect first do not harm a group or learn of it") {
   constexpr int kRanks = 3;
   constexpr size_t kCount = 10'000;
   BesetStore store;
@@ -142,7 +143,8 @@ TEST_CASE("a range without a free port is named") {
   }
 }
 
-TEST_CASE("a rank that was not at the rendezvous is none of the group") {
+TEST_CASE(
+    "a rank that was not at the rendezvous is not admitted to the group") {
   // It knows the group's name and rank 0's port, but not what is in the store.
   ThreadStore store;
   ThreadStore elsewhere;

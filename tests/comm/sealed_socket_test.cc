@@ -112,7 +112,7 @@ TEST_CASE("a sealed connection ends where either end closes it") {
   CHECK(line.heard == "the last words");
 }
 
-TEST_CASE("ranks seal what one of them wants sealed") {
+TEST_CASE("two ranks seal their connection where one of them asks for it") {
   constexpr int kRanks = 3;
   ThreadStore store;
   std::vector<std::vector<Descriptor>> sockets(kRanks);

@@ -74,7 +74,7 @@ TEST_CASE("points may be the rows of a CSV file") {
   CHECK_THROWS_AS(points_of("none.csv"), RecipeError);
 }
 
-TEST_CASE("what is no point of the space is shown at its place") {
+TEST_CASE("a point outside the space is shown at its place") {
   CHECK(problem(with("points: [{ lrr: 0.1 }]")) ==
         "r.yaml:7:12: 'lrr' is not a parameter of the space, did you mean "
         "'lr'?");

@@ -227,7 +227,7 @@ space:
   CHECK(resolved.with_point({{"o", "adam"}}).recipe.train.momentum == 0.5);
 }
 
-TEST_CASE("a point that is none of the space is refused") {
+TEST_CASE("a point that is not of the space is refused") {
   const RecipeFile file = parse("seed: 1");
   CHECK_THROWS_AS(file.with_point({{"lr", 0.1}}), RecipeError);
   CHECK_THROWS_AS(

@@ -166,7 +166,7 @@ TEST_CASE("ranges that cannot be are refused at their line") {
         "r.yaml:2:31: 'step' must be more than 0, but is '0'");
 }
 
-TEST_CASE("a key that is none is refused with what was meant") {
+TEST_CASE("an unknown key is refused with a suggestion") {
   const auto keyed = [](const std::string& name, const std::string& key) {
     return problem("space: { " + name + ": { int: [1, 9]" +
                    (key.empty() ? "" : ", key: " + key) + " } }");

@@ -106,7 +106,7 @@ TEST_CASE("repeats must each have the shape of their mean") {
         "images");
 }
 
-TEST_CASE("values that are no accuracies are refused with their place") {
+TEST_CASE("values that are not accuracies are refused with their place") {
   CHECK(error_with_value(NAN) ==
         "data: c.npz: val_accuracy_a: holds nan (value 7 of 12), outside of 0 "
         "to 1");

@@ -79,7 +79,7 @@ TEST_CASE("arrays of images count, one by one; labels do not") {
   }
 }
 
-TEST_CASE("what is no image is named") {
+TEST_CASE("files that are not images are named") {
   const Place place;
   fs::create_directories(place.root / "empty");
   CHECK(place.error({place.root / "none.png"}, kGrey) ==

@@ -334,7 +334,7 @@ TEST_CASE("a damaged archive says so") {
         0);
 }
 
-TEST_CASE("members that are no .npy arrays are refused") {
+TEST_CASE("members that are not .npy arrays are refused") {
   NpzFile file;
   CHECK(file.error(tiny(bytes_of("short"))) ==
         "data: set.npz: train_images: is not an .npy array (too short)");

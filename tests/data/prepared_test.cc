@@ -232,7 +232,7 @@ TEST_CASE("what a killed process left in the cache does no harm") {
   CHECK(count_files(folder.path(), ".tmp") == 0);
 }
 
-TEST_CASE("opening what is no whole prepared file says why") {
+TEST_CASE("an incomplete prepared file is refused with the reason") {
   TemporaryDirectory folder;
   const fs::path good = prepare_data(synthetic(), folder.path());
   const fs::path path = folder.path() / "x";

@@ -6,7 +6,7 @@
 
 using namespace dtune;
 
-TEST_CASE("parts stay within a batch and leave no crumbs") {
+TEST_CASE("parts stay within a batch and leave no small remainders") {
   SampleQueue queue(BatchCutter(20, 8), 0, 20);
   CHECK(queue.left() == 20);
   const auto first = queue.take({5, 7});

@@ -151,7 +151,8 @@ TEST_CASE(
                        Error);
 }
 
-TEST_CASE("a checkpoint of the search is no start of a training on more data") {
+TEST_CASE(
+    "a training on more data does not start from a checkpoint of the search") {
   Workshop shop;
   TrialAssignment assignment = shop.assignment();
   { Workshop::run(*shop.start(assignment), 2); }

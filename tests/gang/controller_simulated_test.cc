@@ -79,7 +79,8 @@ TEST_CASE("a spike is not waited for and its samples are trained by others") {
 // bench_gang, without the machine's own disturbances. Rounds are shorter than a
 // spike; none is reduced while gradients are computed.
 TEST_CASE(
-    "a gang that minds stragglers is faster under spikes than one that waits") {
+    "under spikes a gang with straggler mitigation is faster than one "
+    "without") {
   const auto share = [](StragglerPolicy policy, bool spikes) {
     simulated::Setting setting = long_step(4);
     setting.batch = 2000;
@@ -107,7 +108,7 @@ TEST_CASE(
 
 // Wherever it stops: computing, in a reduction, receiving state, evaluating,
 // writing the checkpoint, between steps, in the first rounds.
-TEST_CASE("no rank is held up by one that has stopped") {
+TEST_CASE("no rank waits for one that has stopped") {
   simulated::Setting setting;
   setting.ranks = 3;
   setting.lease = std::chrono::hours(10);  // it is not what helps

@@ -11,7 +11,7 @@
 #include "dtune/base/turn_clock.h"
 
 namespace dtune {
-TEST_CASE("before its pace is known a gang waits for everybody") {
+TEST_CASE("before its pace is known a gang waits for all members") {
   DrivenGang driven(spec(ParallelMode::data, 2));
   driven.all_begin(
       gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
@@ -102,7 +102,7 @@ TEST_CASE("a late member gets state when it has nothing left to compute") {
   CHECK(driven.last<gang::CatchUp>(2).source >= 0);
 }
 
-TEST_CASE("a hang names who is missing where and doing what") {
+TEST_CASE("a hang names the missing members, their phase and what they do") {
   ParallelSpec parallel = spec(ParallelMode::data, 2);
   parallel.stragglers = StragglerPolicy::off;
   DrivenGang driven(parallel);
@@ -121,7 +121,7 @@ TEST_CASE("a hang names who is missing where and doing what") {
                       [](auto& e) { return e.kind == Kind::hanging; }) == 1);
 }
 
-TEST_CASE("what is said twice or too late changes nothing") {
+TEST_CASE("messages that come twice or too late change nothing") {
   DrivenGang driven(spec(ParallelMode::data, 2));
   driven.all_begin(
       gang::Begin{.end = 64, .epoch_samples = 64, .batch_size = 8});
@@ -186,7 +186,7 @@ TEST_CASE(
   CHECK(order.work.number == 0);
 }
 
-TEST_CASE("a pipeline that loses a stage is closed and says who is gone") {
+TEST_CASE("a pipeline that loses a stage is closed and names the lost member") {
   DrivenGang driven(spec(ParallelMode::model, 3));
   driven.all_begin(own_step());
   driven.orders(0);

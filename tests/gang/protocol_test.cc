@@ -62,7 +62,7 @@ TEST_CASE("every message of a gang reads back as it was written") {
         -1);
 }
 
-TEST_CASE("what is no message of a gang is an error that says so") {
+TEST_CASE("bytes that are not a message of a gang are an error that says so") {
   CHECK(problem_of("") != "");
   CHECK(problem_of("garbage") != "");
   CHECK(problem_of(std::string(wire::kMaxFrameBytes + 1, 'x'))

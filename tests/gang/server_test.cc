@@ -140,7 +140,8 @@ TEST_CASE("the newer of two processes in one place wins") {
         "a newer process has taken this place");
 }
 
-TEST_CASE("who has begun nothing is replaced and a pipeline goes on") {
+TEST_CASE(
+    "a member that has begun nothing is replaced and a pipeline goes on") {
   Stage stage;
   GangOptions options = gang_of(1);
   options.parallel.mode = ParallelMode::model;
@@ -163,7 +164,7 @@ TEST_CASE("who has begun nothing is replaced and a pipeline goes on") {
   CHECK(seen.ended == "");
 }
 
-TEST_CASE("garbage and strangers do not disturb a gang") {
+TEST_CASE("garbage and unknown senders do not disturb a gang") {
   Stage stage;
   GangOptions options = gang_of(2);
   // A rank that is held up is waited for.
@@ -274,7 +275,7 @@ TEST_CASE("members share values by name and wait for them") {
                        Error);
 }
 
-TEST_CASE("a gang that is closed tells its members and who comes later") {
+TEST_CASE("a gang that is closed tells its members and those that come later") {
   Stage stage;
   stage.server.open(gang_of(2));
   const std::atomic<bool> never{false};

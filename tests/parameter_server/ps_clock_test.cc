@@ -233,7 +233,7 @@ TEST_CASE("delay compensation knows the weights that a worker was sent") {
   }
 }
 
-TEST_CASE("ssp blocks who is more than the bound ahead") {
+TEST_CASE("ssp blocks a worker that is more than the bound ahead") {
   PsPlan plan = virtual_plan(Consistency::ssp, 2, 800);
   plan.parallel.ps.bound = 2;
   VirtualServers servers(plan, {1}, 1);
@@ -395,7 +395,7 @@ TEST_CASE("the rest of a dead sync worker is shared out anew") {
   CHECK(servers.grant(1).first_sample == 0);
 }
 
-TEST_CASE("shares follow the speeds where stragglers are minded") {
+TEST_CASE("shares follow the speeds under straggler mitigation") {
   for (const auto consistency : {Consistency::sync, Consistency::ssp}) {
     const PsPlan plan = minded_plan(consistency);
     VirtualServers servers(plan, {1}, 1);
@@ -421,7 +421,7 @@ TEST_CASE("speeds last from step to step, for as long as their workers") {
   CHECK(third.grant(1).size == 40);
 }
 
-TEST_CASE("a loss that is no number ends the step for all") {
+TEST_CASE("a loss that is not a number ends the step for all") {
   for (const auto consistency : {Consistency::sync, Consistency::async}) {
     VirtualServers servers(virtual_plan(consistency, 2), {1}, 1);
     servers.join_all();

@@ -19,7 +19,7 @@ TEST_CASE("the learning rate for staleness follows the papers") {
   CHECK(staleness_factor(none, 100, 4) == 1);
 }
 
-TEST_CASE("gradients are dropped from twice the ranks on unless told") {
+TEST_CASE("gradients are dropped from twice the ranks on by default") {
   ParallelSpec parallel;
   parallel.ranks = 3;
   CHECK(discard_threshold(parallel) == 6);

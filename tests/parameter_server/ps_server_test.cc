@@ -161,7 +161,7 @@ TEST_CASE("a worker that is held up holds no other up") {
   }
 }
 
-TEST_CASE("a loss that is no number reaches every worker as diverged") {
+TEST_CASE("a loss that is not a number reaches every worker as diverged") {
   const PsTask task(1000, 10, 4);
   PsPlan plan = task_plan(task, Consistency::async, 3, 2);
   plan.parallel.ps.servers = 2;
@@ -234,8 +234,7 @@ TEST_CASE("garbage at a parameter server's socket changes nothing") {
 }
 
 // Its gang's members have it from the gang's store.
-TEST_CASE(
-    "who does not know a parameter server's key takes no worker's place") {
+TEST_CASE("a client without a parameter server's key takes no worker's place") {
   const PsTask task(300, 10, 7);
   const PsPlan plan = task_plan(task, Consistency::sync, 2, 1);
   PsCluster cluster(task, plan, zeros(task), true);
@@ -307,7 +306,7 @@ int64_t open_files() {
 
 }  // namespace
 
-TEST_CASE("strangers at a parameter server's port do not stop its gang") {
+TEST_CASE("unknown connections to a parameter server do not stop its gang") {
   constexpr int kStrangers = 600;
   const PsTask task(300, 10, 7);
   const PsPlan plan = task_plan(task, Consistency::sync, 2, 1);

@@ -117,7 +117,7 @@ TEST_CASE("costs of layers are positive and grow with their work") {
   CHECK(measure_speed(at::kCPU) > 0);
 }
 
-TEST_CASE("a plan says who has what") {
+TEST_CASE("a plan says which stage has which layers") {
   const PlanRequest request = request_for(true);
   const std::string text = describe({{0, 4}, {0.001, 0.0005}}, request.layers);
   CHECK(text ==

@@ -157,7 +157,7 @@ TEST_CASE("blocks and their running statistics find their place again") {
       alone);
 }
 
-TEST_CASE("all stages stop at the batch whose loss is no number") {
+TEST_CASE("all stages stop at the batch whose loss is not a number") {
   const SmallImages images;
   Recipe recipe = pipeline_recipe();
   recipe.train.lr = 1e30;

@@ -61,7 +61,7 @@ double own_loss(const ConvLstm& network, const TrainingSample& sample) {
 
 }  // namespace
 
-TEST_CASE("LibTorch answers as the shipped network does") {
+TEST_CASE("LibTorch predicts as the shipped network does") {
   const ConvLstm& network = shipped_network();
   const TrainingSample a = sample_of(1), b = sample_of(2);
   const GridFeatures* const studies[] = {&a.study, &b.study};
@@ -87,7 +87,7 @@ TEST_CASE("LibTorch answers as the shipped network does") {
   CHECK(largest > 0.1);  // it is not all zeros that agree
 }
 
-TEST_CASE("the loss is the mean of minus the log density that is answered") {
+TEST_CASE("the loss is the mean of minus the predicted log density") {
   for (const uint64_t seed : {1, 2}) {
     const TrainingSample sample = sample_of(seed);
     for (const ConvLstm& network : {moved(seed), shipped_network()}) {

@@ -120,12 +120,14 @@ TEST_CASE("a journal has trials that were added as a whole, and words as NaN") {
   CHECK(imported.table == "trial,value,param.x\n0,0.5,2\n");
   CHECK(imported.recipe.find("x: { int: [1, 9], log: true }") !=
         std::string::npos);
-  CHECK_THROWS_WITH_AS(read_optuna_journal(begin + "{}\n", "j.log"),
-                       doctest::Contains("j.log:3:1: is no line of a journal"),
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      read_optuna_journal(begin + "{}\n", "j.log"),
+      doctest::Contains("j.log:3:1: is not a line of an Optuna journal"),
+      Error);
 }
 
-TEST_CASE("what is no storage, or cannot be a warm start, is refused") {
+TEST_CASE(
+    "a file that is not a storage, or cannot be a warm start, is refused") {
   const TemporaryDirectory folder;
   const fs::path path = folder.path() / "x.db";
   const auto refused = [&](const char* why) {
@@ -133,7 +135,7 @@ TEST_CASE("what is no storage, or cannot be a warm start, is refused") {
   };
   SUBCASE("another database") {
     Database(path, DatabaseAccess::create).execute("CREATE TABLE a (b)");
-    refused("is no storage of Optuna");
+    refused("is not an Optuna storage");
   }
   SUBCASE("another schema") {
     make_storage(path, "UPDATE version_info SET schema_version = 10;");

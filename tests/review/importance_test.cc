@@ -146,7 +146,7 @@ std::optional<Value> best_of(const Importance& importance,
 
 }  // namespace
 
-TEST_CASE("where every trial broke is never named the best place") {
+TEST_CASE("a region where every trial broke is never named the best") {
   const Study study =
       broken_study(60, [](double log_lr, const std::string& kind) {
         if (log_lr < -3 || kind == "plain") return double{NAN};

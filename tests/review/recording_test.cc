@@ -134,7 +134,9 @@ TEST_CASE("the curves of a grid become a cube, what is missing is at chance") {
         doctest::Approx(0.4 + 0.1 + 0.1 + 0.05));
 }
 
-TEST_CASE("what is no accuracy, and no grid, is not recorded") {
+TEST_CASE(
+    "a metric that is not an accuracy, or a study that is not a grid, is "
+    "refused") {
   const GridAxes axes = axes_of_space(cube(), cube_names(cube()), {2, 2, 2});
   Study study = grid_study(axes, 2);
   RecordingOptions options;

@@ -138,7 +138,7 @@ TEST_CASE("another rule decides otherwise: the first difference is reported") {
   CHECK(result.difference->taken.target_step == 2);
 }
 
-TEST_CASE("a judgement that changed nothing is compared, too") {
+TEST_CASE("a decision that changed nothing is compared, too") {
   StudyRecords changed = records();
   changed.decisions.pop_back();  // as if trial 2 had just gone on
   const ReplayResult result = replay(changed, options());
@@ -173,7 +173,8 @@ TEST_CASE("records that contradict each other are refused") {
   CHECK_THROWS_AS(replay(changed, options()), Error);
 }
 
-TEST_CASE("an explanation says who decided what, and what was best then") {
+TEST_CASE(
+    "an explanation says which part decided what, and what was best then") {
   const StudyRecords all = records();
   Study study;
   study.horizon = 3;

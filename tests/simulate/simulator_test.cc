@@ -193,7 +193,7 @@ class LoyalScheduler final : public ForwardingScheduler {
   }
 };
 
-TEST_CASE("a tuner that says what it holds for the best is taken at its word") {
+TEST_CASE("a tuner's own choice of the best is the one that is judged") {
   const auto world = make_cube_world(three_rates());
   SimulatedTuner tuner = listed_tuner(*world, {0.001, 0.01});
   tuner.scheduler = std::make_unique<LoyalScheduler>();
@@ -290,7 +290,7 @@ TEST_CASE("a simulated recipe has the cube's ranges and context") {
   CHECK(std::get<int64_t>(recipe.sampler.options.at("points")) == 5);
 }
 
-TEST_CASE("curves of unknown networks are not taken for those of a CNN") {
+TEST_CASE("curves of unknown networks do not count as those of a CNN") {
   RecordedCurves curves = three_rates();
   curves.context = {};
   const auto layers = make_cube_world(curves)->recipe().model.layers;

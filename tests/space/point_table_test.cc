@@ -74,17 +74,17 @@ TEST_CASE("a parameter may be called as a column of dtune export is") {
   CHECK(rows[0].others.at("kind") == "search");
 }
 
-TEST_CASE("a row that is no point says why, the others count") {
+TEST_CASE("a row that is not a point says why, the others count") {
   const auto rows = read_point_table(
       "lr,units,kind\n0.01,3,c\n7,3,c\n0.1,x,c\n0.1,,c\n", "t.csv", space());
   REQUIRE(rows.size() == 4);
   CHECK(rows[0].problem.empty());
   CHECK(rows[1].problem.starts_with("space.lr: "));
-  CHECK(rows[2].problem == "space.units: 'x' is none of its values");
+  CHECK(rows[2].problem == "space.units: 'x' is not one of its values");
   CHECK(rows[3].problem == "space.units: has no value");
 }
 
-TEST_CASE("what is no table of points is named with its line") {
+TEST_CASE("a file that is not a table of points is named with its line") {
   CHECK(problem("") == "t.csv:1:1: is empty: it has no header line");
   CHECK(problem("lr,kind\n0.1,c\n") ==
         "t.csv:1:1: no column is called 'units' (or param.units, "

@@ -68,7 +68,7 @@ TEST_CASE("no predictor beats knowing the speeds") {
   }
 }
 
-TEST_CASE("recorded traces are judged on as a kind of their own") {
+TEST_CASE("recorded traces are a kind of their own in the comparison") {
   std::vector<double> square;
   for (int i = 0; i < 300; ++i) square.push_back(i / 10 % 2 == 0 ? 50 : 200);
   const auto rows = judge_speeds(shipped_speed_lstm(), {{square}},

@@ -60,7 +60,7 @@ TEST_CASE("predictions scale with the speeds") {
   }
 }
 
-TEST_CASE("what is no speed is ignored") {
+TEST_CASE("values that are not speeds are ignored") {
   const double bad[] = {0, -1, std::numeric_limits<double>::quiet_NaN(),
                         std::numeric_limits<double>::infinity(),
                         -std::numeric_limits<double>::infinity()};

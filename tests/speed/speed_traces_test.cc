@@ -105,7 +105,7 @@ TEST_CASE("what --trace writes has the speeds of each rank") {
   CHECK(read_speed_traces(path) == std::vector<std::vector<double>>{{3, 4}});
 }
 
-TEST_CASE("what is no trace is refused with its line") {
+TEST_CASE("a file that is not a trace is refused with its line") {
   const TemporaryDirectory folder("dtune-traces");
   const auto path = folder.path() / "t.csv";
   const auto says = [&](const std::string& text, const std::string& what) {

@@ -29,7 +29,7 @@ TEST_CASE("a point keeps the types of its values") {
   CHECK(decode_point(encode_point(point)) == point);
 }
 
-TEST_CASE("texts that were not written here are refused") {
+TEST_CASE("texts that dtune has not written are refused") {
   for (const char* text : {"", "{", "[]", "3", R"({"a":[1]})", R"({"a":{}})"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(decode_point(text), Error);

@@ -98,7 +98,7 @@ TEST_CASE("a database that is as dtune wrote it is not refused") {
   CHECK_FALSE(is_refused(folder.path() / "study.db", StoreMode::open));
 }
 
-TEST_CASE("rows that cannot be are refused in words") {
+TEST_CASE("impossible rows are refused with a message") {
   const TemporaryDirectory folder;
   const fs::path path = folder.path() / "study.db";
   for (const char* sql :

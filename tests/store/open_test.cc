@@ -63,7 +63,7 @@ void check_refused(const fs::path& path, ErrorKind kind,
 
 }  // namespace
 
-TEST_CASE("a missing database is named, and nothing is made") {
+TEST_CASE("a missing database is named, and nothing is created") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "study.db";
   for (const StoreMode mode : {StoreMode::open, StoreMode::read_only}) {
@@ -80,7 +80,7 @@ TEST_CASE("a missing database is named, and nothing is made") {
   CHECK(fs::is_empty(folder.path()));
 }
 
-TEST_CASE("a folder is no database, and a database needs a folder") {
+TEST_CASE("a folder is not a database, and a database needs a folder") {
   const TemporaryDirectory folder;
   check_refused(folder.path(), ErrorKind::data, "is a folder");
   const auto path = folder.path() / "missing" / "study.db";
@@ -92,7 +92,7 @@ TEST_CASE("a folder is no database, and a database needs a folder") {
       Error);
 }
 
-TEST_CASE("a text file is no database") {
+TEST_CASE("a text file is not a database") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "study.db";
   write_file_atomic(path, std::string(5000, 'x'), false);

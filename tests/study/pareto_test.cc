@@ -58,7 +58,7 @@ TEST_CASE("without other metrics the front is the best trial") {
   CHECK(ids(study) == std::vector<TrialId>{2});
 }
 
-TEST_CASE("a step beyond a bound is no result") {
+TEST_CASE("a step beyond a bound does not count as a result") {
   Study study;
   study.recipe.objective.require = {{.metric = "latency_ms",
                                      .comparison = Comparison::less_equal,

@@ -132,7 +132,7 @@ TEST_CASE("kubectl's refusals come with a remedy") {
   CHECK_FALSE(explain_kubectl("k8s://lab", one, "").lasts);
 }
 
-TEST_CASE("a list that kubectl did not finish is none") {
+TEST_CASE("an incomplete list from kubectl is refused") {
   CHECK_THROWS(read_kubectl_list("{\"items\": ["));
   CHECK_THROWS(read_kubectl_list("no"));
   CHECK(read_kubectl_list("{\"items\": []}").empty());

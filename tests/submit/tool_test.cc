@@ -41,7 +41,7 @@ TEST_CASE("a tool that fails is quoted") {
   CHECK(tool_error("echo 'Unable to contact slurm controller' >&2; exit 1",
                    text) == ErrorKind::temporary);
   CHECK(tool_error("exit 1", text) == ErrorKind::config);
-  CHECK(text == "sh: it failed without a word");
+  CHECK(text == "sh: it failed without a message");
 }
 
 TEST_CASE("a tool that is not there, or does not end") {

@@ -62,7 +62,7 @@ std::string replaced(std::string bytes, std::string_view from,
 
 }  // namespace
 
-TEST_CASE("a network that is saved and read again answers the same") {
+TEST_CASE("a network that is saved and read again predicts the same") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "w.safetensors";
   const ConvLstm network = moved(1);

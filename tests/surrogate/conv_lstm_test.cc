@@ -37,7 +37,7 @@ bool equal(const Correction& a, const Correction& b, double tolerance = 0) {
 
 }  // namespace
 
-TEST_CASE("an untrained network answers the fixed heavy tails") {
+TEST_CASE("an untrained network predicts the fixed heavy tails") {
   for (const uint64_t seed : {1, 2}) {
     const FeatureSample sample = feature_sample(seed);
     for (const Correction& c :
@@ -60,7 +60,7 @@ TEST_CASE("every voxel of every later frame sees a single observation") {
   }
 }
 
-TEST_CASE("answers depend neither on order nor on threads") {
+TEST_CASE("predictions depend neither on order nor on threads") {
   const ConvLstm network = moved(ConvLstmShape(), 9);
   const FeatureSample a = feature_sample(10), b = feature_sample(11);
   const auto expected = network.correct(a.study);

@@ -166,7 +166,7 @@ TEST_CASE("replacing observations is the same as observing them") {
   check_same(replaced, process_with({}));
 }
 
-TEST_CASE("a copy of a process goes its own way") {
+TEST_CASE("a copy of a process is independent of it") {
   const auto seen = observations(6);
   const FreezeThawProcess process = process_with(seen);
   FreezeThawProcess copy = process.copy();

@@ -59,7 +59,7 @@ TEST_CASE("slopes of a prediction are its derivatives") {
   CHECK(p.mean_slope[2] == 0);
 }
 
-TEST_CASE("a fantasized point keeps the mean and takes the doubt away") {
+TEST_CASE("a fantasized point keeps the mean and removes the variance") {
   GaussianProcess process = fitted(6);
   const Eigen::Vector3d at(0.95, 0.9, 0.25);
   const GpPrediction before = process.predict(at);

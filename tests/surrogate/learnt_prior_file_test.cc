@@ -75,7 +75,7 @@ TEST_CASE("a damaged prior is refused wherever the damage is") {
   }
 }
 
-TEST_CASE("a foreign file is no prior") {
+TEST_CASE("a file of another format is not a prior") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "other.safetensors";
   CHECK(has(problem(path), path.string()));
@@ -99,7 +99,7 @@ TEST_CASE("a prior of other times than the network's frames is refused") {
   CHECK(has(problem(path), "its times are not 8 shares"));
 }
 
-TEST_CASE("the best point of a prior is no lone corner") {
+TEST_CASE("the best point of a prior is not an isolated corner") {
   CubeAxes axes;
   axes.log10_lr = {-4, -3, -2, -1, 0};
   axes.log10_l2 = {-6, -4, -2};

@@ -71,7 +71,7 @@ TEST_CASE("losses of a device are those of the CPU, each by its own numbers") {
                 Batch(focal, weights, true, 5), Batch(smooth, {}, false, 6)});
 }
 
-TEST_CASE("a logit that is no number makes its own batch's loss none alone") {
+TEST_CASE("a NaN logit makes the loss of its own batch alone NaN") {
   const std::vector<Batch> batches = {Batch({}, {}, false, 1),
                                       Batch({}, {}, false, 2)};
   at::Tensor logits = at::zeros({2, kSamples, kClasses});

@@ -163,7 +163,7 @@ TEST_CASE("extreme logits neither overflow nor lose their gradient") {
   }
 }
 
-TEST_CASE("a logit that is no number makes the loss none") {
+TEST_CASE("a NaN logit makes the loss NaN") {
   std::vector<float> gradient(2);
   const Batch batch{{std::nanf(""), 0}, {1}};
   const Loss loss(TrainSpec{}, 2, {});

@@ -7,7 +7,7 @@
 
 using namespace dtune;  // NOLINT: a test
 
-TEST_CASE("who unlocks and locks again comes after those that wait") {
+TEST_CASE("a thread that unlocks and locks again comes after those that wait") {
   Turns turns;
   std::vector<int> order;  // guarded by turns
   turns.lock();

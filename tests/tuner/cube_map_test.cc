@@ -87,7 +87,7 @@ TEST_CASE("choices and quantised numbers have their physical places") {
         Point{{"train.lr", 0.1}, {"model.dropout", 0.4}});
 }
 
-TEST_CASE("choices of numbers in order are no words") {
+TEST_CASE("choices of numbers in order are numbers to the model") {
   Parameter choice = axis("train.lr", 0, 1, false);
   choice.kind = ParameterKind::categorical;
   choice.choices = {0.001, 0.01, 0.1};
@@ -219,7 +219,7 @@ TEST_CASE("parameters of a program have their physical places by their roles") {
   CHECK(point.dropout == doctest::Approx(0.25));
 }
 
-TEST_CASE("an ordered choice of words is no set of words") {
+TEST_CASE("an ordered choice of words has an order for the model") {
   Parameter size = axis("size", 0, 1, false);
   size.kind = ParameterKind::categorical;
   size.choices = {std::string("tiny"), std::string("small"),

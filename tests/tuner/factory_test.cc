@@ -70,7 +70,7 @@ TEST_CASE("what was learnt takes part whatever the optimizer") {
   CHECK(says().find("takes no part") == std::string::npos);
 }
 
-TEST_CASE("a command whose parameters have roles enjoys what was learnt") {
+TEST_CASE("a command whose parameters have roles uses the learnt prior") {
   Recipe recipe = cube_recipe("convlstm", "freeze-thaw", 0, 10);
   std::vector<Parameter> parameters = cube();
   for (Parameter& p : parameters) p.key.clear();

@@ -240,7 +240,7 @@ TEST_CASE("commands without a horizon are tuned by where they end") {
         Directive::Kind::finish);
 }
 
-TEST_CASE("an epsilon that is no small probability is refused") {
+TEST_CASE("an epsilon that is not a small probability is refused") {
   for (const double epsilon : {-0.1, 0.6, 2.0}) {
     Recipe recipe = learnt_recipe("plain-gp", 1, 5);
     recipe.scheduler.options["epsilon"] = epsilon;

@@ -72,7 +72,7 @@ TEST_CASE("nothing is cut within the grace steps or against too few others") {
   CHECK(judge_last(study).kind == Verdict::Kind::go_on);
 }
 
-TEST_CASE("others that have not got as far are no standard") {
+TEST_CASE("others that have not got as far do not count for the median") {
   Study study = median_study(1, 3);
   for (int i = 0; i < 5; ++i) add_running(study, {0.9});
   add_running(study, {0.1, 0.1});

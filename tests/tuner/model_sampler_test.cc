@@ -120,7 +120,7 @@ TEST_CASE("a model's proposal depends on the study alone") {
   }
 }
 
-TEST_CASE("metrics that are no use leave a model without harm") {
+TEST_CASE("unusable metrics do a model no harm") {
   const Function bad[] = {
       [](const Point&) { return NAN; }, [](const Point&) { return INFINITY; },
       [](const Point&) { return 0.5; },

@@ -110,7 +110,7 @@ TEST_CASE("a word that has the prior comes more often") {
   CHECK(adam == doctest::Approx(3000 * 0.6).epsilon(0.001));
 }
 
-TEST_CASE("a single word with a prior is no problem") {
+TEST_CASE("a single word may have a prior") {
   Parameter only = optimizer();
   only.choices = {Value("adam")};
   const Prior prior{SearchSpace({only})};

@@ -108,7 +108,7 @@ TEST_CASE("what a model predicts does not depend on when it was asked") {
   CHECK(at_once.leader().trial == bit_by_bit.leader().trial);
 }
 
-TEST_CASE("metrics that are no numbers are left out of a model") {
+TEST_CASE("metrics that are not numbers are left out of a model") {
   const Recipe recipe = rates_recipe();
   Study study = make_study(recipe, kModelHorizon);
   SurrogateModel model = plain_model(recipe);
@@ -163,7 +163,7 @@ TEST_CASE("a failed trial lowers the chance near its point") {
   }
 }
 
-TEST_CASE("a word that a point does not have is no word of the list") {
+TEST_CASE("a word that a point does not have is not one of the list") {
   Recipe recipe = rates_recipe();
   Parameter schedule;
   schedule.name = "warmup";
@@ -355,7 +355,8 @@ TEST_CASE("ten thousand reports are thinned out, and the leader is kept") {
   }
 }
 
-TEST_CASE("trust leaves what was recorded where a study is its opposite") {
+TEST_CASE(
+    "the weight of recorded curves falls where a study is their opposite") {
   const Recipe recipe = rates_recipe();
   const auto prior =
       std::make_shared<const CubePrior>(tiny_prior(3).condition({}));

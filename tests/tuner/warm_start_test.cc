@@ -78,7 +78,8 @@ TEST_CASE("a warm start from a study unlike this one costs little") {
   CHECK(0.9 - with < 1.5 * (0.9 - without) + 0.02);
 }
 
-TEST_CASE("studies of old are seen, but neither lead nor earn trust") {
+TEST_CASE(
+    "earlier studies are observed, but neither lead nor change the weights") {
   Study study = make_study(recipe_of(2), 1);
   study.recipe.scheduler.kind = "freeze-thaw";
   TunerOptions options;
@@ -95,7 +96,7 @@ TEST_CASE("studies of old are seen, but neither lead nor earn trust") {
   CHECK(leader->trial == 1);
 }
 
-TEST_CASE("slots that start together get different points of old") {
+TEST_CASE("slots that start together get different points of earlier studies") {
   Study study = make_study(recipe_of(2), 1);
   TunerOptions options;
   options.warm = {old_study(accuracy, 2, 20)};
@@ -165,7 +166,7 @@ TEST_CASE("what a space cannot hold is left out of a warm start") {
   CHECK(left < 16);
 }
 
-TEST_CASE("values that are no use leave a warm start without harm") {
+TEST_CASE("unusable values do a warm start no harm") {
   for (const Function& function :
        {Function([](const Point&) { return NAN; }),
         Function([](const Point&) { return INFINITY; }),
@@ -193,7 +194,7 @@ TEST_CASE("a warm start that cannot be meant is refused") {
   CHECK_THROWS_AS(make_tuner(recipe, 1, options), Error);
 }
 
-TEST_CASE("a table of results is a study of old") {
+TEST_CASE("a table of results is an earlier study") {
   const Recipe recipe = recipe_of(2);
   const std::string metric = recipe.objective.metric;
   const std::string a = recipe.space.parameters()[0].name;
@@ -236,5 +237,5 @@ TEST_CASE("a table without results is named with its place") {
         "t.csv:1:1: no column is called '" + recipe.objective.metric +
             "', the objective's metric (or 'value')");
   CHECK(problem(a + ",value\n0.1,high\n") ==
-        "t.csv:2:1: 'high' in column 'value' is no number");
+        "t.csv:2:1: 'high' in column 'value' is not a number");
 }

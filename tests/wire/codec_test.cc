@@ -260,7 +260,7 @@ TEST_CASE("what travels beside a message is read from the same map") {
       Error);
 }
 
-TEST_CASE("bytes that are no message are refused as a whole") {
+TEST_CASE("bytes that are not a message are refused as a whole") {
   CHECK(error_of(Frames{"\x80"}) == "message is not [version, type, fields]");
   CHECK(error_of(Frames{"\x90"}) == "message is not [version, type, fields]");
   CHECK(error_of(Frames{"\x92\x03\x80"}) ==

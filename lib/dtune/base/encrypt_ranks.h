@@ -1,4 +1,4 @@
-// Whether the ranks of this machine want what they say to others encrypted.
+// Whether ranks of this machine have to encrypt what they send to others.
 #pragma once
 
 namespace dtune {

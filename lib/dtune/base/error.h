@@ -15,7 +15,7 @@ enum class ErrorKind {
   config,       // the recipe or the command line is wrong: never retry
   data,         // a data set is missing, damaged or of the wrong form
   store,        // the database cannot be read or written
-  comm,         // a peer is gone or talks nonsense
+  comm,         // a peer is gone or sends what cannot be read
   trial,        // one trial failed; the study goes on
   study,        // the study as a whole cannot go on
   temporary,    // trying again later may work (disk full, port taken)

@@ -18,7 +18,7 @@ PortRange parse_port_range(const std::string& text) {
   if (!read || dash != '-' || words.peek() != EOF || range.first < 1 ||
       range.last < range.first || range.last > kLastPort) {
     throw Error(ErrorKind::config,
-                fmt::format("--ports: '{}' is no range of ports (write "
+                fmt::format("--ports: '{}' is not a range of ports (write "
                             "5600-5699)",
                             text));
   }

@@ -30,7 +30,7 @@ std::vector<fs::path> folders(const fs::path& installed) {
 
 std::string loader_text() {
   const char* text = ::dlerror();
-  return text != nullptr ? text : "the loader does not say why";
+  return text != nullptr ? text : "the loader gives no reason";
 }
 
 }  // namespace

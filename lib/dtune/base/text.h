@@ -12,8 +12,8 @@
 namespace dtune {
 
 // The number that is the whole text, as std::from_chars reads it: without '+'
-// or spaces; reals may be "inf" or "nan". nullopt where it is none, or out of
-// the range of its type.
+// or spaces; reals may be "inf" or "nan". nullopt where it is not a number or
+// out of the range of its type.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number number{};

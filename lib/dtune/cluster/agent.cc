@@ -275,8 +275,9 @@ void Agent::on_welcome(const control::Welcome& welcome,
 void Agent::on_stop(const control::Stop& stop) {
   if (options_.curve) {
     log_line(LogLevel::info,
-             stop.returns ? "the coordinator has to leave, and comes back"
-                          : "the study's run is over");
+             stop.returns
+                 ? "the coordinator is stopping, and will be started again"
+                 : "the study's run is over");
   }
   begin_end(stop.now, stop.returns ? kExitTemporary : kExitOk);
 }

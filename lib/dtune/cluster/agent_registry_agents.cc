@@ -1,4 +1,4 @@
-// Which agents there are: who joins, comes back, is taken for another, leaves.
+// Which agents there are: joining, coming back, names, leaving.
 #include <algorithm>
 #include <utility>
 
@@ -210,7 +210,7 @@ void AgentRegistry::allow_worker(size_t index, const std::string& public_key) {
   const auto& security = options_.listen.security;
   if (!security || !agents_[slots_[index].agent].remote) return;
   forbid_worker(index);
-  // One that is known belongs to another, who would lose it with this worker.
+  // A known key belongs to another worker, which would lose it with this one.
   if (!is_curve_key(public_key) || security->allowed->contains(public_key)) {
     return;
   }

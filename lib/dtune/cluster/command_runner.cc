@@ -196,7 +196,7 @@ std::optional<StepReport> CommandSession::take_line(const std::string& line) {
   }
   if (parsed->invalid) {
     throw TrialFailure(Reason::said_invalid,
-                       "the program calls its point invalid: " +
+                       "the program has reported its point as invalid: " +
                            (parsed->why.empty() ? "(no reason)" : parsed->why));
   }
   const int step = parsed->step.value_or(steps_done_ + 1);
@@ -228,14 +228,15 @@ StepReport CommandSession::make_report(int step) {
 
 StepReport CommandSession::on_exit(const ExitStatus& status) {
   if (status.exit_code == kInvalidExitCode) {
-    fail(Reason::said_invalid, "the program calls its point invalid", status);
+    fail(Reason::said_invalid, "the program has reported its point as invalid",
+         status);
   }
   // A shell says so of the program that it has run for the last.
   const bool killed =
       status.signal == SIGKILL || status.exit_code == 128 + SIGKILL;
   if (killed && kernel_kills_.recent()) {
-    fail(Reason::out_of_memory,
-         "the kernel has ended the program for want of memory", status);
+    fail(Reason::out_of_memory, "the kernel killed the program: out of memory",
+         status);
   }
   if (status.signal != 0) {
     fail(Reason::crashed, "the program was ended by " + describe(status),

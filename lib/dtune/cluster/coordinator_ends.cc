@@ -106,7 +106,7 @@ void Coordinator::Impl::attempt_failed(Trial& trial,
   best_.reconsider(trial);
   if (state == TrialState::invalid) {
     budget_.trial_was_invalid();
-    count_fruitless("trials called themselves invalid", ended.detail);
+    count_fruitless("trials were reported as invalid", ended.detail);
   } else if (trial.curve.empty()) {
     count_fruitless("trials failed before their first step", ended.detail);
   }
@@ -116,8 +116,8 @@ void Coordinator::Impl::note_failure_of(const std::string& node) {
   const auto rest = nodes_.failed(node, clock_.now());
   if (!rest || registry_.present_agents() < 2) return;
   records_.notice(
-      fmt::format("node {}: trial after trial fails there; it is given none "
-                  "for {}, while others work",
+      fmt::format("node {}: repeated failures; it gets no trials for {} while "
+                  "other nodes work",
                   node, format_duration(*rest)));
 }
 

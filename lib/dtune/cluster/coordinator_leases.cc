@@ -1,4 +1,4 @@
-// Who runs what: free slots are given to trials.
+// Leases: free slots are given to trials.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

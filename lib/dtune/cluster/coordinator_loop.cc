@@ -213,8 +213,8 @@ void Coordinator::Impl::handle(RegistryEvent& event) {
 }
 
 // `deterministic`: decisions are taken when every slot has had its say, in the
-// order of trials, so that they do not depend on who was faster. Costs what
-// slots wait for the slowest of them after each step.
+// order of trials, so that they do not depend on which slot was faster. Costs
+// what slots wait for the slowest of them after each step.
 void Coordinator::Impl::handle_barriers() {
   while (settled()) {
     if (barrier_.empty()) {

@@ -144,7 +144,7 @@ void ElasticJobs::drop_ended() {
   say(problem_);
 }
 
-// The same again is no news.
+// The same message is not repeated.
 void ElasticJobs::failed(Action action, const LaunchFailure& failure) {
   if (action == Action::submit) --unnamed_;
   if (action == Action::cancel) cancelled_ = true;

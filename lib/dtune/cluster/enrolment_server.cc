@@ -115,7 +115,7 @@ struct EnrolmentServer::Impl {
     }
   }
 
-  // As Guests.
+  // As EnrolmentHandler.
 
   bool admits(const std::string& key) {
     const std::lock_guard lock(mutex);
@@ -289,12 +289,12 @@ EnrolmentServer::~EnrolmentServer() = default;
 
 ListenSecurity EnrolmentServer::security() const {
   Impl* impl = impl_.get();
-  auto guests = std::make_shared<const Guests>(
-      Guests{[impl](const std::string& key) { return impl->admits(key); },
-             [impl](const std::string& key, const std::string& message) {
-               return impl->answer(key, message);
-             }});
-  return {impl->options.keys, impl->allowed, nullptr, std::move(guests)};
+  auto handler = std::make_shared<const EnrolmentHandler>(EnrolmentHandler{
+      [impl](const std::string& key) { return impl->admits(key); },
+      [impl](const std::string& key, const std::string& message) {
+        return impl->answer(key, message);
+      }});
+  return {impl->options.keys, impl->allowed, nullptr, std::move(handler)};
 }
 
 std::string EnrolmentServer::make_token(Duration lifetime) {

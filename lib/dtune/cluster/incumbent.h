@@ -38,7 +38,7 @@ class Incumbent {
   // What is held for the best, whatever was reported, and for the only
   // contender; until the next find(). Returns those that were contenders.
   std::vector<TrialId> appoint(TrialId trial);
-  // The last contender is one no more; 0: there is none but the best.
+  // Takes the last contender off the list; 0: only the best is left.
   TrialId give_up_last();
   // The steps that may be shipped, those of contenders and of each final
   // training, keep their checkpoints.

@@ -10,8 +10,8 @@
 //
 // A file of such lines is a secret: mode 0600 or 0400. It goes to agents as a
 // file or through stdin, never in arguments, environments or logs. Made where
-// the run is submitted, or by the coordinator itself (JobDoor); the coordinator
-// allows the agents' key in advance.
+// the run is submitted, or by the coordinator itself (JobAccess); the
+// coordinator allows the agents' key in advance.
 #pragma once
 
 #include <filesystem>
@@ -38,7 +38,7 @@ struct JobKey {
 JobKey make_job_key();
 
 // `source`: what messages call it, a file's name. Throws Error(config) where
-// the text is none; never quotes what it read.
+// the text is not a job key; never quotes it.
 JobKey parse_job_key(const std::string& text, const std::string& source);
 
 // Throws Error(config) where the file is missing, readable by others or no such

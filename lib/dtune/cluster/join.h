@@ -15,8 +15,8 @@
 //     |<--- enrolled {study} or bye {why} ---------| the token is used up
 //     |---- CURVE handshake with its own key ----->| admitted by the allow-list
 //
-// The handshake proves to the agent that it speaks with the coordinator that
-// made the token, and to the coordinator that the agent has the token; no
+// The handshake proves to the agent that it is connected to the coordinator
+// that made the token, and to the coordinator that the agent has the token; no
 // secret travels. What was recorded is of no use later: CURVE's session keys
 // are fresh, and a token counts once. A key that is named without its secret
 // half opens nothing. An agent whose token was used up tries its own key.
@@ -42,7 +42,7 @@ struct JoinToken {
   std::string text() const;
 };
 
-// Throws Error(config) where it is none; blanks around it do not matter.
+// Throws Error(config) where it is not a token; blanks around it do not matter.
 JoinToken parse_join_token(const std::string& text);
 
 inline constexpr Duration kTokenLifetime = std::chrono::hours(24);

@@ -1,4 +1,4 @@
-// Whether the kernel has just killed a process for want of memory.
+// Whether the kernel has just killed a process because memory had run out.
 #pragma once
 
 #include <cstdint>

@@ -83,7 +83,7 @@ void ProcessLauncher::on_end(const ExitStatus& status) {
 }
 
 void ProcessLauncher::fail(const LaunchFailure& failure) {
-  // The same again is no news.
+  // The same message is not repeated.
   if (!failure.text.empty() && failure.text != problem_) {
     notices_.push_back(failure.text);
   }

@@ -1,5 +1,5 @@
-// The control plane's messages: what they are called, who sends them, how they
-// are written.
+// The control plane's messages: what they are called, which side sends them,
+// how they are written.
 //
 //   coordinator <--ROUTER/DEALER--> agent (one a node) <--ROUTER/DEALER-->
 //   worker (one a slot)

@@ -71,7 +71,7 @@ class Records {
   // `ack` comes out of committed() once the report is safe.
   void report(Trial& trial, const StepReport& report,
               const CommittedReport& ack);
-  // A report without anybody who waits for its acknowledgement.
+  // A report whose acknowledgement no process waits for.
   void copy_report(const Trial& trial, const StepReport& report);
   // The study's own row: state, time searched, budgets, final result.
   void save_study();
@@ -79,7 +79,7 @@ class Records {
   const std::string& final_json() const { return row_.final_json; }
   void notice(const std::string& text) { sink_.on_notice(text); }
   void alert(const std::string& text) { sink_.on_alert(text); }
-  // The user knows that the disk is full: it is not said again of the database.
+  // A full disk was reported to the user: not again for the database.
   void set_disk_full(bool known) { disk_full_ = known; }
 
   // Is notified when committed() has something.

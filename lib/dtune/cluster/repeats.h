@@ -26,7 +26,7 @@ class Repeats {
 
   // The candidate with the best mean over its trainings, that of the search
   // included; those that failed do not count, and a candidate whose repeats
-  // have all failed is none. 0: there is none.
+  // have all failed is left out. 0: no candidate is left.
   TrialId winner() const;
   // Why, with what it had in the search and what the others' seeds gave.
   std::string why(TrialId winner) const;

@@ -34,7 +34,7 @@ struct SlotOptions {
 // Not thread-safe; nothing blocks but the destructor (two seconds at most).
 class SlotProcess {
  public:
-  // What the coordinator must hear of.
+  // What has to be reported to the coordinator.
   using Send = std::function<void(const control::Message&)>;
 
   // `number`: of the process, from 0; its first slot is number * seats.

@@ -5,7 +5,7 @@
 namespace dtune {
 namespace {
 
-// Slots that come within this time are no news.
+// Slots that come within this time are not reported.
 constexpr Duration kUsualWait = std::chrono::seconds(5);
 
 }  // namespace

@@ -48,7 +48,7 @@ const FailureWord kSlurmWords[] = {
      "ask for less, or for another partition",
      true},
     {{"not permitted", "Access denied", "User's group"},
-     "ask who runs the cluster for access",
+     "ask the cluster's administrators for access",
      true},
     {{"unrecognized option", "invalid option"},
      "this Slurm does not know it; leave the key out",
@@ -79,7 +79,7 @@ std::vector<std::string> without_slurm_variables() {
 LaunchFailure explain_slurm(const std::string& name, const ExitStatus& status,
                             const std::string& words) {
   constexpr int kNoProgram = 127;
-  const std::string said = last_line_of(words, "Slurm said nothing");
+  const std::string said = last_line_of(words, "Slurm printed no message");
   if (status.exit_code == kNoProgram) {
     return {
         fmt::format("{}: {} (are Slurm's commands in PATH here?)", name, said),

@@ -23,7 +23,7 @@ const FailureWord kSshWords[] = {
      "check the host's name in nodes:, or add it to ~/.ssh/config",
      true},
     {{"REMOTE HOST IDENTIFICATION HAS CHANGED"},
-     "its key is another than known_hosts says; ask who runs it",
+     "its key differs from the one in known_hosts; ask its administrator",
      true},
     {{"Host key verification failed"},
      "connect once by hand with ssh to accept its key",
@@ -42,7 +42,7 @@ const FailureWord kSshWords[] = {
 
 LaunchFailure explain_ssh(const std::string& node, const ExitStatus& status,
                           const std::string& words, bool began) {
-  const std::string said = last_line_of(words, "ssh said nothing");
+  const std::string said = last_line_of(words, "ssh printed no message");
   const auto failure = [&](const std::string& remedy, bool lasts) {
     return LaunchFailure{fmt::format("node {}: {} ({})", node, said, remedy),
                          lasts};

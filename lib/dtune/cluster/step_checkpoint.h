@@ -11,7 +11,7 @@ namespace dtune {
 std::filesystem::path step_checkpoint(const std::filesystem::path& checkpoint,
                                       int step);
 
-// The step of such a name; 0: it is none.
+// The step of such a name; 0 for any other name.
 int step_of(const std::filesystem::path& path);
 
 // Gives what the checkpoint holds now the step's name, atomically, in place of

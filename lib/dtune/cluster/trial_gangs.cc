@@ -46,7 +46,7 @@ void TrialGangs::begin(const Trial& trial,
   Gang& gang = gangs_[trial.id] = {};
   gang.members = static_cast<int>(nodes.size());
   if (gang.members == 1) return;
-  // Only who knows the name can join.
+  // Only processes that have the name can join.
   gang.name =
       fmt::format("{}.{}-{}", trial.id, trial.attempt, new_capability());
   GangOptions options;

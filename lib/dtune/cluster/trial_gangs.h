@@ -34,7 +34,8 @@ class TrialGangs {
   bool enabled() const { return server_ != nullptr; }
   int size() const;  // slots that a trial takes
 
-  // A lease begins: a gang of members on these nodes; one alone is none.
+  // A lease begins: a gang of members on these nodes. One node alone
+  // makes no gang.
   void begin(const Trial& trial, const std::vector<std::string>& nodes);
   // It has left its slots. It keeps its name: reports of its ranks may still be
   // on their way.

@@ -101,7 +101,7 @@ struct GroupOptions {
 // Blocks until all ranks have come; throws RanksMissing with those that have
 // not. The store is used only here. Over TCP; each rank has proved to the other
 // that it met it in the store (rank_sockets.h), but what they exchange is in
-// the clear: for networks where no stranger reads or changes what passes.
+// the clear: for networks where no other party reads or changes the traffic.
 // Ignores SIGPIPE where it has no handler yet.
 std::unique_ptr<Collective> make_gloo_group(const GroupOptions& options,
                                             RendezvousStore& store);

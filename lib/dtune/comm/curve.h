@@ -1,5 +1,5 @@
 // CurveZMQ (CurveCP's handshake over ZeroMQ, rfc.zeromq.org/spec/26): which
-// peers talk beyond this machine. A server is known by its public key; a
+// peers communicate beyond this machine. A server is known by its public key; a
 // client by its own, which a ZapServer admits or not. All keys are Curve25519,
 // written in Z85: 40 characters without blanks, quotes or backslashes.
 #pragma once
@@ -37,7 +37,7 @@ std::string short_key(std::string_view public_key);
 // The server's end of a socket.
 struct CurveServer {
   std::string secret_key;
-  std::string domain;  // of ZapServer::add: who may connect
+  std::string domain;  // of ZapServer::add: which clients may connect
 };
 
 // The client's end.

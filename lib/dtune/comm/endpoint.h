@@ -35,8 +35,9 @@ std::vector<std::string> interface_addresses();
 bool names_loopback(const std::string& host);
 
 // The endpoint with the numeric address of its host, for a server that other
-// machines may reach. Throws Error(config) for what would let strangers in: an
-// address beyond loopback where there are no keys, all interfaces ("tcp://*").
+// machines may reach. Throws Error(config) for what would admit unknown
+// clients: an address beyond loopback where there are no keys, all interfaces
+// ("tcp://*").
 TcpEndpoint checked_remote(const std::string& endpoint, bool has_keys);
 
 // What bind(2) said, `code`, in words that name the process that has the port.

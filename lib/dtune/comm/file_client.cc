@@ -123,7 +123,7 @@ std::optional<FileClient::Info> FileClient::Impl::look(
         return std::nullopt;
       }
       if (refusal != nullptr) connection.refused(*refusal);
-      connection.failed("an answer to nothing");
+      connection.failed("an answer to no request");
     } catch (const StartOver&) {
     }
   }
@@ -224,7 +224,7 @@ bool FileClient::Impl::bring(Put put, const OpenFile& file, uint64_t& most,
       }
       const auto* accepted = std::get_if<Accepted>(&answer);
       if (accepted == nullptr || accepted->offset > put.size) {
-        connection.failed("an answer to nothing");
+        connection.failed("an answer to no request");
       }
       const uint64_t taken = accepted->offset;
       if (taken > most) connection.progressed();

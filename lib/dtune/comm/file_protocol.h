@@ -116,7 +116,7 @@ bool is_name(std::string_view name);
 Frames encode(Message message);
 
 // Throws Error(comm), never anything else, whatever the frames are: limits
-// above, unknown type, too short or too long, a name that is none, data whose
+// above, unknown type, too short or too long, an invalid name, data whose
 // hash is wrong.
 Message decode(std::span<const std::string> frames);
 

@@ -19,8 +19,8 @@ struct SharedFile {
   // May be replaced with this number (of a lease); none: not at all.
   std::optional<uint64_t> ticket;
   bool durable = false;  // what is stored survives power loss
-  // Those who come over the network have to have one of these keys; empty: any
-  // that may connect.
+  // Clients that come over the network have to have one of these keys; empty:
+  // any that may connect.
   std::set<std::string> keys;
 };
 
@@ -30,7 +30,7 @@ struct SharedFile {
 //
 // Each client has at most files::kWindow chunks under way, so the server holds
 // 2 MiB for it, however slow it reads; 8 MiB for one that asks for more. The
-// first who looks for a new
+// first that looks for a new
 // content makes the server read all of it once.
 class FileServer {
  public:

@@ -22,7 +22,7 @@
 #include "dtune/comm/endpoint.h"
 #include "dtune/comm/gateway_connection.h"
 #include "dtune/comm/socket.h"
-#include "dtune/comm/strangers.h"
+#include "dtune/comm/unknown_connections.h"
 
 namespace dtune {
 namespace {
@@ -56,7 +56,7 @@ struct Gateway::Impl {
         listening(gateway::listening_socket(given.endpoint, given.ports)),
         poll(epoll_create1(EPOLL_CLOEXEC)),
         address(parse_tcp(given.endpoint).value()),
-        strangers(given.hellos) {
+        unknown(given.hellos) {
     if (poll.get() < 0) {
       throw Error(ErrorKind::temporary, "epoll: " + errno_text(errno));
     }
@@ -105,7 +105,7 @@ struct Gateway::Impl {
 
   int milliseconds_idle() {
     const std::lock_guard lock(mutex);
-    const Duration idle = strangers.pause(
+    const Duration idle = unknown.pause(
         stopping ? Duration(std::chrono::milliseconds(10)) : kLook);
     return static_cast<int>(
         std::chrono::ceil<std::chrono::milliseconds>(idle).count());
@@ -153,9 +153,9 @@ struct Gateway::Impl {
       connections.emplace(added.id, std::move(fresh));
       watch(one, 0, added.id << 1, EPOLL_CTL_ADD);
       update(added);
-      strangers.add(added.id, added.network);
+      unknown.add(added.id, added.network);
       const auto limit = static_cast<size_t>(options.most_unknown);
-      if (strangers.count() <= limit) continue;
+      if (unknown.count() <= limit) continue;
       close_oldest(fmt::format("the limit of {}", limit));
     }
   }
@@ -168,19 +168,19 @@ struct Gateway::Impl {
 
   // So that no network shuts out others. False: there is none.
   bool close_oldest(const std::string& limit) {
-    const auto oldest = connections.find(strangers.one_too_many());
+    const auto oldest = connections.find(unknown.one_too_many());
     if (oldest == connections.end()) return false;
     Connection& one = *oldest->second;
     notice("unknown " + one.network,
            fmt::format("{} has opened {} connections without a key that is "
                        "allowed; its oldest ones are closed ({})",
-                       one.network, strangers.count_of(one.network), limit));
+                       one.network, unknown.count_of(one.network), limit));
     close(one);
     return true;
   }
 
-  // Greets a client, and queues what it says first: its HELLO. A stranger that
-  // says less costs no server anything.
+  // Greets a client, and queues what it says first: its HELLO. An unknown one
+  // that says less costs no server anything.
   void recognise(Connection& one) {
     const std::string_view said = one.in.waiting();
     if (said.empty() || one.asked) return;
@@ -189,13 +189,13 @@ struct Gateway::Impl {
     one.closing = !curve_hello::may_begin(said);
     if (one.closing || said.size() < curve_hello::kBytes) return;
     one.asked = true;
-    strangers.wait(one.id, one.network);
+    unknown.wait(one.id, one.network);
   }
 
   // Those whose turn it is, where it is time.
   void open_hellos() {
     for (int i = 0; i < kOpenedAtOnce; ++i) {
-      const auto found = connections.find(strangers.next(system_clock().now()));
+      const auto found = connections.find(unknown.next(system_clock().now()));
       if (found == connections.end()) return;
       open_hello(*found->second);
     }
@@ -310,7 +310,7 @@ struct Gateway::Impl {
 
   void close(Connection& one) {
     by_name.erase(one.name);
-    strangers.remove(one.id, one.network);
+    unknown.remove(one.id, one.network);
     if (!one.known()) unknown_waiting -= one.waiting;
     if (const auto use = keys.find(key_of(one)); use != keys.end()) {
       use->second.waiting -= one.waiting;
@@ -375,8 +375,8 @@ struct Gateway::Impl {
     }
     ++use.connections;
     one.key = key;
-    strangers.remove(one.id, one.network);
-    strangers.trust(one.network);
+    unknown.remove(one.id, one.network);
+    unknown.trust(one.network);
   }
 
   const GatewayOptions options;
@@ -389,7 +389,7 @@ struct Gateway::Impl {
   mutable std::mutex mutex;  // guards what follows
   bool stopping = false;
   uint64_t last_id = 0;
-  gateway::Strangers strangers;
+  gateway::UnknownConnections unknown;
   uint64_t hellos = 0;           // that were opened
   uint64_t unknown_waiting = 0;  // bytes of unknown connections at servers
   std::map<uint64_t, std::unique_ptr<Connection>> connections;  // by age

@@ -1,10 +1,10 @@
 // One TCP port for all servers of a study that other machines may reach, and a
-// bound on what strangers cost there: a gateway takes the connections, and
-// passes their bytes on over a local socket, which only this user can open, to
-// ZeroMQ. Each server has a key pair of its own. The gateway answers a client's
-// greeting, finds out from its first message (curve_hello.h) which server's key
-// it knows, and reads no more than that: CURVE is between client and server. A
-// client that knows none of them is closed.
+// bound on what unknown connections cost there: a gateway takes the
+// connections, and passes their bytes on over a local socket, which only this
+// user can open, to ZeroMQ. Each server has a key pair of its own. The gateway
+// answers a client's greeting, finds out from its first message (curve_hello.h)
+// which server's key it knows, and reads no more than that: CURVE is between
+// client and server. A client that knows none of them is closed.
 //
 // A connection is unknown until its server has received a whole message from a
 // key that is allowed. Costs have these bounds, since ZeroMQ has none for
@@ -15,7 +15,7 @@
 //   message over a connection may be a large one);
 // - `hellos` first messages are opened (up to one public-key operation a
 //   server), networks in turn, and between two of them the bytes of all
-//   connections are passed on: strangers do not delay those that are known;
+//   connections are passed on: unknown ones do not delay others;
 // - `most_of_key` connections of one key to one server: more are closed;
 // - `window` bytes of one connection, and `key_window` of all of one key, wait
 //   at a server: then no more is read from the network; after `stall` of that
@@ -30,7 +30,7 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/base/port_range.h"
-#include "dtune/comm/strangers.h"
+#include "dtune/comm/unknown_connections.h"
 
 namespace dtune {
 
@@ -67,7 +67,7 @@ class Gateway {
   void open();
 
   // A server has received a whole message over its descriptor
-  // (Socket::source()); `key`: who sent it, "" where that is a stranger.
+  // (Socket::source()); `key`: who sent it, "" where it has proved none.
   void heard(int descriptor, const std::string& key);
 
   // What was closed, and why, since the last call.

@@ -51,8 +51,8 @@ std::string connect_local(const std::string& path, Descriptor& out);
 std::string peer_name(int descriptor);
 // The numeric address of the other end.
 std::string peer_address(int descriptor);
-// What counts as one origin (strangers.h): the address, or the first 64 bits of
-// one of IPv6.
+// What counts as one origin (unknown_connections.h): the address, or the first
+// 64 bits of one of IPv6.
 std::string network_of(const std::string& address);
 
 struct Connection {

@@ -115,7 +115,7 @@ struct GlooWatch::Impl {
 
   Peer& peer_of(int rank) { return peers[static_cast<size_t>(rank)]; }
 
-  // The listener's thread: hears farewells.
+  // The listener's thread: receives farewells.
   void listen() {
     try {
       for (;;) {
@@ -209,7 +209,7 @@ struct GlooWatch::Impl {
     return true;
   }
 
-  // Those who answered must hear us before we close.
+  // Ranks that answered get ours before the connections are closed.
   void finish_sending(const std::vector<std::unique_ptr<Buffer>>& outbox,
                       MonoTime end) {
     for (const int rank : others()) {

@@ -1,11 +1,11 @@
 // Which ranks are missing, when an operation of a Gloo group fails?
 //
-// Gloo knows only that a connection was closed, or that nothing came over one
+// Gloo reports only that a connection was closed, or that nothing came over one
 // of them: in a ring that is hardly ever the rank at fault, since ranks that
 // give up close theirs. So the first to give up, since its deadline is over
-// or a connection broke, says farewell to all, with the number of operations it
-// has begun; who hears that, says farewell too, whatever it does just now (a
-// thread listens); after kGrace at most all close their connections. Then:
+// or a connection broke, sends a farewell to all, with the number of operations
+// it has begun; a rank that receives one sends its own at once (a thread of its
+// own listens); after kGrace at most all close their connections. Then:
 //   no farewell, connection closed before -> the process is gone
 //   no farewell, connection open          -> it is suspended or cut off
 //   farewell with fewer operations        -> it had not come yet

@@ -69,15 +69,16 @@ Listener::Listener(const SocketContext& context, const ListenOptions& options) {
   if (const auto& security = options.security) {
     allowed_ =
         security->allowed ? security->allowed : std::make_shared<AllowList>();
-    guests_ = security->guests;
+    enrolment_ = security->enrolment;
     gateway_ = security->gateway;
     if (!gateway_) {
       gateway_ = std::make_shared<Gateway>(
           GatewayOptions{.endpoint = bound, .ports = allowed_ports()});
     }
     bound = gateway_->add_server(security->keys.secret_key);
-    socket.server = CurveServer{security->keys.secret_key,
-                                context.zap().add(allowed_, gateway_, guests_)};
+    socket.server =
+        CurveServer{security->keys.secret_key,
+                    context.zap().add(allowed_, gateway_, enrolment_)};
   }
   remote_.emplace(context, Socket::Kind::router, socket);
   bind_in_range(*remote_, bound);
@@ -108,7 +109,7 @@ std::optional<Frames> Listener::receive_remote() {
     auto frames = remote_->receive();
     if (!frames) break;
     if (allowed_ && !allowed_->contains(remote_->sender())) {
-      answer_guest(*frames);
+      answer_enrolment(*frames);
       continue;
     }
     if (gateway_) gateway_->heard(remote_->source(), remote_->sender());
@@ -117,12 +118,12 @@ std::optional<Frames> Listener::receive_remote() {
   return std::nullopt;
 }
 
-void Listener::answer_guest(const Frames& frames) {
+void Listener::answer_enrolment(const Frames& frames) {
   const std::string& key = remote_->sender();
-  if (frames.size() != 2 || !guests_ || !guests_->admits(key)) return;
+  if (frames.size() != 2 || !enrolment_ || !enrolment_->admits(key)) return;
   // To its gateway it stays unknown.
   if (gateway_) gateway_->heard(remote_->source(), "");
-  const std::string answer = guests_->answer(key, frames[1]);
+  const std::string answer = enrolment_->answer(key, frames[1]);
   if (!answer.empty()) remote_->send(Frames{frames[0], answer});
 }
 

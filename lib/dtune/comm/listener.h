@@ -1,6 +1,6 @@
 // Where a server of the control plane can be reached: over a local socket by
 // processes of this user on this machine, and, where others may join, over TCP
-// by those whose key is allowed; what strangers and keys cost there has the
+// by those whose key is allowed; what unknown connections and keys cost has the
 // bounds of gateway.h. Behaves as one router.
 #pragma once
 
@@ -24,7 +24,8 @@ struct ListenSecurity {
   // The port that it shares with listeners of other keys; its owner opens it.
   // Null: it has its own.
   std::shared_ptr<Gateway> gateway;
-  std::shared_ptr<const Guests> guests;  // answered here; null: there are none
+  // Answers the keys of join tokens; null: there are none.
+  std::shared_ptr<const EnrolmentHandler> enrolment;
 };
 
 struct ListenOptions {
@@ -41,13 +42,13 @@ struct ListenOptions {
 // send() takes, is the peer: unique over both sockets while it is connected.
 class Listener {
  public:
-  // Throws as Socket::bind, and Error(config) for what would let strangers in:
-  // `local` beyond loopback, `remote` beyond loopback without security, or on
-  // all interfaces ("tcp://*").
+  // Throws as Socket::bind, and Error(config) for what would admit unknown
+  // clients: `local` beyond loopback, `remote` beyond loopback without
+  // security, or on all interfaces ("tcp://*").
   Listener(const SocketContext& context, const ListenOptions& options);
 
   void add_to(PollSet& polls) const;
-  // What comes from a key that is no longer allowed is dropped; guests are
+  // What comes from a key that is no longer allowed is dropped; enrolments are
   // answered.
   std::optional<Frames> receive();
   // Hands over what has come; `handle` may send. False where there may be more:
@@ -70,13 +71,13 @@ class Listener {
 
  private:
   std::optional<Frames> receive_remote();
-  void answer_guest(const Frames& frames);
+  void answer_enrolment(const Frames& frames);
 
   std::shared_ptr<Gateway> gateway_;  // null: without security
   std::optional<Socket> local_;
   std::optional<Socket> remote_;
   std::shared_ptr<AllowList> allowed_;  // null: without security
-  std::shared_ptr<const Guests> guests_;
+  std::shared_ptr<const EnrolmentHandler> enrolment_;
   bool heard_remote_ = false;
   bool remote_first_ = false;  // whose turn it is: neither starves the other
 };

@@ -25,8 +25,8 @@ namespace {
 // What a rank that is late for the deadline of the others still gets.
 constexpr Duration kLastLook = std::chrono::milliseconds(200);
 constexpr Duration kRetry = std::chrono::milliseconds(20);
-constexpr size_t kMostGuests = 64;  // beside those that are expected
-constexpr size_t kBytes = 32;       // of secrets, challenges and proofs
+constexpr size_t kMostPending = 64;  // beside those that are expected
+constexpr size_t kBytes = 32;        // of secrets, challenges and proofs
 
 using Bytes = std::array<unsigned char, kBytes>;
 static_assert(kBytes == crypto_auth_BYTES && kBytes == crypto_auth_KEYBYTES);
@@ -39,7 +39,7 @@ Bytes random_bytes() {
 }
 
 // As a rank puts it into the store: "<port> <secret> <address>", and " sealed"
-// where it wants that.
+// where it asks for that.
 struct Meeting {
   int port = 0;
   Bytes secret{};
@@ -120,7 +120,7 @@ static_assert(sizeof(Introduction) == 8 + 2 * kBytes);
 AddressList numeric(const std::string& address, int port) {
   AddressList list = numeric_address(address, port);
   if (list == nullptr) {
-    throw Error(ErrorKind::comm, address + ": is no numeric address");
+    throw Error(ErrorKind::comm, address + ": is not a numeric address");
   }
   return list;
 }
@@ -183,8 +183,8 @@ bool receive_all(int descriptor, void* data, size_t size, MonoTime deadline) {
   return true;
 }
 
-// A connection whose other end has not said yet who it is.
-struct Guest {
+// A connection whose other end has not proved its identity yet.
+struct PendingPeer {
   Descriptor socket;
   Bytes challenge{};
   std::string words;
@@ -215,7 +215,7 @@ class Meetings {
   }
 
  private:
-  // Everybody's port and secret; names those that do not come.
+  // Each rank's port and secret; names the ranks that do not come.
   void exchange(RendezvousStore& store) {
     Meeting& mine = ranks_[static_cast<size_t>(options_.rank)];
     mine = {port_of(listening_.get()), random_bytes(), options_.address,
@@ -230,7 +230,7 @@ class Meetings {
         continue;
       }
       const auto meeting = parse_meeting(*text);
-      if (!meeting) throw unreachable({peer}, "it says no address of its own");
+      if (!meeting) throw unreachable({peer}, "it has announced no address");
       ranks_[static_cast<size_t>(peer)] = *meeting;
     }
     if (missing.empty()) return;
@@ -327,8 +327,8 @@ class Meetings {
       const Duration left = deadline_ - system_clock().now();
       if (left <= Duration(0)) throw silent(not_here());
       std::vector<pollfd> items = {{listening_.get(), POLLIN, 0}};
-      for (const Guest& guest : guests_) {
-        items.push_back({guest.socket.get(), POLLIN, 0});
+      for (const PendingPeer& pending : pending_) {
+        items.push_back({pending.socket.get(), POLLIN, 0});
       }
       const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left);
       if (poll(items.data(), items.size(), static_cast<int>(ms.count())) <= 0) {
@@ -336,9 +336,9 @@ class Meetings {
       }
       for (size_t i = items.size() - 1; i > 0; --i) {
         if (items[i].revents == 0) continue;
-        if (listen_to(guests_[i - 1])) --expected;
-        if (guests_[i - 1].socket.get() < 0) {
-          guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i - 1));
+        if (listen_to(pending_[i - 1])) --expected;
+        if (pending_[i - 1].socket.get() < 0) {
+          pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i - 1));
         }
       }
       if (items[0].revents != 0) welcome(expected);
@@ -346,45 +346,46 @@ class Meetings {
   }
 
   void welcome(size_t expected) {
-    Guest guest;
-    guest.socket = Descriptor(accept4(listening_.get(), nullptr, nullptr,
-                                      SOCK_NONBLOCK | SOCK_CLOEXEC));
-    guest.challenge = random_bytes();
-    if (guest.socket.get() < 0 ||
-        !send_all(guest.socket.get(), guest.challenge.data(), kBytes)) {
+    PendingPeer pending;
+    pending.socket = Descriptor(accept4(listening_.get(), nullptr, nullptr,
+                                        SOCK_NONBLOCK | SOCK_CLOEXEC));
+    pending.challenge = random_bytes();
+    if (pending.socket.get() < 0 ||
+        !send_all(pending.socket.get(), pending.challenge.data(), kBytes)) {
       return;
     }
-    guests_.push_back(std::move(guest));
-    if (guests_.size() > kMostGuests + expected) guests_.pop_front();
+    pending_.push_back(std::move(pending));
+    if (pending_.size() > kMostPending + expected) pending_.pop_front();
   }
 
-  // True where it is one of the ranks; its socket is taken then, or closed
-  // where it is none.
-  bool listen_to(Guest& guest) {
+  // True where it is one of the ranks, whose socket is taken; another's is
+  // closed.
+  bool listen_to(PendingPeer& pending) {
     Introduction words;
     std::array<char, sizeof words> bytes;
-    const size_t left = sizeof words - guest.words.size();
+    const size_t left = sizeof words - pending.words.size();
     const ssize_t got =
-        recv(guest.socket.get(), bytes.data(), left, MSG_DONTWAIT);
+        recv(pending.socket.get(), bytes.data(), left, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    if (got > 0) guest.words.append(bytes.data(), static_cast<size_t>(got));
-    if (got > 0 && guest.words.size() < sizeof words) return false;
-    Descriptor socket = std::move(guest.socket);
+    if (got > 0) pending.words.append(bytes.data(), static_cast<size_t>(got));
+    if (got > 0 && pending.words.size() < sizeof words) return false;
+    Descriptor socket = std::move(pending.socket);
     if (got <= 0) return false;
-    std::memcpy(&words, guest.words.data(), sizeof words);
+    std::memcpy(&words, pending.words.data(), sizeof words);
     const Place place{static_cast<uint32_t>(options_.rank), ntohl(words.rank),
                       ntohl(words.mesh)};
     if (!is_awaited(place)) return false;
     const Bytes key = key_with(place);
     const Bytes wanted =
-        proof(key, 'h', guest.challenge, words.challenge, place);
+        proof(key, 'h', pending.challenge, words.challenge, place);
     if (sodium_memcmp(words.proof.data(), wanted.data(), kBytes) != 0) {
       return false;
     }
-    const Bytes mine = proof(key, 'l', guest.challenge, words.challenge, place);
+    const Bytes mine =
+        proof(key, 'l', pending.challenge, words.challenge, place);
     if (!send_all(socket.get(), mine.data(), kBytes)) return false;
     sockets_[place.mesh][place.higher] =
-        in_use(std::move(socket), place, guest.challenge, words.challenge);
+        in_use(std::move(socket), place, pending.challenge, words.challenge);
     return true;
   }
 
@@ -425,7 +426,7 @@ class Meetings {
   const Descriptor listening_;
   std::vector<Meeting> ranks_;
   std::vector<std::vector<Descriptor>> sockets_;
-  std::deque<Guest> guests_;
+  std::deque<PendingPeer> pending_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // TCP connections between the ranks of a group, of which each end has proved to
-// the other that it met it in the store. A stranger that connects learns and
-// breaks nothing: a rank listens at one port while ranks meet, waits for many
-// at once, and closes what cannot prove who it is.
+// the other that it met it in the store. An unknown process that connects
+// learns and breaks nothing: a rank listens at one port while ranks meet, waits
+// for many at once, and closes connections that cannot prove their identity.
 //
 // Each rank puts its port and 32 random bytes into the store, which is as
 // private as the control plane. Of two ranks the higher one connects:
@@ -15,8 +15,8 @@
 //
 // The key is BLAKE2b over the group's name and both ranks' random bytes; HMAC
 // is HMAC-SHA-512-256 (both libsodium's). After that the bytes are Gloo's: in
-// the clear, or, where one of the two ranks wants it, sealed (sealed_socket.h)
-// with the keys HMAC(key, "u" or "d" a b rank mesh).
+// the clear, or, where one of the two ranks asks for it, sealed
+// (sealed_socket.h) with the keys HMAC(key, "u" or "d" a b rank mesh).
 #pragma once
 
 #include <string>

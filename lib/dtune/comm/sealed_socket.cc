@@ -209,7 +209,7 @@ Descriptor tcp_socket() {
               "no local connection for ranks: " + errno_text(errno));
 }
 
-// Strangers of this machine may connect, too.
+// Other processes of this machine may connect, too.
 Descriptor accept_from(const Descriptor& listening, const sockaddr_in& peer) {
   while (true) {
     Descriptor one(::accept4(listening.get(), nullptr, nullptr,

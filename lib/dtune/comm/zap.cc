@@ -139,11 +139,11 @@ ZapServer::~ZapServer() {
 
 std::string ZapServer::add(std::shared_ptr<AllowList> allowed,
                            std::weak_ptr<Gateway> gateway,
-                           std::shared_ptr<const Guests> guests) {
+                           std::shared_ptr<const EnrolmentHandler> enrolment) {
   const std::lock_guard lock(mutex_);
   std::string domain = fmt::format("dtune{}", domains_.size());
   domains_.emplace(domain, Domain{std::move(allowed), std::move(gateway),
-                                  std::move(guests)});
+                                  std::move(enrolment)});
   return domain;
 }
 
@@ -176,9 +176,9 @@ void ZapServer::answer() {
   // Behind a gateway ZeroMQ sees none.
   const std::string address =
       gateway ? gateway->unknown_addresses() : request[kAddress];
-  const bool ok =
-      allowed && !key.empty() &&
-      (allowed->contains(key) || (domain.guests && domain.guests->admits(key)));
+  const bool ok = allowed && !key.empty() &&
+                  (allowed->contains(key) ||
+                   (domain.enrolment && domain.enrolment->admits(key)));
   if (!ok && allowed) allowed->refused({address, key});
   // Version, request id, status, text, user id, metadata.
   const std::array<std::string, 6> reply = {

@@ -50,9 +50,9 @@ class AllowList {
   std::deque<Refusal> refusals_;
 };
 
-// Keys that may say one thing only: what a join token allows. Both are called
-// on other threads than their owner's and must be thread-safe.
-struct Guests {
+// Keys of join tokens: each may enrol one machine and do nothing else. Both are
+// called on other threads than their owner's and must be thread-safe.
+struct EnrolmentHandler {
   std::function<bool(const std::string& key)> admits;
   // The answer to a message of such a key; "": none.
   std::function<std::string(const std::string& key, const std::string& message)>
@@ -74,10 +74,10 @@ class ZapServer {
   ZapServer& operator=(const ZapServer&) = delete;
 
   // The domain to give to the sockets that this list is for; `gateway`: through
-  // which clients come, may be null, as `guests`. Thread-safe.
+  // which clients come, may be null, as `enrolment`. Thread-safe.
   std::string add(std::shared_ptr<AllowList> allowed,
                   std::weak_ptr<Gateway> gateway = {},
-                  std::shared_ptr<const Guests> guests = nullptr);
+                  std::shared_ptr<const EnrolmentHandler> enrolment = nullptr);
 
  private:
   void serve();
@@ -89,7 +89,7 @@ class ZapServer {
   struct Domain {
     std::shared_ptr<AllowList> allowed;
     std::weak_ptr<Gateway> gateway;
-    std::shared_ptr<const Guests> guests;
+    std::shared_ptr<const EnrolmentHandler> enrolment;
   };
   std::map<std::string, Domain, std::less<>> domains_;
   bool stopping_ = false;  // guarded by mutex_

@@ -18,7 +18,7 @@ std::optional<Parameter> read_parameter(const YamlNode& recipe,
 YamlNode write_parameter(const Parameter& parameter);
 
 // The key that a line sets: `given`, checked to be one that can be tuned;
-// reports and returns "" if it is none.
+// otherwise reports a problem and returns "".
 std::string resolve_key(const YamlNode& recipe, const YamlNode& line,
                         const std::string& given, Diagnostics& diagnostics);
 

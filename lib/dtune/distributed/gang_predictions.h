@@ -11,7 +11,7 @@
 
 namespace dtune {
 
-// Who has answered a batch twice has the same answers: the last stay.
+// Answers to one batch are the same each time: the last ones stay.
 // Not thread-safe.
 class GangPredictions {
  public:

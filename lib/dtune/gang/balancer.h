@@ -12,7 +12,7 @@
 namespace dtune::gang {
 
 // Predicts members' speeds and shares batches out by them. Equal shares where
-// nothing is known or stragglers are none of our business. Not thread-safe.
+// nothing is known, or the recipe has `stragglers: off`. Not thread-safe.
 class Balancer {
  public:
   Balancer(const ParallelSpec& parallel, size_t members);

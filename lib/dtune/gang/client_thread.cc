@@ -79,7 +79,7 @@ void GangClient::Impl::receive_all() {
       try {
         receive(decode(frame));
       } catch (const Error&) {
-        // No word of a server that speaks this language.
+        // Not a message of this protocol.
       }
     }
   }

@@ -1,11 +1,11 @@
 // What the members of a gang and its server say to each other.
 //
-// A gang trains by rounds. The server hands out the work of a round, hears from
-// every member that it is about to finish (ready), and answers with those that
-// take part (go): all, or, past a deadline, those that are ready; the work of
-// the others goes back into the queue. So no member ever waits for another that
-// is slow, suspended or dead, no sample is lost, and members agree on every
-// update.
+// A gang trains by rounds. The server hands out the work of a round, collects
+// from every member that it is about to finish (ready), and answers with those
+// that take part (go): all, or, past a deadline, those that are ready; the work
+// of the others goes back into the queue. So no member ever waits for another
+// that is slow, suspended or dead, no sample is lost, and members agree on
+// every update.
 //
 //   member                                server
 //     join(member, pid)          ->
@@ -39,9 +39,10 @@
 // it up after `patience`, report it failed, and the round is trained again
 // without the silent member.
 //
-// Who lags behind (late, new, restarted) gets weights, optimizer state and
-// buffers from a `source` member over the data plane, after the round that the
-// message names; a member that has applied more updates is never a target.
+// A member that lags behind (late, new, restarted) gets weights, optimizer
+// state and buffers from a `source` member over the data plane, after the round
+// that the message names; a member that has applied more updates is never a
+// target.
 #pragma once
 
 #include <cstdint>

@@ -117,8 +117,8 @@ void GangRegistry::repeat(OpenGang& gang) {
     Session* session = gang.places[i].session.get();
     if (session == nullptr) continue;
     if (session->link.pending() > kMostPending) {
-      gang.controller.lost(static_cast<int>(i), "it takes nothing any more",
-                           now());
+      gang.controller.lost(static_cast<int>(i),
+                           "it does not acknowledge messages", now());
       continue;
     }
     for (std::string& bytes : session->link.repeats(now())) {

@@ -117,7 +117,7 @@ std::optional<Timing::Verdict> Timing::judge(
   if (!evicted) return std::nullopt;
   return Verdict{*evicted,
                  fmt::format("costs more than it brings: {:.0f} samples/s, and "
-                             "each round spends {:.3f} s on keeping together",
+                             "each round spends {:.3f} s on synchronisation",
                              balancer_.predicted(*evicted), overhead)};
 }
 

@@ -1,6 +1,6 @@
-// Decision logic of a parameter server: who computes what, whose gradient
-// counts and how much. Pure decisions, without arrays, sockets or time. No
-// LibTorch.
+// Decision logic of a parameter server: which worker computes what, whose
+// gradient counts and how much. Pure decisions, without arrays, sockets or
+// time. No LibTorch.
 //
 // A worker's cycle is: work and weights of version v -> gradient -> decision ->
 // more work and newer weights. What the decision is, by `consistency`:

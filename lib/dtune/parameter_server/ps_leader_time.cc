@@ -103,14 +103,14 @@ void PsLeader::check_patience() {
   if (now - began_ > options_.patience) {
     for (int server = 1; server < options_.servers; ++server) {
       if (followers_.contains(server)) continue;
-      break_off(false, fmt::format("parameter server: server {} has not come "
-                                   "for {:.0f} s",
+      break_off(false, fmt::format("parameter server: server {} has not "
+                                   "connected for {:.0f} s",
                                    server, seconds));
     }
     const std::vector<int> missing = clock_->missing();
     if (!missing.empty() && clock_->version() == 0) {
-      break_off(false, fmt::format("parameter server: member {} has not come "
-                                   "for {:.0f} s",
+      break_off(false, fmt::format("parameter server: member {} has not "
+                                   "connected for {:.0f} s",
                                    missing.front(), seconds));
     }
   }

@@ -217,7 +217,7 @@ std::optional<TrainingState> PsServerSession::gather(int /*leader*/) {
   while (server_->state_requests_done() == before) {
     server_->poll(kTick);
     if (link().has_order()) {
-      throw Error(ErrorKind::comm, "parameter server: there is another order");
+      throw Error(ErrorKind::comm, "parameter server: another order has come");
     }
     if (system_clock().now() < end) continue;
     throw Error(

@@ -40,8 +40,9 @@ class PsShard {
   // All pieces are here.
   bool complete(int member, int64_t ticket) const;
 
-  // Orders. Gradients that are not complete are an Error(comm): server 0 knows
-  // better. Combine returns the sum's squares where they are wanted.
+  // Orders. Gradients that are not complete are an Error(comm): server 0
+  // orders complete ones only. Combine returns the sum's squares where they are
+  // wanted.
   double combine(const ps::Combine& order);
   void apply(const ps::Apply& order);
   void drop(const ps::Drop& order);
@@ -53,7 +54,7 @@ class PsShard {
   const std::vector<ps::Range>& pieces() const { return pieces_; }
   // Updates applied since it was made.
   int64_t version() const { return version_; }
-  // Of the slice; `buffers` and `gradient` are none of it. Where workers have
+  // Of the slice; it has no `buffers` and no `gradient`. Where workers have
   // velocities of their own, `first` makes their mean of them: only once the
   // step is trained.
   std::span<const float> values(ps::Content content);

@@ -151,7 +151,7 @@ std::optional<TrainingState> PsWorkerSession::gather(int leader) {
                                                      ? state.back().values()
                                                      : std::span<float>());
   } catch (const OrderCame&) {  // the others have gone on without this leader
-    throw Error(ErrorKind::comm, "parameter server: there is another order");
+    throw Error(ErrorKind::comm, "parameter server: another order has come");
   }
   for (HostTensor& tensor : state) tensor.put();
   return PsSession::state();

@@ -247,7 +247,7 @@ std::string PipelineSession::value_of(const std::string& key) {
       if (error.kind() != ErrorKind::comm || system_clock().now() > end) throw;
     }
     if (link().has_order()) {
-      throw Error(ErrorKind::comm, "pipeline: there is another order");
+      throw Error(ErrorKind::comm, "pipeline: another order has come");
     }
   }
 }

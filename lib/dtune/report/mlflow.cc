@@ -101,7 +101,7 @@ void write_run(const Study& study, const Trial& trial, bool best,
   put("tags", "dtune.why",
       fmt::format("{}: {}", to_string(trial.reason), trial.detail));
   put("tags", "dtune.best", best ? "true" : "false");
-  // Last: a run without it is none.
+  // Last: MLflow ignores a run without it.
   write_file_atomic(own / "meta.yaml", run_meta(trial, id, experiment, own),
                     false);
 }

@@ -178,7 +178,7 @@ std::vector<OptunaStudy> read_optuna_journal(const std::string& text,
       if (!line.empty()) journal.apply(parse_json(without_words(line)));
     } catch (const std::exception& error) {
       throw Error(ErrorKind::data,
-                  fmt::format("{}:{}:1: is no line of a journal of Optuna: {} "
+                  fmt::format("{}:{}:1: is not a line of an Optuna journal: {} "
                               "(name the SQLite file or journal of its "
                               "storage)",
                               name, number, error.what()));

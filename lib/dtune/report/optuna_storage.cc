@@ -30,10 +30,11 @@ void check_schema(Database& database) {
                    "SELECT count(*) FROM sqlite_master WHERE type = 'table' "
                    "AND name IN ('version_info', 'studies', 'trials')");
   if (!tables.step() || tables.integer(0) != 3) {
-    throw Error(ErrorKind::data,
-                fmt::format("{}: is no storage of Optuna (name the SQLite file "
-                            "or journal of its storage)",
-                            database.path().string()));
+    throw Error(
+        ErrorKind::data,
+        fmt::format("{}: is not an Optuna storage (name the SQLite file "
+                    "or journal of its storage)",
+                    database.path().string()));
   }
   const int64_t version =
       database.query_number("SELECT schema_version FROM version_info");

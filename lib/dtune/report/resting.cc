@@ -1,4 +1,4 @@
-// Which nodes rest, told from what a coordinator has stored.
+// Which nodes rest, by what a coordinator has stored.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -58,7 +58,7 @@ std::optional<Prediction> predict_step(const Study& study, const Trial& trial,
 std::vector<Prediction> predict_curve(const Study& study, const Trial& trial,
                                       const ReplayTuner& tuner);
 
-// Who was the best after how many reports.
+// Which trial was the best after how many reports.
 class BestHistory {
  public:
   struct Change {

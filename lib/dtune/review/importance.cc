@@ -102,7 +102,7 @@ size_t add_failures(const Study& study, double worst,
   return failures;
 }
 
-// The best third of the trials, by their best value; broken ones are none.
+// The best third of the trials, by their best value, without broken ones.
 std::vector<const Trial*> good_trials(const Study& study) {
   std::vector<std::pair<double, const Trial*>> order;
   size_t all = 0;

@@ -25,8 +25,8 @@ CubeNames cube_names(const SearchSpace& space);
 
 // Values of each axis in rising order, as many as `points` says: even in the
 // logarithm for lr and l2, ends included; a parameter with few values of its
-// own (choice) has those. Throws Error(config): a range that is none, or an lr
-// or L2 that touches 0 (the cube's axes are their logarithms).
+// own (choice) has those. Throws Error(config) for an invalid range, and for an
+// lr or L2 that touches 0 (the cube's axes are their logarithms).
 struct GridAxes {
   std::vector<double> lr;
   std::vector<double> l2;

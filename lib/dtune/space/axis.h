@@ -33,7 +33,7 @@ struct Cell {
 };
 Cell cell_around(const Parameter& parameter, double unit);
 
-// Why a value is none of the parameter's, without the name; "" if it is one.
+// Why a value is not one of the parameter's, without the name; "" if it is.
 std::string reason_invalid(const Parameter& parameter, const Value& value);
 
 }  // namespace dtune

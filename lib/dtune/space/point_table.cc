@@ -175,7 +175,7 @@ PointRow read_row(const Line& line, const std::vector<Column>& columns,
       row.point[p.name] = *value;
     } else {
       row.problem =
-          fmt::format("space.{}: '{}' is none of its values", p.name, cell);
+          fmt::format("space.{}: '{}' is not one of its values", p.name, cell);
     }
   }
   if (row.problem.empty()) row.problem = space.reason_invalid(row.point);

@@ -106,8 +106,9 @@ RunTrace read_events(const std::string& text, const std::string& path) {
       trace.add(parse_json(line));
     } catch (const json::exception&) {
       if (end == std::string::npos) break;
-      throw Error(ErrorKind::data,
-                  fmt::format("{}:{}: is no event of a trace", path, number));
+      throw Error(
+          ErrorKind::data,
+          fmt::format("{}:{}: is not an event of a trace", path, number));
     }
   }
   return trace;

@@ -1,4 +1,4 @@
-// Who gets how much of a batch. Thread-safe: no state.
+// How much of a batch each rank gets. Thread-safe: no state.
 #pragma once
 
 #include <cstdint>

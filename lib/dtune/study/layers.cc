@@ -221,7 +221,7 @@ Walk walk_kind(const LayerSpec& layer, const Shape& input) {
     case LayerKind::residual:
       return residual(layer, input);
   }
-  reject(layer, "is of no known kind");
+  reject(layer, "is of an unknown kind");
 }
 
 Walk walk_layer(const LayerSpec& layer, const Shape& input) {

@@ -83,7 +83,7 @@ class Predictions {
 const std::vector<std::string>& metric_names();
 
 // What samples add to the meters of a step's training. Sums in double, so that
-// they do not depend on who adds.
+// they do not depend on which process adds.
 struct LossTotals {
   double loss = 0;      // sum of the samples' weighted losses
   double weight = 0;    // sum of their weights: the mean loss is loss / weight

@@ -62,7 +62,7 @@ std::vector<ClusterObject> read_kubectl_list(const std::string& text) {
   const Json list = try_parse_json(text);
   if (!list.is_object() || !json_at(list, "/items").is_array()) {
     throw Error(ErrorKind::temporary,
-                "kubectl: its answer is no list (try again later)");
+                "kubectl: its answer is not a list (try again later)");
   }
   std::vector<ClusterObject> out;
   for (const Json& item : list["items"]) {

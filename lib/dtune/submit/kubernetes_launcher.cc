@@ -70,7 +70,7 @@ const FailureWord kKubectlWords[] = {
 
 LaunchFailure explain_kubectl(const std::string& name, const ExitStatus& status,
                               const std::string& words) {
-  const std::string said = last_line_of(words, "kubectl said nothing");
+  const std::string said = last_line_of(words, "kubectl printed no message");
   return explain_failure(find_failure(kKubectlWords, words), name, status,
                          said);
 }

@@ -27,7 +27,7 @@ std::string create_training_job(const SubmitJob& job,
   const auto json = try_parse_json(request);
   if (json.is_discarded()) {
     throw Error(ErrorKind::config,
-                fmt::format("{}: is no JSON (check --raw and --template)",
+                fmt::format("{}: is not JSON (check --raw and --template)",
                             file.string()));
   }
   const std::string input = submit_engine(job.to).values(job).texts.at("input");
@@ -50,7 +50,7 @@ EngineState sagemaker_state(const Submission& submission) {
   const auto json = try_parse_json(said);
   if (!json.is_object()) {
     throw Error(ErrorKind::temporary,
-                "aws: its answer is no description (try again later)");
+                "aws: its answer is not a description (try again later)");
   }
   const std::string state = json.value("TrainingJobStatus", std::string("?"));
   std::string text = state;

@@ -35,7 +35,7 @@ Submission read_submission(const fs::path& file) {
             json.at("database"), json.at("log"), json.at("job_file")};
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorKind::config,
-                fmt::format("{}: is no record of a submission (remove it)",
+                fmt::format("{}: is not a record of a submission (remove it)",
                             file.string()));
   }
 }

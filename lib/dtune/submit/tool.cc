@@ -51,7 +51,7 @@ std::string tool_output(const std::vector<std::string>& argv,
   const ToolResult result = run_tool(argv, input);
   if (result.good()) return result.out;
   const std::string said = last_line_of(
-      result.err, last_line_of(result.out, "it failed without a word"));
+      result.err, last_line_of(result.out, "it failed without a message"));
   throw Error(may_pass(said) ? ErrorKind::temporary : ErrorKind::config,
               fmt::format("{}: {}", argv[0], said));
 }

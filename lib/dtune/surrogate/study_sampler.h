@@ -28,7 +28,7 @@ struct TrainingSample {
 struct SamplerOptions {
   // Share of studies of data sets that are unlike recorded ones: an axis
   // reversed (the learnt prior misleads), an axis bent, or synthetic. Without
-  // them the network trusts directions that it has always seen.
+  // them the network relies on directions that it has always seen.
   double augmented = 0.35;
   size_t max_observations = 120;
   size_t studies = 4;  // of one draw: conditioning a prior is dear

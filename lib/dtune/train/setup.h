@@ -27,8 +27,8 @@ void check_precision(Precision precision, const at::Device& device);
 // training with this seed.
 uint64_t seed_for(uint64_t seed, std::string_view purpose);
 
-// Of a training batch, whose number keys the dropout masks; who passes a part
-// of it sets first_sample.
+// Of a training batch, whose number keys the dropout masks. For a part of it
+// the caller sets first_sample.
 PassContext training_pass(uint64_t seed, int64_t batch_number);
 
 std::vector<Split> training_splits(bool with_validation);

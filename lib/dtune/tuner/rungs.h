@@ -27,7 +27,8 @@ class Rungs {
   // The next rung's step.
   int next_step(const Trial& trial) const;
 
-  // All who have a result at the rung or failed on the way to it, best first.
+  // All trials that have a result at the rung or failed on the way to it, best
+  // first.
   std::vector<RungResult> results(const Study& study, const CurveBook& curves,
                                   size_t rung) const;
 

@@ -345,7 +345,7 @@ std::vector<std::string> SurrogateModel::caveats() const {
     const FreezeThawProcess& process = processes_[member.process];
     if (process.given_up()) {
       lines.push_back(fmt::format(
-          "{}: its covariance is not finite; it says what it said before any "
+          "{}: its covariance is not finite; it predicts as it did before any "
           "report",
           member.name));
     } else if (process.regularised() > kNotableJitter) {

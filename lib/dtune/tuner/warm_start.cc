@@ -62,9 +62,9 @@ using Cells = std::map<std::string, std::string>;
 double number_of(const std::string& cell, const std::string& column,
                  const std::string& where) {
   if (const auto value = parse_number<double>(cell)) return *value;
-  throw Error(
-      ErrorKind::config,
-      fmt::format("{}: '{}' in column '{}' is no number", where, cell, column));
+  throw Error(ErrorKind::config,
+              fmt::format("{}: '{}' in column '{}' is not a number", where,
+                          cell, column));
 }
 
 // The first of these columns that there is; "": none.

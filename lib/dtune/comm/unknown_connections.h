@@ -21,9 +21,9 @@ struct HelloPace {
 };
 
 // Ids are above 0, and grow with time. Not thread-safe.
-class Strangers {
+class UnknownConnections {
  public:
-  explicit Strangers(const HelloPace& pace)
+  explicit UnknownConnections(const HelloPace& pace)
       : pace_(pace), saved_(pace.at_once) {}
 
   void add(uint64_t id, const std::string& network);

@@ -10,18 +10,18 @@
 namespace dtune {
 
 // Not thread-safe.
-class JobDoor {
+class JobAccess {
  public:
   // `given`: a key that was made at submission (a file, or "-" for stdin); "":
   // that which a run that was killed has left in `file`, so that its agents are
   // let in again, else a new one. The coordinator's own pair is that of 'dtune
   // keygen' where there is one. Writes `file`, without an address as yet.
   // Errors as read_job_key and write_job_key.
-  JobDoor(std::filesystem::path file, const std::string& given);
+  JobAccess(std::filesystem::path file, const std::string& given);
   // Removes the file: the run is over.
-  ~JobDoor();
-  JobDoor(const JobDoor&) = delete;
-  JobDoor& operator=(const JobDoor&) = delete;
+  ~JobAccess();
+  JobAccess(const JobAccess&) = delete;
+  JobAccess& operator=(const JobAccess&) = delete;
 
   const JobKey& key() const { return key_; }
   const std::filesystem::path& file() const { return file_; }

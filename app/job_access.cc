@@ -1,4 +1,4 @@
-#include "app/job_door.h"
+#include "app/job_access.h"
 
 #include <system_error>
 #include <utility>
@@ -34,7 +34,7 @@ JobKey left_or_new(const fs::path& file) {
 
 }  // namespace
 
-JobDoor::JobDoor(fs::path file, const std::string& given)
+JobAccess::JobAccess(fs::path file, const std::string& given)
     : file_(std::move(file)),
       key_(given.empty() ? left_or_new(file_) : read_job_key(given)) {
   if (key_.server.secret_key.empty()) {
@@ -47,12 +47,12 @@ JobDoor::JobDoor(fs::path file, const std::string& given)
   write_job_key(file_, key_);
 }
 
-JobDoor::~JobDoor() {
+JobAccess::~JobAccess() {
   std::error_code ignored;
   fs::remove(file_, ignored);
 }
 
-void JobDoor::open(const std::string& endpoint) {
+void JobAccess::open(const std::string& endpoint) {
   key_.endpoint = endpoint;
   write_job_key(file_, key_);
 }

@@ -1,4 +1,4 @@
-#include "dtune/comm/strangers.h"
+#include "dtune/comm/unknown_connections.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,11 +6,11 @@
 
 namespace dtune::gateway {
 
-void Strangers::add(uint64_t id, const std::string& network) {
+void UnknownConnections::add(uint64_t id, const std::string& network) {
   count_ += networks_[network].all.insert(id).second ? 1 : 0;
 }
 
-void Strangers::remove(uint64_t id, const std::string& network) {
+void UnknownConnections::remove(uint64_t id, const std::string& network) {
   const auto found = networks_.find(network);
   if (found == networks_.end()) return;
   waiting_ -= found->second.waiting.erase(id);
@@ -18,12 +18,12 @@ void Strangers::remove(uint64_t id, const std::string& network) {
   if (found->second.all.empty()) networks_.erase(found);
 }
 
-size_t Strangers::count_of(const std::string& network) const {
+size_t UnknownConnections::count_of(const std::string& network) const {
   const auto found = networks_.find(network);
   return found == networks_.end() ? 0 : found->second.all.size();
 }
 
-uint64_t Strangers::one_too_many() const {
+uint64_t UnknownConnections::one_too_many() const {
   const auto rank = [this](const auto& entry) {
     const auto& [name, network] = entry;
     return std::tuple(network.all.size(), !trusted_.contains(name),
@@ -35,13 +35,13 @@ uint64_t Strangers::one_too_many() const {
   return most == networks_.end() ? 0 : *most->second.all.begin();
 }
 
-void Strangers::wait(uint64_t id, const std::string& network) {
+void UnknownConnections::wait(uint64_t id, const std::string& network) {
   const auto found = networks_.find(network);
   if (found == networks_.end()) return;
   waiting_ += found->second.waiting.insert(id).second ? 1 : 0;
 }
 
-uint64_t Strangers::next(MonoTime now) {
+uint64_t UnknownConnections::next(MonoTime now) {
   save(now);
   if (waiting_ == 0 || saved_ < 1) return 0;
   const auto waits = [](const auto& entry) {
@@ -60,7 +60,7 @@ uint64_t Strangers::next(MonoTime now) {
   return id;
 }
 
-void Strangers::save(MonoTime now) {
+void UnknownConnections::save(MonoTime now) {
   if (counted_ != MonoTime{}) {
     saved_ += pace_.per_second * to_seconds(now - counted_);
   }
@@ -68,7 +68,7 @@ void Strangers::save(MonoTime now) {
   counted_ = now;
 }
 
-Duration Strangers::pause(Duration most) const {
+Duration UnknownConnections::pause(Duration most) const {
   if (waiting_ == 0) return most;
   const double seconds = (1 - saved_) / pace_.per_second;
   return std::clamp(from_seconds(seconds), Duration{0}, most);
