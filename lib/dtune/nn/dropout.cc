@@ -1,6 +1,7 @@
+#include <algorithm>
+#include <string>
 #include <vector>
 
-#include "dtune/base/random.h"
 #include "dtune/nn/layer.h"
 #include "dtune/nn/mask.h"
 
@@ -10,8 +11,7 @@ namespace {
 // Srivastava et al. 2014 (JMLR 15), inverted: y = x mask / (1 - p).
 class Dropout : public Layer {
  public:
-  explicit Dropout(const LayerSpec& spec)
-      : drop_(spec.p), name_(spec.name), name_hash_(hash_text(spec.name)) {}
+  explicit Dropout(const LayerSpec& spec) : drop_(spec.p), name_(spec.name) {}
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext& context) override {
@@ -31,28 +31,51 @@ class Dropout : public Layer {
 
  private:
   // Undefined where nothing is dropped.
-  at::Tensor mask_of(const at::Tensor& x, const PassContext& context) const {
+  at::Tensor mask_of(const at::Tensor& x, const PassContext& context) {
     if (!context.training) return {};
-    if (!context.each.empty()) return masks_of(x, context);
-    if (drop_ <= 0) return {};
-    const uint64_t seed = mix_seed({context.seed, name_hash_});
-    return dropout_mask(x, {seed, context.first_sample, drop_});
+    const std::vector<double> drops = drops_of(context);
+    if (*std::ranges::max_element(drops) <= 0) return {};
+    if (!context.mask_keys.empty()) {
+      return dropout_masks(x, context.mask_keys.at(name_),
+                           rates_of(drops, x.device()));
+    }
+    if (context.each.empty())
+      return dropout_mask(x, key(context.seed, drop_, context));
+    std::vector<MaskKey> keys;
+    for (size_t k = 0; k < drops.size(); ++k) {
+      keys.push_back(key(context.each[k].seed, drops[k], context));
+    }
+    return dropout_masks(x, keys);
   }
 
-  at::Tensor masks_of(const at::Tensor& x, const PassContext& context) const {
-    std::vector<MaskKey> keys;
-    bool drops = false;
+  // Of each network.
+  std::vector<double> drops_of(const PassContext& context) const {
+    if (context.each.empty()) return {drop_};
+    std::vector<double> drops;
     for (const OwnPass& own : context.each) {
-      keys.push_back({mix_seed({own.seed, name_hash_}), context.first_sample,
-                      own.dropout.at(name_)});
-      drops = drops || keys.back().drop > 0;
+      drops.push_back(own.dropout.at(name_));
     }
-    return drops ? dropout_masks(x, keys) : at::Tensor();
+    return drops;
+  }
+
+  MaskKey key(uint64_t seed, double drop, const PassContext& context) const {
+    return {mask_seed(seed, name_), context.first_sample, drop};
+  }
+
+  // They stay on the device: they are the same for all batches.
+  const MaskRates& rates_of(const std::vector<double>& drops,
+                            const at::Device& device) {
+    if (drops != rated_) {
+      rates_ = mask_rates(drops, device);
+      rated_ = drops;
+    }
+    return rates_;
   }
 
   double drop_;
   std::string name_;
-  uint64_t name_hash_;
+  std::vector<double> rated_;
+  MaskRates rates_;
 };
 
 }  // namespace

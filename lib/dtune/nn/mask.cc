@@ -67,28 +67,23 @@ at::Tensor scramble(at::Tensor x) {
   return at::bitwise_xor(x, at::bitwise_right_shift(x, 16));
 }
 
-// [N, 1, networks, 1].
-at::Tensor key_tensor(int64_t samples, std::span<const MaskKey> keys,
-                      const at::Device& device) {
-  const auto networks = static_cast<int64_t>(keys.size());
-  const at::Tensor host =
-      host_tensor({samples, 1, networks, 1}, at::kLong, device);
-  auto* out = host.data_ptr<int64_t>();
-  for (int64_t k = 0; k < networks; ++k) {
+// [samples, networks].
+void fill_keys(std::span<const MaskKey> keys, int64_t samples, int64_t* out) {
+  const size_t networks = keys.size();
+  for (size_t k = 0; k < networks; ++k) {
     const std::vector<uint32_t> own = sample_keys(keys[k], samples);
-    for (int64_t n = 0; n < samples; ++n) out[n * networks + k] = own[n];
+    for (size_t n = 0; n < own.size(); ++n) out[n * networks + k] = own[n];
   }
-  return send(host, device);
 }
 
 template <typename Number, typename Of>
-at::Tensor for_each_key(std::span<const MaskKey> keys, const at::Device& device,
-                        const Of& of) {
+at::Tensor for_each_rate(std::span<const double> drops,
+                         const at::Device& device, const Of& of) {
   const at::Tensor host =
-      host_tensor({1, 1, static_cast<int64_t>(keys.size()), 1},
+      host_tensor({1, 1, static_cast<int64_t>(drops.size()), 1},
                   c10::CppTypeToScalarType<Number>::value, device);
   auto* out = host.data_ptr<Number>();
-  for (const MaskKey& key : keys) *out++ = of(key.drop);
+  for (const double drop : drops) *out++ = of(drop);
   return send(host, device);
 }
 
@@ -108,24 +103,61 @@ at::Tensor dropout_mask(const at::Tensor& x, const MaskKey& key) {
 }
 
 at::Tensor dropout_masks(const at::Tensor& x, std::span<const MaskKey> keys) {
+  const int64_t samples = x.size(0);
+  const at::Tensor host = host_tensor(
+      {samples, static_cast<int64_t>(keys.size())}, at::kLong, x.device());
+  fill_keys(keys, samples, host.data_ptr<int64_t>());
+  std::vector<double> drops;
+  for (const MaskKey& key : keys) drops.push_back(key.drop);
+  return dropout_masks(x, send(host, x.device()),
+                       mask_rates(drops, x.device()));
+}
+
+MaskRates mask_rates(std::span<const double> drops, const at::Device& device) {
+  return {
+      for_each_rate<int64_t>(
+          drops, device,
+          [](double drop) { return static_cast<int64_t>(threshold_of(drop)); }),
+      for_each_rate<float>(drops, device, scale_of)};
+}
+
+uint64_t mask_seed(uint64_t pass_seed, const std::string& layer) {
+  return mix_seed({pass_seed, hash_text(layer)});
+}
+
+at::Tensor batch_mask_keys(const std::vector<std::string>& layers,
+                           std::span<const uint64_t> pass_seeds,
+                           int64_t samples, const at::Device& device) {
+  const auto networks = static_cast<int64_t>(pass_seeds.size());
+  const at::Tensor host =
+      host_tensor({static_cast<int64_t>(layers.size()), samples, networks},
+                  at::kLong, device);
+  auto* out = host.data_ptr<int64_t>();
+  for (const std::string& layer : layers) {
+    std::vector<MaskKey> keys;
+    for (const uint64_t seed : pass_seeds) {
+      keys.push_back({.seed = mask_seed(seed, layer)});
+    }
+    fill_keys(keys, samples, out);
+    out += samples * networks;
+  }
+  return host;
+}
+
+at::Tensor dropout_masks(const at::Tensor& x, const at::Tensor& keys,
+                         const MaskRates& rates) {
   const bool image = x.dim() == 4;
   const int64_t area = image ? x.size(2) * x.size(3) : 1;
-  const int64_t channels = x.size(1) / static_cast<int64_t>(keys.size());
+  const int64_t channels = x.size(1) / keys.size(1);
   const at::Tensor element =
       at::arange(area * channels,
                  at::TensorOptions(at::kLong).device(x.device()))
           .view({1, area, 1, channels});
-  const at::Device device = x.device();
-  const at::Tensor key = key_tensor(x.size(0), keys, device);
+  const at::Tensor key = keys.unsqueeze(1).unsqueeze(3);
   const at::Tensor hash = scramble(at::bitwise_xor(scramble(element), key));
-  const at::Tensor limit = for_each_key<int64_t>(keys, device, [](double drop) {
-    return static_cast<int64_t>(threshold_of(drop));
-  });
   // [N, H W, networks, C]: what channels-last images are in memory.
   const at::Tensor mask =
-      hash.ge(limit)
-          .to(at::kFloat)
-          .mul_(for_each_key<float>(keys, device, scale_of));
+      hash.ge(rates.limits).to(at::kFloat).mul_(rates.scales);
   if (!image) return mask.view({x.size(0), x.size(1)});
   return mask.view({x.size(0), x.size(2), x.size(3), x.size(1)})
       .permute({0, 3, 1, 2});

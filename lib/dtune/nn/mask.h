@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -25,5 +27,28 @@ at::Tensor dropout_mask(const at::Tensor& x, const MaskKey& key);
 // network k is the mask that keys[k] gives its own tensor. By tensor operations
 // on every device.
 at::Tensor dropout_masks(const at::Tensor& x, std::span<const MaskKey> keys);
+
+// --- The same in two parts: what the CPU makes for each batch, and what the
+// device does with it.
+
+// The probabilities of networks side by side, as dropout_masks takes them.
+struct MaskRates {
+  at::Tensor limits;  // [1, 1, networks, 1] int64: smaller hashes are dropped
+  at::Tensor scales;  // likewise, float32: of what is kept
+};
+MaskRates mask_rates(std::span<const double> drops, const at::Device& device);
+
+// The seed of a layer's masks in a pass of this seed.
+uint64_t mask_seed(uint64_t pass_seed, const std::string& layer);
+
+// Of a whole batch, [layers, samples, networks] int64 on the CPU, to be sent to
+// the device; pass_seeds: of each network.
+at::Tensor batch_mask_keys(const std::vector<std::string>& layers,
+                           std::span<const uint64_t> pass_seeds,
+                           int64_t samples, const at::Device& device);
+
+// keys: [samples, networks], a layer's of the above, on x's device.
+at::Tensor dropout_masks(const at::Tensor& x, const at::Tensor& keys,
+                         const MaskRates& rates);
 
 }  // namespace dtune

@@ -43,6 +43,9 @@ struct PassContext {
   bool repeated = false;
   // Of a fused network, in place of `seed`: for each network in it.
   std::span<const OwnPass> each{};
+  // In place of all seeds, on the device: for each dropout layer, by its name,
+  // what batch_mask_keys (mask.h) made of them.
+  std::map<std::string, at::Tensor> mask_keys{};
 };
 
 // What backward needs from a layer's forward; owned by a Tape.

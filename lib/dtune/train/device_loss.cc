@@ -8,7 +8,7 @@
 namespace dtune {
 namespace {
 
-// What the batches have beside logits, moved to the device at once.
+// What the batches have beside logits: views of judging_numbers.
 struct Judging {
   at::Tensor labels;     // [K, n] int64
   at::Tensor others;     // likewise
@@ -20,13 +20,9 @@ struct Judging {
   at::Tensor weights;  // [K, 1, classes], of classes
 };
 
-LossKind kind_of(const JudgedBatch& batch) {
-  return batch.loss->parameters().kind;
-}
-
-bool is_of_one_kind(const std::vector<JudgedBatch>& batches) {
-  return std::ranges::all_of(batches, [&](const JudgedBatch& batch) {
-    return kind_of(batch) == kind_of(batches.front());
+bool is_of_one_kind(const JudgingKinds& kinds) {
+  return std::ranges::all_of(kinds.losses, [&](LossKind kind) {
+    return kind == kinds.losses.front();
   });
 }
 
@@ -50,30 +46,23 @@ void append(const JudgedBatch& batch, std::vector<double>& numbers) {
   add(weights);
 }
 
-Judging judging_of(const std::vector<JudgedBatch>& batches,
-                   const at::Tensor& logits) {
-  std::vector<double> numbers;
-  for (const JudgedBatch& batch : batches) append(batch, numbers);
-  const int64_t rows = logits.size(0);
+Judging judging_of(const at::Tensor& numbers, const at::Tensor& logits,
+                   const JudgingKinds& kinds) {
   const int64_t n = logits.size(1);
   const int64_t classes = logits.size(2);
-  DTUNE_CHECK(static_cast<int64_t>(numbers.size()) ==
-              rows * (3 * n + 4 + classes));
-  const at::Tensor host =
-      host_tensor({rows, 3 * n + 4 + classes}, at::kDouble, logits.device());
-  std::ranges::copy(numbers, host.data_ptr<double>());
-  const at::Tensor all = send(host, logits.device());
+  DTUNE_CHECK(numbers.size(0) == logits.size(0) &&
+              numbers.size(1) == 3 * n + 4 + classes);
   const auto number = [&](int64_t which) {
-    return all.narrow(1, 3 * n + which, 1).unsqueeze(2);
+    return numbers.narrow(1, 3 * n + which, 1).unsqueeze(2);
   };
-  return {.labels = all.narrow(1, 0, n).to(at::kLong),
-          .others = all.narrow(1, n, n).to(at::kLong),
-          .shares = all.narrow(1, 2 * n, n).unsqueeze(2),
+  return {.labels = numbers.narrow(1, 0, n).to(at::kLong),
+          .others = numbers.narrow(1, n, n).to(at::kLong),
+          .shares = numbers.narrow(1, 2 * n, n).unsqueeze(2),
           .smoothing = number(0),
           .gamma = number(1),
           .scale = number(2),
-          .focal = is_of_one_kind(batches) ? at::Tensor() : number(3).ne(0),
-          .weights = all.narrow(1, 3 * n + 4, classes).unsqueeze(1)};
+          .focal = is_of_one_kind(kinds) ? at::Tensor() : number(3).ne(0),
+          .weights = numbers.narrow(1, 3 * n + 4, classes).unsqueeze(1)};
 }
 
 struct Softmax {
@@ -126,23 +115,44 @@ Part judged(const Softmax& softmax, const Judging& by, LossKind kind,
           at::where(by.focal, other.gradients, plain.gradients)};
 }
 
-bool any_mixed(const std::vector<JudgedBatch>& batches) {
-  return std::ranges::any_of(batches, [](const JudgedBatch& batch) {
-    return !batch.targets.others.empty();
-  });
+}  // namespace
+
+JudgingKinds judging_kinds(const std::vector<JudgedBatch>& batches) {
+  JudgingKinds kinds;
+  for (const JudgedBatch& batch : batches) {
+    kinds.losses.push_back(batch.loss->parameters().kind);
+    kinds.mixes = kinds.mixes || !batch.targets.others.empty();
+  }
+  return kinds;
 }
 
-}  // namespace
+at::Tensor judging_numbers(const std::vector<JudgedBatch>& batches,
+                           const at::Device& device) {
+  std::vector<double> numbers;
+  for (const JudgedBatch& batch : batches) append(batch, numbers);
+  const auto rows = static_cast<int64_t>(batches.size());
+  const at::Tensor host = host_tensor(
+      {rows, static_cast<int64_t>(numbers.size()) / rows}, at::kDouble, device);
+  std::ranges::copy(numbers, host.data_ptr<double>());
+  return host;
+}
 
 DeviceLosses device_losses(const at::Tensor& logits,
                            const std::vector<JudgedBatch>& batches) {
-  const Judging by = judging_of(batches, logits);
-  const LossKind kind = kind_of(batches.front());
+  const at::Device device = logits.device();
+  return device_losses(logits, send(judging_numbers(batches, device), device),
+                       judging_kinds(batches));
+}
+
+DeviceLosses device_losses(const at::Tensor& logits, const at::Tensor& numbers,
+                           const JudgingKinds& kinds) {
+  const Judging by = judging_of(numbers, logits, kinds);
+  const LossKind kind = kinds.losses.front();
   const at::Tensor log_p = logits.to(at::kDouble).log_softmax(2);
   const Softmax softmax{log_p.exp(), log_p};
   Part part = judged(softmax, by, kind, by.labels);
   at::Tensor expected = by.labels;
-  if (any_mixed(batches)) {
+  if (kinds.mixes) {
     const Part other = judged(softmax, by, kind, by.others);
     part = {by.shares * part.losses + (1 - by.shares) * other.losses,
             by.shares * part.gradients + (1 - by.shares) * other.gradients};

@@ -27,4 +27,22 @@ struct DeviceLosses {
 DeviceLosses device_losses(const at::Tensor& logits,
                            const std::vector<JudgedBatch>& batches);
 
+// --- The same in two parts: what the CPU makes for each batch, and what the
+// device does with it.
+
+// What is the same for all batches of these trainings.
+struct JudgingKinds {
+  std::vector<LossKind> losses;  // of each
+  bool mixes = false;            // the samples of any of them
+};
+JudgingKinds judging_kinds(const std::vector<JudgedBatch>& batches);
+
+// [K, numbers] float64 on the CPU, to be sent to the device.
+at::Tensor judging_numbers(const std::vector<JudgedBatch>& batches,
+                           const at::Device& device);
+
+// numbers: as above, on the logits' device.
+DeviceLosses device_losses(const at::Tensor& logits, const at::Tensor& numbers,
+                           const JudgingKinds& kinds);
+
 }  // namespace dtune

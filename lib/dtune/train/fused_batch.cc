@@ -1,7 +1,8 @@
 #include "dtune/train/fused_batch.h"
 
-#include <cmath>
 #include <utility>
+
+#include "dtune/nn/mask.h"
 
 namespace dtune {
 namespace {
@@ -18,10 +19,17 @@ FusedBatch::FusedBatch(std::vector<Trainer*> trainers)
       device_(trainers_.front()->options().device),
       network_(trainers_.front()->layers(), trainers_.front()->image_shape(),
                static_cast<int>(trainers_.size()),
-               options_of(*trainers_.front())) {
+               options_of(*trainers_.front())),
+      step_(device_, trainers_.front()->train_spec().batch_size,
+            trainers_.front()->device_images() != nullptr
+                ? make_recording(device_)
+                : nullptr) {
   make_rows();
   for (size_t row = 0; row < trainers_.size(); ++row) {
     each_.push_back({0, dropout_of(trainers_[row]->layers())});
+  }
+  for (const auto& [layer, p] : each_.front().dropout) {
+    dropouts_.push_back(layer);
   }
   network_.set_weights(weights_.rows);
   network_.set_buffers(buffers_.rows);
@@ -75,20 +83,51 @@ void FusedBatch::train() {
   const at::Tensor images = gather();
   Unread unread;
   std::vector<JudgedBatch> judged;
+  std::vector<uint64_t> seeds;
+  std::vector<RowStep> steps;
   for (Trainer* trainer : trainers_) {
     unread.batches.push_back(trainer->next_batch());
     judged.push_back(trainer->judged_batch());
     unread.weights.push_back(judged.back().loss->weight(judged.back().targets));
+    seeds.push_back(trainer->pass().seed);
+    steps.push_back(trainer->next_update(unread.batches.back()));
   }
-  const at::Tensor logits = network_.forward(images, tape_, pass());
+  const auto compute =
+      [this, kinds = judging_kinds(judged)](const StepInputs& inputs) {
+        return compute_batch(inputs, kinds);
+      };
+  unread.outcome = step_.run(
+      {.images = images,
+       .judging = judging_numbers(judged, device_),
+       .masks = batch_mask_keys(dropouts_, seeds, images.size(0), device_),
+       .update = update_numbers(steps, device_)},
+      compute);
+  for (size_t row = 0; row < trainers_.size(); ++row) {
+    trainers_[row]->updated(unread.batches[row]);
+  }
+  unread_.push_back(std::move(unread));
+}
+
+// Rows of trainers that have failed are updated too, without meaning.
+at::Tensor FusedBatch::compute_batch(const StepInputs& inputs,
+                                     const JudgingKinds& kinds) {
+  const PassContext pass{.training = true,
+                         .each = each_,
+                         .mask_keys = masks_by_layer(inputs, dropouts_)};
+  const at::Tensor logits = network_.forward(inputs.images, tape_, pass);
   const auto rows = static_cast<int64_t>(trainers_.size());
-  const DeviceLosses losses = device_losses(
-      logits.view({logits.size(0), rows, -1}).transpose(0, 1), judged);
+  const DeviceLosses losses =
+      device_losses(logits.view({logits.size(0), rows, -1}).transpose(0, 1),
+                    inputs.judging, kinds);
   network_.backward(losses.gradients.transpose(0, 1).reshape(logits.sizes()),
                     tape_);
-  const at::Tensor norms = update();
-  unread.outcome = at::stack({losses.losses, losses.correct, norms});
-  unread_.push_back(std::move(unread));
+  const at::Tensor gradients = network_.take_gradients();
+  const at::Tensor norms = clip_rows(inputs.update, gradients);
+  apply_fused_update(inputs.update, {weights_.rows, gradients, first_.rows,
+                                     second_.rows, l2_});
+  network_.set_weights(weights_.rows);
+  if (average_weights_.rows.defined()) average(average_shares(inputs.update));
+  return at::stack({losses.losses, losses.correct, norms});
 }
 
 std::vector<FusedBatch::Result> FusedBatch::settle() {
@@ -144,46 +183,10 @@ at::Tensor FusedBatch::gather_apart() {
   return at::cat(images, 1);
 }
 
-PassContext FusedBatch::pass() {
-  for (size_t row = 0; row < trainers_.size(); ++row) {
-    each_[row].seed = trainers_[row]->pass().seed;
-  }
-  return {.training = true, .each = each_};
-}
-
-// Rows of trainers that have failed are updated too, without meaning. Returns
-// the gradients' norms, [K] float64.
-at::Tensor FusedBatch::update() {
-  const at::Tensor gradients = network_.take_gradients();
-  const at::Tensor norms = gradients.norm(2, /*dim=*/{1});
-  std::vector<const TrainSpec*> trains;
-  std::vector<UpdateStep> steps;
-  std::vector<double> limits;
-  for (Trainer* trainer : trainers_) {
-    const TrainSpec& train = trainer->train_spec();
-    trains.push_back(&train);
-    steps.push_back(trainer->next_update(trainer->next_batch()));
-    limits.push_back(train.clip_norm > 0 ? train.clip_norm : HUGE_VAL);
-  }
-  gradients.mul_(clip_scales(column(limits, device_), norms.unsqueeze(1)));
-  apply_fused_update(
-      trains, steps,
-      {weights_.rows, gradients, first_.rows, second_.rows, l2_});
-  network_.set_weights(weights_.rows);
-  for (Trainer* trainer : trainers_) trainer->updated(trainer->next_batch());
-  if (average_weights_.rows.defined()) average();
-  return norms.to(at::kDouble);
-}
-
-void FusedBatch::average() {
-  std::vector<double> shares;
-  for (Trainer* trainer : trainers_) {
-    shares.push_back(trainer->average()->share(trainer->optimizer().updates()));
-  }
-  const at::Tensor by = column(shares, device_);
-  average_weights_.rows.lerp_(weights_.rows, by.expand_as(weights_.rows));
+void FusedBatch::average(const at::Tensor& shares) {
+  average_weights_.rows.lerp_(weights_.rows, shares.expand_as(weights_.rows));
   const at::Tensor buffers = network_.buffers();
-  average_buffers_.rows.lerp_(buffers, by.expand_as(buffers));
+  average_buffers_.rows.lerp_(buffers, shares.expand_as(buffers));
 }
 
 }  // namespace dtune

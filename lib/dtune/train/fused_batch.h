@@ -3,10 +3,13 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "dtune/nn/fused_network.h"
+#include "dtune/train/device_loss.h"
 #include "dtune/train/fused_update.h"
+#include "dtune/train/step_graph.h"
 #include "dtune/train/trainer.h"
 
 namespace dtune {
@@ -34,6 +37,7 @@ class FusedBatch {
   // meaning to others.
   std::vector<Result> settle();
   size_t unsettled() const { return unread_.size(); }  // batches
+  const StepGraph& step_graph() const { return step_; }
 
   // Gives a trainer what is its own; it may then train by itself until load().
   void store(size_t row);
@@ -55,15 +59,15 @@ class FusedBatch {
   void make_rows();
   at::Tensor gather();
   at::Tensor gather_apart();
-  PassContext pass();
-  at::Tensor update();
-  void average();
+  at::Tensor compute_batch(const StepInputs& inputs, const JudgingKinds& kinds);
+  void average(const at::Tensor& shares);
 
   std::vector<Trainer*> trainers_;
   at::Device device_;
   FusedNetwork network_;
   Tape tape_;
   std::vector<OwnPass> each_;
+  std::vector<std::string> dropouts_;  // the layers' names
   Part weights_;
   Part buffers_;
   Part first_;
@@ -78,6 +82,7 @@ class FusedBatch {
     at::Tensor outcome;  // [3, K] float64: loss, correct, gradient's norm
   };
   std::vector<Unread> unread_;
+  StepGraph step_;
 };
 
 }  // namespace dtune

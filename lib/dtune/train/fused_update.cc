@@ -1,119 +1,119 @@
 #include "dtune/train/fused_update.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
+#include <array>
+#include <span>
 
+#include "dtune/base/error.h"
 #include "dtune/nn/transfer.h"
 
 namespace dtune {
 namespace {
 
-using Number = std::function<double(const TrainSpec&, const UpdateStep&)>;
+using RowNumber = double (*)(const RowStep&);
 
-// One transfer for all that the rows differ in.
-class Columns {
- public:
-  Columns(const std::vector<const TrainSpec*>& trains,
-          const std::vector<UpdateStep>& steps,
-          const std::vector<Number>& numbers, const at::Device& device) {
-    const auto rows = static_cast<int64_t>(trains.size());
-    const at::Tensor table = host_tensor(
-        {static_cast<int64_t>(numbers.size()), rows}, at::kFloat, device);
-    auto* out = table.data_ptr<float>();
-    for (const Number& number : numbers) {
-      for (size_t k = 0; k < trains.size(); ++k) {
-        *out++ = static_cast<float>(number(*trains[k], steps[k]));
-      }
-    }
-    table_ = send(table, device).unsqueeze(2);
-  }
+// Rows of update_numbers: these, then the rule's own.
+enum : int64_t { at_clip_norm, at_average, at_gradient_scale, at_rule };
 
-  at::Tensor operator[](int64_t number) const { return table_[number]; }
+constexpr std::array<RowNumber, 3> kCommon = {
+    [](const RowStep& row) { return row.clip_norm; },
+    [](const RowStep& row) { return row.average; },
+    [](const RowStep& row) { return row.step.gradient_scale; }};
 
- private:
-  at::Tensor table_;  // [numbers, K, 1]
-};
+// The step is own * gradient + carried * velocity, as in update_rule.cc.
+constexpr std::array<RowNumber, 3> kSgd = {
+    [](const RowStep& row) { return row.train->momentum; },
+    [](const RowStep& row) { return row.train->nesterov ? -row.step.lr : 0; },
+    [](const RowStep& row) {
+      return -row.step.lr * (row.train->nesterov ? row.train->momentum : 1);
+    }};
 
-void fused_sgd(const std::vector<const TrainSpec*>& trains,
-               const std::vector<UpdateStep>& steps, const FusedTensors& t) {
-  // The step is own * gradient + carried * velocity, as in update_rule.cc.
-  const Columns of(
-      trains, steps,
-      {[](const TrainSpec&, const UpdateStep& s) { return s.gradient_scale; },
-       [](const TrainSpec& train, const UpdateStep&) { return train.momentum; },
-       [](const TrainSpec& train, const UpdateStep& s) {
-         return train.nesterov ? -s.lr : 0;
-       },
-       [](const TrainSpec& train, const UpdateStep& s) {
-         return -s.lr * (train.nesterov ? train.momentum : 1);
-       }},
-      t.weights.device());
-  t.gradients.mul_(of[0]).addcmul_(t.l2, t.weights);
-  t.first.mul_(of[1]).add_(t.gradients);
-  t.weights.addcmul_(t.gradients, of[2]).addcmul_(t.first, of[3]);
+bool decoupled(const RowStep& row) {
+  return row.train->optimizer == OptimizerKind::adamw;
 }
 
-void fused_adam(const std::vector<const TrainSpec*>& trains,
-                const std::vector<UpdateStep>& steps, const FusedTensors& t) {
-  const auto decoupled = [](const TrainSpec& train) {
-    return train.optimizer == OptimizerKind::adamw;
-  };
-  const auto corrected = [](double beta, const UpdateStep& s) {
-    return 1 - std::pow(beta, static_cast<double>(s.number));
-  };
-  const Columns of(
-      trains, steps,
-      {[](const TrainSpec&, const UpdateStep& s) { return s.gradient_scale; },
-       [&](const TrainSpec& train, const UpdateStep&) {
-         return decoupled(train) ? 0 : 1;
-       },
-       [&](const TrainSpec& train, const UpdateStep& s) {
-         return decoupled(train) ? -s.lr : 0;
-       },
-       [](const TrainSpec& train, const UpdateStep&) { return train.beta1; },
-       [](const TrainSpec& train, const UpdateStep&) {
-         return 1 - train.beta1;
-       },
-       [](const TrainSpec& train, const UpdateStep&) { return train.beta2; },
-       [](const TrainSpec& train, const UpdateStep&) {
-         return 1 - train.beta2;
-       },
-       [&](const TrainSpec& train, const UpdateStep& s) {
-         return 1 / std::sqrt(corrected(train.beta2, s));
-       },
-       [&](const TrainSpec& train, const UpdateStep& s) {
-         return -s.lr / corrected(train.beta1, s);
-       }},
-      t.weights.device());
+double corrected(double beta, const RowStep& row) {
+  return 1 - std::pow(beta, static_cast<double>(row.step.number));
+}
+
+constexpr std::array<RowNumber, 8> kAdam = {
+    [](const RowStep& row) { return decoupled(row) ? 0.0 : 1.0; },
+    [](const RowStep& row) { return decoupled(row) ? -row.step.lr : 0; },
+    [](const RowStep& row) { return row.train->beta1; },
+    [](const RowStep& row) { return 1 - row.train->beta1; },
+    [](const RowStep& row) { return row.train->beta2; },
+    [](const RowStep& row) { return 1 - row.train->beta2; },
+    [](const RowStep& row) {
+      return 1 / std::sqrt(corrected(row.train->beta2, row));
+    },
+    [](const RowStep& row) {
+      return -row.step.lr / corrected(row.train->beta1, row);
+    }};
+
+// A number of each row, [K, 1].
+at::Tensor column(const at::Tensor& numbers, int64_t which) {
+  return numbers[which].unsqueeze(1);
+}
+
+void fused_sgd(const at::Tensor& numbers, const FusedTensors& t) {
+  const auto of = [&](int64_t i) { return column(numbers, at_rule + i); };
+  t.gradients.addcmul_(t.l2, t.weights);
+  t.first.mul_(of(0)).add_(t.gradients);
+  t.weights.addcmul_(t.gradients, of(1)).addcmul_(t.first, of(2));
+}
+
+void fused_adam(const at::Tensor& numbers, const FusedTensors& t) {
+  const auto of = [&](int64_t i) { return column(numbers, at_rule + i); };
   const at::Tensor decay = t.l2 * t.weights;
-  t.gradients.mul_(of[0]).addcmul_(decay, of[1]);
-  t.weights.addcmul_(decay, of[2]);
-  t.first.mul_(of[3]).addcmul_(t.gradients, of[4]);
-  t.second.mul_(of[5]).addcmul_(t.gradients.square(), of[6]);
-  const at::Tensor root = t.second.sqrt().mul_(of[7]).add_(kAdamEpsilon);
-  t.weights.add_(t.first.div(root).mul_(of[8]));
+  t.gradients.addcmul_(decay, of(0));
+  t.weights.addcmul_(decay, of(1));
+  t.first.mul_(of(2)).addcmul_(t.gradients, of(3));
+  t.second.mul_(of(4)).addcmul_(t.gradients.square(), of(5));
+  const at::Tensor root = t.second.sqrt().mul_(of(6)).add_(kAdamEpsilon);
+  t.weights.add_(t.first.div(root).mul_(of(7)));
 }
 
 }  // namespace
 
-at::Tensor column(const std::vector<double>& values, const at::Device& device) {
-  const at::Tensor host =
-      host_tensor({static_cast<int64_t>(values.size()), 1}, at::kFloat, device);
-  std::ranges::transform(values, host.data_ptr<float>(), [](double value) {
-    return static_cast<float>(value);
-  });
-  return send(host, device);
+at::Tensor update_numbers(const std::vector<RowStep>& rows,
+                          const at::Device& device) {
+  const bool sgd = rows.front().train->optimizer == OptimizerKind::sgd;
+  std::vector<RowNumber> numbers(kCommon.begin(), kCommon.end());
+  const std::span<const RowNumber> own =
+      sgd ? std::span<const RowNumber>(kSgd) : kAdam;
+  numbers.insert(numbers.end(), own.begin(), own.end());
+  const at::Tensor host = host_tensor(
+      {static_cast<int64_t>(numbers.size()), static_cast<int64_t>(rows.size())},
+      at::kFloat, device);
+  auto* out = host.data_ptr<float>();
+  for (const RowNumber number : numbers) {
+    for (const RowStep& row : rows) {
+      DTUNE_CHECK((row.train->optimizer == OptimizerKind::sgd) == sgd);
+      *out++ = static_cast<float>(number(row));
+    }
+  }
+  return host;
 }
 
-void apply_fused_update(const std::vector<const TrainSpec*>& trains,
-                        const std::vector<UpdateStep>& steps,
+at::Tensor clip_rows(const at::Tensor& numbers, const at::Tensor& gradients) {
+  const at::Tensor norms = gradients.norm(2, /*dim=*/{1}, /*keepdim=*/true);
+  gradients.mul_(
+      column(numbers, at_clip_norm).div(norms.add(kClipEpsilon)).clamp_max_(1));
+  return norms.squeeze(1).to(at::kDouble);
+}
+
+void apply_fused_update(const at::Tensor& numbers,
                         const FusedTensors& tensors) {
-  if (trains.front()->optimizer == OptimizerKind::sgd) {
-    fused_sgd(trains, steps, tensors);
+  tensors.gradients.mul_(column(numbers, at_gradient_scale));
+  if (tensors.second.defined()) {
+    fused_adam(numbers, tensors);
   } else {
-    fused_adam(trains, steps, tensors);
+    fused_sgd(numbers, tensors);
   }
+  tensors.gradients.zero_();
+}
+
+at::Tensor average_shares(const at::Tensor& numbers) {
+  return column(numbers, at_average);
 }
 
 }  // namespace dtune

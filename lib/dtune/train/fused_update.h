@@ -1,8 +1,10 @@
-// The update rules of update_rule.h for several trainings at once, each with
-// numbers of its own: tensors of one row a training, on any device.
+// The update rules of update_rule.h as tensor operations, for trainings on
+// devices: of several at once, each with numbers of its own, in a row for each.
+// What differs from batch to batch are numbers that the CPU makes, the rest is
+// the same.
 #pragma once
 
-#include <cstdint>
+#include <cmath>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -15,18 +17,34 @@ namespace dtune {
 // [K, P] each; changed in place.
 struct FusedTensors {
   at::Tensor weights;
-  at::Tensor gradients;  // of no use afterwards
+  at::Tensor gradients;  // zero afterwards
   at::Tensor first;
   at::Tensor second;  // undefined for sgd
   at::Tensor l2;      // of each weight; not changed
 };
 
-// Row k by `trains[k]` and `steps[k]`. REQUIRES: all sgd, or none.
-void apply_fused_update(const std::vector<const TrainSpec*>& trains,
-                        const std::vector<UpdateStep>& steps,
-                        const FusedTensors& tensors);
+// The next update of a training.
+struct RowStep {
+  const TrainSpec* train = nullptr;
+  UpdateStep step{};
+  double clip_norm = HUGE_VAL;  // the largest norm of the gradient
+  double average = 0;           // WeightAverage::share
+};
 
-// The rows' own numbers as a column [K, 1] on the device.
-at::Tensor column(const std::vector<double>& values, const at::Device& device);
+// [numbers, K] float32 on the CPU, to be sent to the device. REQUIRES: all sgd,
+// or none.
+at::Tensor update_numbers(const std::vector<RowStep>& rows,
+                          const at::Device& device);
+
+// --- With these numbers on the device.
+
+// Scales gradients that are longer than clip_norm to it. Returns the norms that
+// they had, [K] float64.
+at::Tensor clip_rows(const at::Tensor& numbers, const at::Tensor& gradients);
+
+void apply_fused_update(const at::Tensor& numbers, const FusedTensors& tensors);
+
+// [K, 1]: RowStep::average.
+at::Tensor average_shares(const at::Tensor& numbers);
 
 }  // namespace dtune

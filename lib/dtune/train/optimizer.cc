@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "dtune/nn/host_span.h"
+#include "dtune/nn/transfer.h"
 
 namespace dtune {
 namespace {
@@ -13,35 +14,6 @@ namespace {
 int64_t elements(const ParameterSlice& slice) {
   return std::accumulate(slice.shape.begin(), slice.shape.end(), int64_t{1},
                          std::multiplies<>());
-}
-
-void apply_sgd(const TrainSpec& train, const UpdateStep& step,
-               const UpdateTensors& t) {
-  t.gradients.addcmul_(t.l2, t.weights);
-  t.first.mul_(train.momentum).add_(t.gradients);
-  if (train.nesterov) {
-    t.weights.add_(t.gradients, -step.lr);
-    t.weights.add_(t.first, -step.lr * train.momentum);
-  } else {
-    t.weights.add_(t.first, -step.lr);
-  }
-}
-
-void apply_adam(const TrainSpec& train, const UpdateStep& step,
-                const UpdateTensors& t) {
-  if (train.optimizer == OptimizerKind::adamw) {
-    t.weights.addcmul_(t.l2, t.weights, -step.lr);
-  } else {
-    t.gradients.addcmul_(t.l2, t.weights);
-  }
-  t.first.mul_(train.beta1).add_(t.gradients, 1 - train.beta1);
-  t.second.mul_(train.beta2)
-      .addcmul_(t.gradients, t.gradients, 1 - train.beta2);
-  const auto number = static_cast<double>(step.number);
-  const double rate = step.lr / (1 - std::pow(train.beta1, number));
-  const double root = std::sqrt(1 - std::pow(train.beta2, number));
-  t.weights.addcdiv_(t.first, t.second.sqrt().div_(root).add_(kAdamEpsilon),
-                     -rate);
 }
 
 }  // namespace
@@ -69,21 +41,6 @@ at::Tensor l2_tensor(std::span<const DecayRun> runs, const at::Tensor& like) {
     l2.narrow(0, run.begin, run.end - run.begin).fill_(run.l2);
   }
   return l2;
-}
-
-void apply_update(const TrainSpec& train, const UpdateStep& step,
-                  const UpdateTensors& tensors) {
-  if (step.gradient_scale != 1) tensors.gradients.mul_(step.gradient_scale);
-  if (train.optimizer == OptimizerKind::sgd) {
-    apply_sgd(train, step, tensors);
-  } else {
-    apply_adam(train, step, tensors);
-  }
-  tensors.gradients.zero_();
-}
-
-at::Tensor clip_scales(const at::Tensor& limits, const at::Tensor& norms) {
-  return limits.div(norms.add(kClipEpsilon)).clamp_max_(1);
 }
 
 Optimizer::Optimizer(const TrainSpec& train, Network& network)
@@ -117,25 +74,27 @@ bool Optimizer::update(double lr, double norm) {
         UpdateArrays{floats(network_.weights()), floats(network_.gradients()),
                      floats(first_), floats(second_)});
   } else {
-    apply_update(train_, *step, tensors());
+    const at::Device device = first_.device();
+    apply_fused_update(send(update_numbers({{&train_, *step}}, device), device),
+                       rows());
   }
   ++updates_;
   return true;
 }
 
-UpdateTensors Optimizer::tensors() {
+FusedTensors Optimizer::rows() {
   if (!l2_.defined()) l2_ = l2_tensor(runs_, first_);
-  return {network_.weights(), network_.gradients(), first_, second_, l2_};
+  const auto row = [](const at::Tensor& flat) {
+    return flat.defined() ? flat.unsqueeze(0) : flat;
+  };
+  return {row(network_.weights()), row(network_.gradients()), row(first_),
+          row(second_), row(l2_)};
 }
 
-at::Tensor Optimizer::update_ahead(double lr) {
-  const UpdateTensors all = tensors();
-  const at::Tensor norm = all.gradients.norm();
-  if (train_.clip_norm > 0) {
-    all.gradients.mul_(
-        clip_scales(at::full_like(norm, train_.clip_norm), norm));
-  }
-  apply_update(train_, {.lr = lr, .number = ++updates_}, all);
+at::Tensor Optimizer::update_ahead(const at::Tensor& numbers) {
+  const FusedTensors all = rows();
+  at::Tensor norm = clip_rows(numbers, all.gradients);
+  apply_fused_update(numbers, all);
   return norm;
 }
 

@@ -11,6 +11,7 @@
 
 #include "dtune/nn/network.h"
 #include "dtune/study/train_spec.h"
+#include "dtune/train/fused_update.h"
 #include "dtune/train/update_rule.h"
 
 namespace dtune {
@@ -22,23 +23,6 @@ std::vector<DecayRun> decay_runs(std::span<const ParameterSlice> slices,
 
 // The strength of each weight's L2, as `like`.
 at::Tensor l2_tensor(std::span<const DecayRun> runs, const at::Tensor& like);
-
-// Tensors of one update, flat and of one length; `l2` holds each weight's.
-struct UpdateTensors {
-  at::Tensor weights;
-  at::Tensor gradients;  // zero afterwards
-  at::Tensor first;
-  at::Tensor second;  // undefined for sgd
-  at::Tensor l2;
-};
-
-// apply_update's rules as tensor operations, for devices other than the CPU.
-void apply_update(const TrainSpec& train, const UpdateStep& step,
-                  const UpdateTensors& tensors);
-
-// What gradients of these norms are multiplied with, so that the norms are at
-// most the limits; both of one shape.
-at::Tensor clip_scales(const at::Tensor& limits, const at::Tensor& norms);
 
 // Not thread-safe. The network must outlive this.
 class Optimizer {
@@ -54,9 +38,10 @@ class Optimizer {
   // `norm`.
   bool update(double lr, double norm);
   // The same by tensor operations on the network's device, which is not waited
-  // for: returns the gradient's norm, []; if it is not finite, the weights are
-  // not either.
-  at::Tensor update_ahead(double lr);
+  // for, with update_numbers of its one row there. Returns the gradient's norm,
+  // [1] float64; if it is not finite, the weights are not either. It is for the
+  // caller to count the update.
+  at::Tensor update_ahead(const at::Tensor& numbers);
 
   int64_t updates() const { return updates_; }
   void set_updates(int64_t updates) { updates_ = updates; }
@@ -70,7 +55,7 @@ class Optimizer {
 
  private:
   std::optional<UpdateStep> next_step(double lr, double norm) const;
-  UpdateTensors tensors();
+  FusedTensors rows();
 
   TrainSpec train_;
   Network& network_;

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "dtune/base/random.h"
+#include "dtune/nn/fused_network.h"
+#include "dtune/nn/mask.h"
 #include "dtune/study/trial_runner.h"
 #include "dtune/train/setup.h"
 
@@ -70,6 +72,11 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
       images_(batch_tensor(0, data->image_shape())) {
   if (options_.as_device || !options_.device.is_cpu()) {
     device_images_.emplace(source_, options_.device);
+    step_.emplace(options_.device, train_.batch_size,
+                  make_recording(options_.device));
+    for (const auto& [layer, p] : dropout_of(layers_)) {
+      dropouts_.push_back(layer);
+    }
   } else {
     batch_images(order_.largest_batch());
   }
@@ -112,18 +119,34 @@ LossTotals Trainer::train_ahead(int64_t end, const std::atomic<bool>& stop,
 
 BatchInWork Trainer::train_without_waiting(const BatchRange& batch) {
   gather(batch);
-  const at::Tensor logits = network_.forward(images(), &tape_, pass_);
+  const at::Device& device = options_.device;
+  const std::vector<JudgedBatch> judged = {judged_batch()};
+  const auto compute =
+      [this, kinds = judging_kinds(judged)](const StepInputs& inputs) {
+        return compute_batch(inputs, kinds);
+      };
+  const at::Tensor outcome =
+      step_->run({.images = images(),
+                  .judging = judging_numbers(judged, device),
+                  .masks = batch_mask_keys(dropouts_, {&pass_.seed, 1},
+                                           batch.size, device),
+                  .update = update_numbers({next_update(batch)}, device)},
+                 compute);
+  updated(batch);
+  return {batch, loss_.weight(targets()), outcome};
+}
+
+at::Tensor Trainer::compute_batch(const StepInputs& inputs,
+                                  const JudgingKinds& kinds) {
+  const PassContext pass{.training = true,
+                         .mask_keys = masks_by_layer(inputs, dropouts_)};
+  const at::Tensor logits = network_.forward(inputs.images, &tape_, pass);
   const DeviceLosses losses =
-      device_losses(logits.unsqueeze(0), {judged_batch()});
+      device_losses(logits.unsqueeze(0), inputs.judging, kinds);
   network_.backward(losses.gradients.squeeze(0), tape_, /*need_dx=*/false);
-  const double weight = loss_.weight(targets());
-  const at::Tensor norm =
-      optimizer_.update_ahead(learning_rate(train_, progress(), batch));
-  if (average_) average_->add(network_, optimizer_.updates());
-  position_ += batch.size;
-  return {batch, weight,
-          at::cat({losses.losses, losses.correct,
-                   norm.to(at::kDouble).unsqueeze(0)})};
+  const at::Tensor norm = optimizer_.update_ahead(inputs.update);
+  if (average_) average_->add(network_, average_shares(inputs.update)[0]);
+  return at::cat({losses.losses, losses.correct, norm});
 }
 
 // Reads all at once, in order.
@@ -279,9 +302,14 @@ void Trainer::update(const BatchRange& batch) {
   position_ += batch.size;
 }
 
-UpdateStep Trainer::next_update(const BatchRange& batch) const {
-  return {.lr = learning_rate(train_, progress(), batch),
-          .number = optimizer_.updates() + 1};
+RowStep Trainer::next_update(const BatchRange& batch) const {
+  const int64_t number = optimizer_.updates() + 1;
+  RowStep row{.train = &train_,
+              .step = {.lr = learning_rate(train_, progress(), batch),
+                       .number = number}};
+  if (train_.clip_norm > 0) row.clip_norm = train_.clip_norm;
+  if (average_) row.average = average_->share(number);
+  return row;
 }
 
 void Trainer::updated(const BatchRange& batch) {

@@ -22,6 +22,7 @@
 #include "dtune/train/loss.h"
 #include "dtune/train/optimizer.h"
 #include "dtune/train/setup.h"
+#include "dtune/train/step_graph.h"
 #include "dtune/train/weight_average.h"
 
 namespace dtune {
@@ -112,9 +113,8 @@ class Trainer {
   const PassContext& pass() const { return pass_; }
   // The gathered samples' labels and the loss that is trained.
   JudgedBatch judged_batch() const { return {&loss_, targets()}; }
-  // The update of `batch`, without clipping, to be applied by the caller; then
-  // updated().
-  UpdateStep next_update(const BatchRange& batch) const;
+  // The update of `batch`, to be applied by the caller; then updated().
+  RowStep next_update(const BatchRange& batch) const;
   void updated(const BatchRange& batch);
   // What a batch came to. Throws TrialFailure(diverged), as train_to.
   LossTotals totals_of(const BatchRange& batch, double loss, double correct,
@@ -131,6 +131,8 @@ class Trainer {
   Network& judged() { return average_ ? average_->network() : network_; }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }
   Optimizer& optimizer() { return optimizer_; }
+  // Null on the CPU.
+  const StepGraph* step_graph() const { return step_ ? &*step_ : nullptr; }
   // What the network was built from: equal for equal architectures.
   uint64_t architecture() const { return architecture_; }
 
@@ -141,6 +143,7 @@ class Trainer {
   LossTotals train_ahead(int64_t end, const std::atomic<bool>& stop,
                          const AfterBatch& after_batch);
   BatchInWork train_without_waiting(const BatchRange& batch);
+  at::Tensor compute_batch(const StepInputs& inputs, const JudgingKinds& kinds);
   LossTotals read(std::vector<BatchInWork>& batches) const;
   void prefetch();
   void check(const BatchPart& part) const;
@@ -175,6 +178,8 @@ class Trainer {
   Tape tape_;
   std::optional<DeviceImages> device_images_;  // not on the CPU
   std::vector<PlannedImage> plan_;             // likewise; of the batch in work
+  std::vector<std::string> dropouts_;          // likewise; the layers' names
+  std::optional<StepGraph> step_;              // likewise
   at::Tensor images_;  // [largest batch, C, H, W], channels-last, on the CPU
   std::vector<int32_t> labels_;  // of the batch in work
   LabelMix mix_;                 // likewise

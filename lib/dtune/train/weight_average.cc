@@ -15,4 +15,12 @@ void WeightAverage::add(Network& trained, int64_t updates) {
   network_.buffers().lerp_(trained.buffers(), by);
 }
 
+void WeightAverage::add(Network& trained, const at::Tensor& share) {
+  const auto move = [&](const at::Tensor& average, const at::Tensor& to) {
+    average.lerp_(to, share.expand_as(average));
+  };
+  move(network_.weights(), trained.weights());
+  move(network_.buffers(), trained.buffers());
+}
+
 }  // namespace dtune

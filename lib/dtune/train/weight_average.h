@@ -24,6 +24,8 @@ class WeightAverage {
   double share(int64_t updates) const;
   // After the trained network's update of this number: 1, 2, ...
   void add(Network& trained, int64_t updates);
+  // The same with its share as a tensor of one number, on the network's device.
+  void add(Network& trained, const at::Tensor& share);
 
   Network& network() { return network_; }
 

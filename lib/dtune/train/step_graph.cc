@@ -1,0 +1,165 @@
+#include "dtune/train/step_graph.h"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <string_view>
+
+#include <fmt/format.h>
+#ifdef DTUNE_WITH_CUDA
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#endif
+
+#include "dtune/nn/transfer.h"
+#include "dtune/train/failure.h"
+
+namespace dtune {
+namespace {
+
+bool are_wanted() {
+  const char* text = std::getenv("DTUNE_CUDA_GRAPHS");
+  return text == nullptr || std::string_view(text) != "off";
+}
+
+constexpr std::array kInputs = {&StepInputs::images, &StepInputs::judging,
+                                &StepInputs::masks, &StepInputs::update};
+
+StepInputs sent(StepInputs inputs, const at::Device& device) {
+  for (const auto input : kInputs) {
+    inputs.*input = send(inputs.*input, device);
+  }
+  return inputs;
+}
+
+// The work, called again.
+class Called final : public Recording {
+ public:
+  void record(const std::function<at::Tensor()>& work) override {
+    work_ = work;
+  }
+  at::Tensor repeat() override {
+    const NoTransfers none;
+    const at::Tensor result = work_();
+    if (!result_.defined()) result_ = at::empty_like(result);
+    return result_.copy_(result);
+  }
+
+ private:
+  std::function<at::Tensor()> work_;
+  at::Tensor result_;
+};
+
+#ifdef DTUNE_WITH_CUDA
+class CudaGraph final : public Recording {
+ public:
+  explicit CudaGraph(const at::Device& device) : device_(device) {}
+
+  void record(const std::function<at::Tensor()>& work) override {
+    const NoTransfers none;
+    const c10::cuda::CUDAGuard guard(device_);
+    // The graph has memory of its own, which the steps before it have no use
+    // for any more.
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    const c10::cuda::CUDAStreamGuard aside(c10::cuda::getStreamFromPool(
+        /*isHighPriority=*/false, device_.index()));
+    // Other threads may use the device meanwhile.
+    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    try {
+      result_ = work();
+    } catch (...) {
+      end_failed();
+      throw;
+    }
+    graph_.capture_end();
+  }
+
+  at::Tensor repeat() override {
+    const c10::cuda::CUDAGuard guard(device_);
+    graph_.replay();
+    return result_;
+  }
+
+ private:
+  // The stream has to be given back.
+  void end_failed() {
+    try {
+      graph_.capture_end();
+    } catch (const std::exception&) {
+      // What failed first says why.
+    }
+  }
+
+  at::Device device_;
+  at::cuda::CUDAGraph graph_;
+  at::Tensor result_;
+};
+#endif
+
+}  // namespace
+
+std::map<std::string, at::Tensor> masks_by_layer(
+    const StepInputs& inputs, const std::vector<std::string>& layers) {
+  std::map<std::string, at::Tensor> masks;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    masks[layers[i]] = inputs.masks[static_cast<int64_t>(i)];
+  }
+  return masks;
+}
+
+std::unique_ptr<Recording> make_recording(const at::Device& device) {
+  if (!are_wanted()) return nullptr;
+#ifdef DTUNE_WITH_CUDA
+  if (device.is_cuda()) return std::make_unique<CudaGraph>(device);
+#endif
+  DTUNE_CHECK(device.is_cpu());
+  return std::make_unique<Called>();
+}
+
+StepGraph::StepGraph(const at::Device& device, int64_t samples,
+                     std::unique_ptr<Recording> recording)
+    : device_(device), samples_(samples), recording_(std::move(recording)) {}
+
+at::Tensor StepGraph::run(const StepInputs& inputs, const Work& work) {
+  if (is_due(inputs)) record(inputs, work);
+  if (!inputs_ || inputs.images.size(0) != samples_) {
+    return work(sent(inputs, device_));
+  }
+  for (const auto input : kInputs) {
+    ((*inputs_).*input).copy_(inputs.*input, /*non_blocking=*/true);
+  }
+  ++repeated_;
+  return recording_->repeat().clone();
+}
+
+// The handles of libraries, and the kernels that they have chosen, are each
+// thread's own.
+bool StepGraph::is_due(const StepInputs& inputs) {
+  const bool usual = inputs.images.size(0) == samples_;
+  if (recording_ == nullptr || inputs_ || !usual) return false;
+  const std::thread::id here = std::this_thread::get_id();
+  if (here != by_) done_ = 0;
+  by_ = here;
+  return done_++ >= (device_.is_cpu() ? kFirstOnCpu : kFirst);
+}
+
+void StepGraph::record(const StepInputs& inputs, const Work& work) {
+  StepInputs own = sent(inputs, device_);
+  for (const auto input : kInputs) own.*input = (own.*input).clone();
+  try {
+    recording_->record([work, own] { return work(own); });
+    inputs_ = std::move(own);
+  } catch (const std::exception& error) {
+    recording_ = nullptr;
+    static std::once_flag once;
+    std::call_once(once, [&] {
+      fmt::print(stderr, "steps are not recorded as CUDA graphs: {}\n",
+                 first_line(error));
+    });
+  }
+}
+
+}  // namespace dtune
