@@ -20,7 +20,31 @@ constexpr double kNoInformation = 1e6;
 // Smaller pivots, as shares of that mean, are rounding errors.
 constexpr double kLeastPivot = 1e-13;
 
+constexpr Index kBlock = 32;
+
 double scale_of(const MatrixXd& k) { return k.diagonal().cwiseAbs().mean(); }
+
+// Of a lower triangle, by halves.
+MatrixXd inverse_of(const Eigen::Ref<const MatrixXd>& lower) {
+  const Index n = lower.rows();
+  MatrixXd result = MatrixXd::Zero(n, n);
+  if (n <= kBlock) {
+    result.setIdentity();
+    lower.triangularView<Eigen::Lower>().solveInPlace(result);
+    return result;
+  }
+  const Index first = n / 2;
+  const Index last = n - first;
+  result.topLeftCorner(first, first) =
+      inverse_of(lower.topLeftCorner(first, first));
+  result.bottomRightCorner(last, last) =
+      inverse_of(lower.bottomRightCorner(last, last));
+  const MatrixXd between =
+      lower.bottomLeftCorner(last, first) * result.topLeftCorner(first, first);
+  result.bottomLeftCorner(last, first).noalias() =
+      -(result.bottomRightCorner(last, last) * between);
+  return result;
+}
 
 }  // namespace
 
@@ -116,13 +140,19 @@ double CovarianceFactor::half_log_determinant() const {
   return lower_.topLeftCorner(size_, size_).diagonal().array().log().sum();
 }
 
+// A product of Eigen's for each block leaves out most of what is 0.
 MatrixXd CovarianceFactor::inverse() const {
-  MatrixXd half = MatrixXd::Identity(size_, size_);
-  const auto lower =
-      lower_.topLeftCorner(size_, size_).triangularView<Eigen::Lower>();
-  lower.solveInPlace(half);
-  lower.transpose().solveInPlace(half);
-  return half;
+  const MatrixXd half = inverse_of(lower_.topLeftCorner(size_, size_));
+  MatrixXd result(size_, size_);
+  for (Index from = 0; from < size_; from += kBlock) {
+    const Index count = std::min(kBlock, size_ - from);
+    const Index rest = size_ - from;
+    result.block(from, 0, count, from + count).noalias() =
+        half.block(from, from, rest, count).transpose() *
+        half.block(from, 0, rest, from + count);
+  }
+  result.triangularView<Eigen::StrictlyUpper>() = result.transpose();
+  return result;
 }
 
 }  // namespace dtune

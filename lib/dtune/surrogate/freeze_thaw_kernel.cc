@@ -6,6 +6,7 @@
 namespace dtune {
 namespace {
 
+using Eigen::ArrayXd;
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
@@ -28,11 +29,10 @@ double beyond_ends(const std::vector<double>& axis, double value) {
 
 const double kRoot3 = std::sqrt(3.0);
 
-// The Matern covariance with nu = 3/2, on arrays.
-template <typename Derived>
-auto matern32_of(const Eigen::ArrayBase<Derived>& r) {
-  return ((1 + kRoot3 * r) * (-kRoot3 * r).exp()).eval();
-}
+// The Matern covariance with nu = 3/2 is (1 + sqrt(3) r) times this.
+ArrayXd decay_of(const ArrayXd& r) { return (-kRoot3 * r).exp(); }
+
+ArrayXd matern32_of(const ArrayXd& r) { return (1 + kRoot3 * r) * decay_of(r); }
 
 // Between the rows of `a` and those of `b`, as |a|^2 - 2 ab + |b|^2: rounding
 // leaves some 1e-16 of points that are one, which the covariance, flat at 0,
@@ -42,6 +42,19 @@ MatrixXd squared_distances(const MatrixXd& a, const MatrixXd& b) {
   d.colwise() += a.rowwise().squaredNorm();
   d.rowwise() += b.rowwise().squaredNorm().transpose();
   return d.cwiseMax(0.0);
+}
+
+// sum_i>=j slope_ij (x_i - x_j)^2 for each column of `x`, `slope` being a lower
+// triangle.
+void add_weighted_squares(const MatrixXd& x, const MatrixXd& slope,
+                          VectorXd& gradient) {
+  const VectorXd sums =
+      slope.rowwise().sum() + slope.colwise().sum().transpose();
+  const MatrixXd moved = slope * x;
+  for (Index d = 0; d < x.cols(); ++d) {
+    gradient[d] +=
+        sums.dot(x.col(d).cwiseAbs2()) - 2 * x.col(d).dot(moved.col(d));
+  }
 }
 
 }  // namespace
@@ -110,13 +123,21 @@ ProcessInputs ProcessInputs::chosen(const std::vector<Index>& which) const {
   return some;
 }
 
-// Of the inputs of `a` from some index on against one input.
-struct ProcessKernel::Parts {
-  Array distance;      // scaled, all dimensions
-  Array space;         // Matern of it
-  Array context;       // of the dimensions that the cube does not know
-  Array outside;       // the distance in these, and beyond the cube's ends
-  bool apart = false;  // there may be such distances
+// The times of all inputs of `a` as seen from one: few inputs differ in it.
+struct ProcessKernel::Moment {
+  double log_time;
+  Array gap;    // in time scales
+  Array decay;  // of it
+  Array matern;
+};
+
+// Input j of `b` against those of `a` from some index on.
+struct ProcessKernel::Column {
+  Index j = 0;
+  Array distance;  // scaled, all dimensions
+  Array outside;   // of the learnt part: in the dimensions that the cube does
+                   // not know, and beyond its ends; empty where there are none
+  const Moment* moment = nullptr;
 };
 
 ProcessKernel::ProcessKernel(const std::vector<ProcessDimension>& dimensions,
@@ -158,44 +179,28 @@ void ProcessKernel::add_beyond(const ProcessInputs& a, Index from,
   }
 }
 
-ProcessKernel::Array ProcessKernel::gaps(const ProcessInputs& a, Index from,
-                                         const ProcessInputs& b,
-                                         Index j) const {
-  return (a.log_time.tail(a.size() - from).array() - b.log_time[j]).abs() /
-         time_scale_;
+// `a` as seen from `log_time`, if it was not seen so before.
+const ProcessKernel::Moment& ProcessKernel::moment_at(
+    const ProcessInputs& a, double log_time,
+    std::deque<Moment>& moments) const {
+  for (const Moment& m : moments) {
+    if (m.log_time == log_time) return m;
+  }
+  Moment m;
+  m.log_time = log_time;
+  m.gap = (a.log_time.array() - log_time).abs() / time_scale_;
+  m.decay = decay_of(m.gap);
+  m.matern = (1 + kRoot3 * m.gap) * m.decay;
+  return moments.emplace_back(std::move(m));
 }
 
-ProcessKernel::Parts ProcessKernel::parts(const ProcessInputs& a, Index from,
-                                          const ProcessInputs& b,
-                                          Index j) const {
-  const Index n = a.size() - from;
-  Parts p;
-  p.distance = Array::Zero(n);
-  p.outside = Array::Zero(n);
-  for (Index d = 0; d < inverse_.size(); ++d) {
-    const bool recorded = dimensions_[static_cast<size_t>(d)].recorded;
-    add_squares(a, from, b, j, d, recorded ? p.distance : p.outside);
-  }
-  p.distance = (p.distance + p.outside).sqrt();
-  p.space = matern32_of(p.distance);
-  p.apart = any_unrecorded_ || a.any_beyond || b.any_beyond;
-  if (p.apart) {
-    add_beyond(a, from, b, j, p.outside);
-    p.outside = p.outside.sqrt();
-    p.context = matern32_of(p.outside);
-  } else {
-    p.context = Array::Ones(n);
-  }
-  return p;
-}
-
-void ProcessKernel::add_categories(const ProcessInputs& a,
+void ProcessKernel::add_categories(const ProcessInputs& a, Index from,
                                    const ProcessInputs& b, Index j,
                                    Array& inside, Array& outside) const {
   for (Index d = 0; d < inverse_.size(); ++d) {
     const ProcessDimension& dimension = dimensions_[static_cast<size_t>(d)];
     if (!dimension.categorical) continue;
-    add_squares(a, 0, b, j, d, dimension.recorded ? inside : outside);
+    add_squares(a, from, b, j, d, dimension.recorded ? inside : outside);
   }
 }
 
@@ -210,6 +215,44 @@ MatrixXd ProcessKernel::scaled(const ProcessInputs& a, bool recorded) const {
   return a.unit * scale.asDiagonal();
 }
 
+// Calls visit(column) for every input of `b`; with those of `a` from the same
+// number on where `triangle`, which is for a == b.
+template <typename Visit>
+void ProcessKernel::for_each_column(const ProcessInputs& a,
+                                    const ProcessInputs& b, bool triangle,
+                                    const Visit& visit) const {
+  const MatrixXd a_inside = scaled(a, true), b_inside = scaled(b, true);
+  const MatrixXd a_outside = scaled(a, false), b_outside = scaled(b, false);
+  const bool apart =
+      a.phi.rows() > 0 && (any_unrecorded_ || a.any_beyond || b.any_beyond);
+  constexpr Index kBlock = 32;  // columns that stay in the cache
+  std::deque<Moment> moments;
+  Column column;
+  Array recorded, others;
+  for (Index from = 0; from < b.size(); from += kBlock) {
+    const Index count = std::min(kBlock, b.size() - from);
+    const Index rows = triangle ? a.size() - from : a.size();
+    const MatrixXd inside = squared_distances(a_inside.bottomRows(rows),
+                                              b_inside.middleRows(from, count));
+    const MatrixXd outside = squared_distances(
+        a_outside.bottomRows(rows), b_outside.middleRows(from, count));
+    for (Index i = 0; i < count; ++i) {
+      const Index j = column.j = from + i;
+      const Index size = triangle ? rows - i : rows;
+      recorded = inside.col(i).tail(size);
+      others = outside.col(i).tail(size);
+      add_categories(a, a.size() - size, b, j, recorded, others);
+      column.distance = (recorded + others).sqrt();
+      if (apart) {
+        add_beyond(a, a.size() - size, b, j, others);
+        column.outside = others.sqrt();
+      }
+      column.moment = &moment_at(a, b.log_time[j], moments);
+      visit(column);
+    }
+  }
+}
+
 MatrixXd ProcessKernel::cross(const ProcessInputs& a,
                               const ProcessInputs& b) const {
   MatrixXd k(a.size(), b.size());
@@ -218,36 +261,12 @@ MatrixXd ProcessKernel::cross(const ProcessInputs& a,
   } else {
     k.setZero();
   }
-  const MatrixXd a_inside = scaled(a, true), b_inside = scaled(b, true);
-  const MatrixXd a_outside = scaled(a, false), b_outside = scaled(b, false);
-  const bool apart = any_unrecorded_ || a.any_beyond || b.any_beyond;
-  constexpr Index kBlock = 32;  // columns that stay in the cache
-  Array time, recorded, others, distance;
-  for (Index from = 0; from < b.size(); from += kBlock) {
-    const Index count = std::min(kBlock, b.size() - from);
-    const MatrixXd inside =
-        squared_distances(a_inside, b_inside.middleRows(from, count));
-    const MatrixXd outside =
-        squared_distances(a_outside, b_outside.middleRows(from, count));
-    for (Index i = 0; i < count; ++i) {
-      const Index j = from + i;
-      // New points are asked about at one time.
-      if (j == 0 || b.log_time[j] != b.log_time[j - 1]) {
-        time = matern32_of(gaps(a, 0, b, j));
-      }
-      recorded = inside.col(i);
-      others = outside.col(i);
-      add_categories(a, b, j, recorded, others);
-      distance = (recorded + others).sqrt();
-      if (apart) {
-        add_beyond(a, 0, b, j, others);
-        others = others.sqrt();
-        k.col(j).array() *= matern32_of(others);
-      }
-      k.col(j).array() +=
-          residual2_ * time * matern32_of(distance) + constant2_;
-    }
-  }
+  for_each_column(a, b, false, [&](const Column& c) {
+    auto column = k.col(c.j).array();
+    if (c.outside.size() > 0) column *= matern32_of(c.outside);
+    column +=
+        residual2_ * c.moment->matern * matern32_of(c.distance) + constant2_;
+  });
   return k;
 }
 
@@ -255,13 +274,16 @@ MatrixXd ProcessKernel::self(const ProcessInputs& a,
                              const MatrixXd& products) const {
   const Index n = a.size();
   MatrixXd k(n, n);
-  for (Index j = 0; j < n; ++j) {
-    const Parts p = parts(a, j, a, j);
-    k.col(j).tail(n - j).array() =
-        learnt2_ * products.col(j).tail(n - j).array() * p.context +
-        residual2_ * p.space * matern32_of(gaps(a, j, a, j)) + constant2_;
-    k(j, j) += noise();
-  }
+  for_each_column(a, a, true, [&](const Column& c) {
+    const Index size = n - c.j;
+    auto column = k.col(c.j).tail(size).array();
+    column = learnt2_ * products.col(c.j).tail(size).array();
+    if (c.outside.size() > 0) column *= matern32_of(c.outside);
+    column +=
+        residual2_ * c.moment->matern.tail(size) * matern32_of(c.distance) +
+        constant2_;
+    k(c.j, c.j) += noise();
+  });
   return k;
 }
 
@@ -280,42 +302,46 @@ void ProcessKernel::add_gradient(const ProcessInputs& a,
                                  VectorXd& gradient) const {
   const Index n = a.size();
   const Index d = inverse_.size();
+  // -r dMatern/dr = 3 r^2 exp(-sqrt(3) r), and r^2 is a sum over dimensions.
+  MatrixXd slopes = MatrixXd::Zero(n, n);
+  MatrixXd others = MatrixXd::Zero(n, n);  // of dimensions not recorded
   Array square;
-  for (Index j = 0; j < n; ++j) {
-    const Parts p = parts(a, j, a, j);
-    const Array gap = gaps(a, j, a, j);
-    const Array time = matern32_of(gap);
-    Array weight = 2 * w.col(j).tail(n - j).array();
-    weight[0] = w(j, j);
-    const Array learnt =
-        learnt2_ * products.col(j).tail(n - j).array() * weight;
-    const Array residual = residual2_ * p.space * time * weight;
-    // -r dMatern/dr = 3 r^2 exp(-sqrt(3) r), and r^2 is a sum over dimensions.
-    const Array slope =
-        3 * residual2_ * weight * time * (-kRoot3 * p.distance).exp();
-    Array outside_slope;
-    if (p.apart) {
-      outside_slope = 3 * learnt * (-kRoot3 * p.outside).exp();
+  for_each_column(a, a, true, [&](const Column& c) {
+    const Index size = n - c.j;
+    Array weight = 2 * w.col(c.j).tail(size).array();
+    weight[0] = w(c.j, c.j);
+    const Array decay = decay_of(c.distance);
+    const Array space = residual2_ * weight * (1 + kRoot3 * c.distance) * decay;
+    const Array time = c.moment->matern.tail(size);
+    Array learnt = learnt2_ * products.col(c.j).tail(size).array() * weight;
+    slopes.col(c.j).tail(size) = 3 * residual2_ * weight * time * decay;
+    others.col(c.j).tail(size) = slopes.col(c.j).tail(size);
+    if (c.outside.size() > 0) {
+      const Array apart = decay_of(c.outside);
+      others.col(c.j).tail(size).array() += 3 * learnt * apart;
+      learnt *= (1 + kRoot3 * c.outside) * apart;
     }
     for (Index i = 0; i < d; ++i) {
-      square.setZero(n - j);
-      add_squares(a, j, a, j, i, square);
-      gradient[i] += (slope * square).sum();
-      if (!dimensions_[static_cast<size_t>(i)].recorded) {
-        gradient[i] += (outside_slope * square).sum();
-      }
+      const ProcessDimension& dimension = dimensions_[static_cast<size_t>(i)];
+      if (!dimension.categorical) continue;
+      square.setZero(size);
+      add_squares(a, c.j, a, c.j, i, square);
+      gradient[i] += square.matrix().dot(
+          (dimension.recorded ? slopes : others).col(c.j).tail(size));
     }
-    const double from_learnt = (learnt * p.context).sum();
-    const double from_residual = residual.sum();
-    const double from_noise = w(j, j) * noise2_;
-    gradient[d + kTimeScale] += (3 * residual2_ * weight * p.space *
-                                 gap.square() * (-kRoot3 * gap).exp())
+    const double from_learnt = learnt.sum();
+    const double from_residual = (space * time).sum();
+    const double from_noise = w(c.j, c.j) * noise2_;
+    gradient[d + kTimeScale] += (3 * space * c.moment->gap.tail(size).square() *
+                                 c.moment->decay.tail(size))
                                     .sum();
     gradient[d + kNoise] += 2 * from_noise;
     gradient[d + kResidual] += 2 * from_residual;
     gradient[d + kScale] += 2 * (from_residual + from_learnt + from_noise);
     gradient[d + kLearnt] += 2 * from_learnt;
-  }
+  });
+  add_weighted_squares(scaled(a, true), slopes, gradient);
+  add_weighted_squares(scaled(a, false), others, gradient);
 }
 
 }  // namespace dtune

@@ -3,6 +3,7 @@
 // needs Eigen.
 #pragma once
 
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct ProcessInputs {
   bool any_beyond = false;
 
   Eigen::Index size() const { return log_time.size(); }
+  // phi . phi, [n][n].
+  Eigen::MatrixXd products() const { return phi.transpose() * phi; }
   // Sets the numbers of columns; REQUIRES: size() == 0.
   void reserve_columns(Eigen::Index dimensions, Eigen::Index components);
   void append(std::span<const ProcessInput> inputs, const CubePrior* prior);
@@ -71,21 +74,25 @@ class ProcessKernel {
 
  private:
   using Array = Eigen::ArrayXd;
+  struct Moment;
+  struct Column;
+
   // Of input j of `b` and the inputs of `a` from `from` on: adds the squared
-  // scaled differences in dimension d; scaled differences in time.
+  // scaled differences in dimension d.
   void add_squares(const ProcessInputs& a, Eigen::Index from,
                    const ProcessInputs& b, Eigen::Index j, Eigen::Index d,
                    Array& sum) const;
-  Array gaps(const ProcessInputs& a, Eigen::Index from, const ProcessInputs& b,
-             Eigen::Index j) const;
   static void add_beyond(const ProcessInputs& a, Eigen::Index from,
                          const ProcessInputs& b, Eigen::Index j, Array& sum);
-  void add_categories(const ProcessInputs& a, const ProcessInputs& b,
-                      Eigen::Index j, Array& inside, Array& outside) const;
+  void add_categories(const ProcessInputs& a, Eigen::Index from,
+                      const ProcessInputs& b, Eigen::Index j, Array& inside,
+                      Array& outside) const;
   Eigen::MatrixXd scaled(const ProcessInputs& a, bool recorded) const;
-  struct Parts;
-  Parts parts(const ProcessInputs& a, Eigen::Index from, const ProcessInputs& b,
-              Eigen::Index j) const;
+  const Moment& moment_at(const ProcessInputs& a, double log_time,
+                          std::deque<Moment>& moments) const;
+  template <typename Visit>
+  void for_each_column(const ProcessInputs& a, const ProcessInputs& b,
+                       bool triangle, const Visit& visit) const;
 
   const std::vector<ProcessDimension>& dimensions_;
 

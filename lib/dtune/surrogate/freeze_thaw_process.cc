@@ -65,7 +65,7 @@ struct FreezeThawProcess::Impl {
   ProcessInputs inputs;
   std::vector<double> values;  // y; fantasized inputs have none
   VectorXd z;
-  MatrixXd products;  // phi . phi
+  MatrixXd products;  // phi . phi; of a fit's observations alone
 
   CovarianceFactor factor;
   VectorXd weights;  // factor^-1 (z - s m)
@@ -98,15 +98,6 @@ void FreezeThawProcess::Impl::append(std::span<const ProcessInput> fresh) {
   }
   inputs.append(fresh, prior.get());
   z.conservativeResize(known + more);
-  MatrixXd all = MatrixXd::Zero(known + more, known + more);
-  all.topLeftCorner(known, known) = products;
-  if (inputs.phi.rows() > 0) {
-    all.rightCols(more).noalias() =
-        inputs.phi.transpose() * inputs.phi.rightCols(more);
-    all.bottomLeftCorner(more, known) =
-        all.topRightCorner(known, more).transpose();
-  }
-  products.swap(all);
 }
 
 void FreezeThawProcess::Impl::add(
@@ -141,7 +132,7 @@ FreezeThawProcess::Impl FreezeThawProcess::Impl::some(Index count) const {
   few.dimensions = dimensions;
   few.hyper = hyper;
   few.inputs = inputs.chosen(chosen);
-  few.products = products(chosen, chosen);
+  few.products = few.inputs.products();
   for (const Index i : chosen) few.values.push_back(values[size_t(i)]);
   return few;
 }
@@ -207,7 +198,7 @@ double FreezeThawProcess::Impl::objective(const VectorXd& h,
 }
 
 void FreezeThawProcess::Impl::factorise() {
-  factor.compute(kernel().self(inputs, products));
+  factor.compute(kernel().self(inputs, inputs.products()));
   weigh();
 }
 
@@ -216,9 +207,7 @@ void FreezeThawProcess::Impl::take_in(Index from) {
   const ProcessKernel k = kernel();
   const ProcessInputs old = inputs.part(0, from);
   const ProcessInputs fresh = inputs.part(from, inputs.size() - from);
-  const Index more = fresh.size();
-  factor.append(k.cross(old, fresh),
-                k.self(fresh, products.bottomRightCorner(more, more)));
+  factor.append(k.cross(old, fresh), k.self(fresh, fresh.products()));
   weigh();
 }
 
@@ -301,7 +290,6 @@ void FreezeThawProcess::replace_observations(
   impl_->values.clear();
   impl_->factor.clear();
   impl_->z.resize(0);
-  impl_->products.resize(0, 0);
   impl_->add(observations);
   if (!observations.empty()) impl_->factorise();
 }
@@ -433,7 +421,7 @@ bool FreezeThawProcess::given_up() const { return impl_->factor.given_up(); }
 double FreezeThawProcess::learnt_share() const {
   if (!impl_->prior || size() == 0) return 0;
   const double g2 = impl_->at(kLearnt) * impl_->at(kLearnt);
-  const double learnt = g2 * impl_->products.diagonal().mean();
+  const double learnt = g2 * impl_->inputs.phi.colwise().squaredNorm().mean();
   const double own = impl_->at(kResidual) * impl_->at(kResidual);
   return learnt / (learnt + own);
 }
