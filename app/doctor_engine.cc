@@ -5,13 +5,11 @@
 #include "app/doctor.h"
 #include "app/machine.h"
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/statfs.h>
-#include <unistd.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/base/tcp_socket.h"
 #include "dtune/cluster/launch_failure.h"
 #include "dtune/comm/endpoint.h"
 #include "dtune/store/open_database.h"
@@ -80,35 +78,14 @@ Finding check_shared_folder() {
           "a study has to lie where all nodes see it, as on the shared home"};
 }
 
-// A port of this machine, open while it lives.
-class OpenPort {
- public:
-  explicit OpenPort(const std::string& address) {
-    socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_ANY);
-    socklen_t size = sizeof at;
-    auto* generic = reinterpret_cast<sockaddr*>(&at);  // NOLINT: of sockets
-    const bool open = ::bind(socket_, generic, size) == 0 &&
-                      ::listen(socket_, 1) == 0 &&
-                      ::getsockname(socket_, generic, &size) == 0;
-    if (!open) {
-      throw Error(ErrorKind::temporary,
-                  address + ": no port can be opened: " + errno_text(errno));
-    }
-    port_ = ntohs(at.sin_port);
-  }
-  ~OpenPort() { ::close(socket_); }
-  OpenPort(const OpenPort&) = delete;
-  OpenPort& operator=(const OpenPort&) = delete;
-
-  int port() const { return port_; }
-
- private:
-  int socket_ = -1;
-  int port_ = 0;
-};
+// A port of this machine, open for as long as the descriptor.
+Descriptor open_port(const std::string& address) {
+  const AddressList at = numeric_address(address, 0);
+  Descriptor listening = at ? listen_at(*at, 1) : Descriptor();
+  if (listening.get() >= 0) return listening;
+  throw Error(ErrorKind::temporary,
+              address + ": no port can be opened: " + errno_text(errno));
+}
 
 // Agents connect to the coordinator at any port. Here that of this machine is
 // tried: from a job, if one starts at once.
@@ -116,13 +93,14 @@ void check_way_back(Findings& findings, const EngineAddress& to) {
   const std::vector<std::string> addresses = interface_addresses();
   if (addresses.empty()) return;
   const std::string address = addresses[0].substr(addresses[0].find(' ') + 1);
-  const OpenPort open(address);
+  const Descriptor listening = open_port(address);
   std::vector<std::string> argv = {"srun", "--immediate=20", "--ntasks=1",
                                    "--time=1", "--quiet"};
   if (!to.place.empty()) argv.push_back("--partition=" + to.place);
-  argv.insert(argv.end(), {"timeout", "5", "bash", "-c",
-                           fmt::format("</dev/tcp/{}/{} && echo reached {}",
-                                       address, open.port(), address)});
+  argv.insert(argv.end(),
+              {"timeout", "5", "bash", "-c",
+               fmt::format("</dev/tcp/{}/{} && echo reached {}", address,
+                           port_of(listening.get()), address)});
   Findings asked;
   if (ask_engine(
           asked, "way", argv, "",

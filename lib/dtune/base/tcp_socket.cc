@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 namespace dtune {
@@ -37,6 +38,14 @@ Descriptor listen_at(const addrinfo& address, int backlog) {
     errno = code;
   }
   return one;
+}
+
+int port_of(int descriptor) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size);
+  // The port is at the same place in both families.
+  return ntohs(reinterpret_cast<sockaddr_in*>(&own)->sin_port);
 }
 
 }  // namespace dtune

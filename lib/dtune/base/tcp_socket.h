@@ -21,4 +21,7 @@ Descriptor new_tcp_socket(const addrinfo& address);
 // One that listens there. None, with errno, where it cannot.
 Descriptor listen_at(const addrinfo& address, int backlog);
 
+// The port that a socket has here.
+int port_of(int descriptor);
+
 }  // namespace dtune

@@ -17,6 +17,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/quiet_thread.h"
+#include "dtune/base/tcp_socket.h"
 #include "dtune/comm/curve.h"
 #include "dtune/comm/curve_hello.h"
 #include "dtune/comm/endpoint.h"
@@ -60,7 +61,7 @@ struct Gateway::Impl {
     if (poll.get() < 0) {
       throw Error(ErrorKind::temporary, "epoll: " + errno_text(errno));
     }
-    address.port = gateway::port_of(listening.get());
+    address.port = port_of(listening.get());
     watch(listening.get(), 0, kListening, EPOLL_CTL_ADD);
     watch(wakeup.descriptor(), EPOLLIN, kWoken, EPOLL_CTL_ADD);
     thread = start_quiet_thread([this] { run(); });

@@ -91,14 +91,6 @@ int listening_socket(const std::string& endpoint, const PortRange& ports) {
   cannot_listen(endpoint, code);
 }
 
-int port_of(int descriptor) {
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size);
-  // The port is at the same place in both families.
-  return ntohs(reinterpret_cast<sockaddr_in*>(&own)->sin_port);
-}
-
 void notice_the_dead(int descriptor) {
   const auto set = [descriptor](int level, int option, int value) {
     setsockopt(descriptor, level, option, &value, sizeof value);

@@ -40,7 +40,6 @@ class Flow {
 // Throws as cannot_listen() (endpoint.h). `endpoint`: numeric; port 0: one of
 // the range.
 int listening_socket(const std::string& endpoint, const PortRange& ports);
-int port_of(int descriptor);
 // A peer that went without a word would be kept for ever.
 void notice_the_dead(int descriptor);
 

@@ -148,13 +148,6 @@ Descriptor listen_in(const GroupOptions& options) {
                           options.address, errno_text(code)));
 }
 
-int port_of(int descriptor) {
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size);
-  return ntohs(reinterpret_cast<sockaddr_in*>(&own)->sin_port);
-}
-
 // False where the connection is over, or the deadline.
 bool wait_for(int descriptor, short events, MonoTime deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(
