@@ -79,6 +79,7 @@ std::vector<RecordedCube> cubes_of(const std::vector<RecordedCurves>& curves,
     return shifted_cubes(curves, axes);
   }
   std::vector<RecordedCube> cubes;
+  cubes.reserve(curves.size());
   for (const RecordedCurves& one : curves) {
     cubes.push_back(recorded_cube(one, axes));
   }
@@ -125,7 +126,8 @@ void show(const Console& console, const SurrogateTrainProgress& p) {
 }
 
 void train_weights(const Console& console, const SurrogateOptions& options,
-                   std::shared_ptr<const LearntPrior> prior, CubeSplit split) {
+                   const std::shared_ptr<const LearntPrior>& prior,
+                   CubeSplit split) {
   const unsigned threads = thread_count(options);
   const StudySampler judged(prior, std::move(split.validation),
                             {.augmented = 0});
@@ -174,11 +176,11 @@ int train_surrogate(const Console& console, const SurrogateOptions& options) {
 }
 
 int run_surrogate(const Console& console, const SurrogateOptions& options) {
-  static const std::vector<std::string> kActions = {"train", "eval"};
+  static const std::vector<std::string> actions = {"train", "eval"};
   if (options.action == "train") return train_surrogate(console, options);
   if (options.action == "eval") return eval_surrogate(console, options);
   fail_surrogate(fmt::format("cannot '{}'{}", options.action,
-                             did_you_mean(options.action, kActions)));
+                             did_you_mean(options.action, actions)));
 }
 
 }  // namespace

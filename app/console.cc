@@ -3,7 +3,6 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,22 +15,20 @@
 namespace dtune {
 namespace {
 
-bool is_set(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
+// "" where it is not set.
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
 }
 
 // https://no-color.org: set and not empty means no colour. Below it
 // https://bixense.com/clicolors: CLICOLOR_FORCE means colour also where no
 // terminal is, as in the log of a CI job.
 bool color_wanted(bool terminal) {
-  if (is_set("NO_COLOR")) return false;
-  if (is_set("CLICOLOR_FORCE") &&
-      std::strcmp(std::getenv("CLICOLOR_FORCE"), "0") != 0) {
-    return true;
-  }
-  const char* term = std::getenv("TERM");
-  return terminal && (term == nullptr || std::strcmp(term, "dumb") != 0);
+  if (!variable("NO_COLOR").empty()) return false;
+  const std::string forced = variable("CLICOLOR_FORCE");
+  if (!forced.empty() && forced != "0") return true;
+  return terminal && variable("TERM") != "dumb";
 }
 
 void to_stderr(const std::string& text) {

@@ -148,7 +148,8 @@ class Bench {
 
   GangRun run() {
     const MonoTime deadline = system_clock().now() + gang_.patience;
-    const auto wanted = static_cast<size_t>(gang_.warmup + gang_.steps);
+    const size_t wanted =
+        static_cast<size_t>(gang_.warmup) + static_cast<size_t>(gang_.steps);
     while (run_.steps.size() < wanted) {
       if (!listen()) give_up("all ranks have ended");
       if (system_clock().now() > deadline) give_up("it took too long");

@@ -89,9 +89,9 @@ int dispatch(const Console& console, const std::vector<std::string>& words) {
   return run_command(*command, console, std::span(words).subspan(1));
 }
 
-int run_main(const Console& console, std::vector<std::string> words) {
+int run_main(const Console& console, const std::vector<std::string>& words) {
   try {
-    return dispatch(console, std::move(words));
+    return dispatch(console, words);
   } catch (const Error& error) {
     console.error(error);
     return exit_code(error.kind());

@@ -17,7 +17,7 @@ namespace {
 // "eth0 10.0.0.1" -> "10.0.0.1".
 std::string first_address() {
   for (const std::string& one : interface_addresses()) {
-    const std::string address = one.substr(one.find(' ') + 1);
+    std::string address = one.substr(one.find(' ') + 1);
     if (!is_loopback(address)) return address;
   }
   throw Error(ErrorKind::config,
@@ -28,7 +28,7 @@ std::string first_address() {
 // Of several interfaces, that which the machine's own name stands for.
 std::string own_address() {
   try {
-    const std::string named = resolve_host(host_name());
+    std::string named = resolve_host(host_name());
     for (const std::string& one : interface_addresses()) {
       if (!is_loopback(named) && one.ends_with(" " + named)) return named;
     }

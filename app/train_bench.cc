@@ -149,10 +149,10 @@ const std::vector<std::string>& bench_strategies() {
 }
 
 TrainBenchRow measure_training(const TrainBenchOptions& options,
-                               const std::string& name, int ranks,
+                               const std::string& strategy, int ranks,
                                double alone) {
-  const Strategy& strategy = find_strategy(name);
-  GangCase gang{.recipe = recipe_for(options, strategy, ranks)};
+  const Strategy& found = find_strategy(strategy);
+  GangCase gang{.recipe = recipe_for(options, found, ranks)};
   const Recipe& recipe = gang.recipe.recipe();
   gang.prepared_data = prepare_data(recipe.data, cache_directory());
   gang.steps = options.steps;
@@ -160,7 +160,7 @@ TrainBenchRow measure_training(const TrainBenchOptions& options,
   gang.trace = options.trace;
   const GangRun run = run_gang(gang);
   TrainBenchRow row;
-  row.strategy = ranks == 1 ? "one process" : name;
+  row.strategy = ranks == 1 ? "one process" : strategy;
   row.ranks = ranks;
   row.seconds.assign(run.steps.begin() + gang.warmup, run.steps.end());
   row.losses.assign(run.losses.begin() + gang.warmup, run.losses.end());

@@ -83,9 +83,10 @@ TEST_CASE("groups divide the weights of a convolution") {
       infer_shapes({layer}, {.channels = 32, .height = 8, .width = 8});
   CHECK(infos[0].parameters == 64 * 9);
   layer.groups = 5;
-  CHECK(problem({layer}, {.channels = 32, .height = 8, .width = 8}) ==
-        "recipe.yaml:12:5: layer 'c': groups 5 divides not both its 32 input "
-        "and 64 output channels");
+  CHECK(
+      problem({layer}, {.channels = 32, .height = 8, .width = 8}) ==
+      "recipe.yaml:12:5: layer 'c': groups 5 does not divide both its 32 input "
+      "and 64 output channels");
 }
 
 TEST_CASE("strides round down as LibTorch does") {

@@ -24,7 +24,7 @@ class SystemClock final : public Clock {
   }
 };
 
-std::atomic<const Clock*> overriding = nullptr;
+std::atomic<const Clock*> overriding = nullptr;  // NOLINT: of tests
 
 [[noreturn]] void bad_duration(const std::string& text) {
   throw Error(

@@ -126,7 +126,7 @@ std::optional<TcpEndpoint> parse_tcp(const std::string& endpoint) {
 }
 
 std::string resolve_host(const std::string& host) {
-  if (const std::string own = address_of_interface(host); !own.empty()) {
+  if (std::string own = address_of_interface(host); !own.empty()) {
     return own;
   }
   addrinfo hints{};

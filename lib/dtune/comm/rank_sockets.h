@@ -33,10 +33,10 @@ std::string group_text(const std::string& name);
 
 // [mesh][rank]: connected and not blocking; none for the own rank. All ranks
 // want as many meshes. Costs 1 set and size - 1 gets of the store for each
-// rank. Blocks within options.connect_timeout; throws as make_gloo_group(), and
+// rank. Blocks within given.connect_timeout; throws as make_gloo_group(), and
 // Error(comm) where no port of the range is free.
 std::vector<std::vector<Descriptor>> connect_ranks(
-    const GroupOptions& options, int meshes, RendezvousStore& store,
+    const GroupOptions& given, int meshes, RendezvousStore& store,
     bool sealed = encrypts_ranks());
 
 }  // namespace dtune

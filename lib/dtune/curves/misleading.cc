@@ -11,7 +11,7 @@
 namespace dtune {
 namespace {
 
-enum Axis { kLr, kL2, kDropout };
+enum Axis { lr_axis, l2_axis, dropout_axis };
 
 // Where the curve comes from that lies at each place of an axis.
 std::vector<size_t> sources(Misleading how, Axis axis, size_t size) {
@@ -21,10 +21,10 @@ std::vector<size_t> sources(Misleading how, Axis axis, size_t size) {
     case Misleading::none:
       break;
     case Misleading::reversed:
-      if (axis == kLr) std::reverse(order.begin(), order.end());
+      if (axis == lr_axis) std::reverse(order.begin(), order.end());
       break;
     case Misleading::shifted:
-      if (axis != kDropout) {
+      if (axis != dropout_axis) {
         std::rotate(order.begin(),
                     order.begin() + std::ptrdiff_t((size + 1) / 3),
                     order.end());
@@ -44,11 +44,12 @@ std::vector<float> reordered(const std::vector<float>& table,
                              const Orders& from, size_t epochs) {
   std::vector<float> result;
   result.reserve(table.size());
-  for (const size_t lr : from[kLr]) {
-    for (const size_t l2 : from[kL2]) {
-      for (const size_t dropout : from[kDropout]) {
+  for (const size_t lr : from[lr_axis]) {
+    for (const size_t l2 : from[l2_axis]) {
+      for (const size_t dropout : from[dropout_axis]) {
         const size_t curve =
-            (lr * from[kL2].size() + l2) * from[kDropout].size() + dropout;
+            (lr * from[l2_axis].size() + l2) * from[dropout_axis].size() +
+            dropout;
         const auto first =
             table.begin() + static_cast<std::ptrdiff_t>(curve * epochs);
         result.insert(result.end(), first,
@@ -76,9 +77,9 @@ Misleading misleading_of(const std::string& name) {
 
 RecordedCurves mislead(RecordedCurves curves, Misleading how) {
   curves.weigh();  // while neighbours are alike
-  const Orders from = {sources(how, kLr, curves.log10_lr.size()),
-                       sources(how, kL2, curves.log10_l2.size()),
-                       sources(how, kDropout, curves.dropout.size())};
+  const Orders from = {sources(how, lr_axis, curves.log10_lr.size()),
+                       sources(how, l2_axis, curves.log10_l2.size()),
+                       sources(how, dropout_axis, curves.dropout.size())};
   const size_t epochs = curves.epochs.size();
   curves.values = reordered(curves.values, from, epochs);
   for (auto* tables : {&curves.repeats, &curves.worth}) {

@@ -28,6 +28,6 @@ std::string encode_final_result(const FinalResult& result);
 
 // Empty for "". Fields that are missing keep their defaults; throws
 // Error(store) where the text is no such object.
-std::optional<FinalResult> decode_final_result(const std::string& json);
+std::optional<FinalResult> decode_final_result(const std::string& text);
 
 }  // namespace dtune

@@ -67,7 +67,7 @@ bool is_on_network(const fs::path& path) {
 // each would have a log of its own.
 fs::path real_path(const fs::path& path) {
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);
+  fs::path real = fs::canonical(path, error);
   if (error && fs::is_symlink(path)) {
     throw Error(ErrorKind::data,
                 fmt::format("{}: is a link to a file that does not exist "

@@ -124,8 +124,8 @@ Walk conv(const LayerSpec& layer, const Shape& input) {
   check_window(layer);
   if (layer.groups < 1 || input.channels % layer.groups != 0 ||
       layer.channels % layer.groups != 0) {
-    reject(layer, fmt::format("groups {} divides not both its {} input and {} "
-                              "output channels",
+    reject(layer, fmt::format("groups {} does not divide both its {} input and "
+                              "{} output channels",
                               layer.groups, input.channels, layer.channels));
   }
   Walk walk{.shape = slide_window(layer, input)};

@@ -84,9 +84,9 @@ struct WarmColumns {
 
 WarmColumns columns_of(const Cells& cells, const std::string& metric,
                        const std::string& name) {
-  const WarmColumns columns = {column_of(cells, {metric, "value"}),
-                               column_of(cells, {"step"}),
-                               column_of(cells, {"trial", "number"})};
+  WarmColumns columns = {column_of(cells, {metric, "value"}),
+                         column_of(cells, {"step"}),
+                         column_of(cells, {"trial", "number"})};
   if (!columns.metric.empty()) return columns;
   throw Error(ErrorKind::config,
               fmt::format("{}:1:1: no column is called '{}', the objective's "
