@@ -87,7 +87,7 @@ struct FusedTrainer::Group {
   static int64_t ahead_of(const Job& job);
   static int64_t usual_size(const std::vector<Job*>& jobs);
   bool has(const Job& job) const;
-  bool takes_what_it_will(const std::vector<Job*>& now, bool fused) const;
+  bool is_settled(const std::vector<Job*>& now, bool fused) const;
   void train_one_batch(std::vector<Job*> now);
   bool fuse(const std::vector<Job*>& now);
   void train(const std::vector<Job*>& now, bool fused);
@@ -240,8 +240,8 @@ void FusedTrainer::Group::fail(const std::vector<Job*>& now,
 }
 
 // Steps that are recorded as CUDA graphs are faster afterwards.
-bool FusedTrainer::Group::takes_what_it_will(const std::vector<Job*>& now,
-                                             bool fused) const {
+bool FusedTrainer::Group::is_settled(const std::vector<Job*>& now,
+                                     bool fused) const {
   if (fused) return batch != nullptr && batch->step_graph().is_settled();
   return std::ranges::all_of(now, [](const Job* job) {
     const StepGraph* graph = job->trainer->step_graph();
@@ -263,7 +263,7 @@ void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
   } else if (!train_odd_sizes(now)) {
     train_fused(now);
   }
-  if (!timing || !takes_what_it_will(now, fused)) return;
+  if (!timing || !is_settled(now, fused)) return;
   if (fused) settle();  // else it is not known what the device took
   pace->tries[now.size()][fused ? 1 : 0].add(
       to_seconds(system_clock().now() - began));

@@ -141,9 +141,11 @@ bool StepGraph::is_due(const StepInputs& inputs) {
   const bool usual = inputs.images.size(0) == samples_;
   if (recording_ == nullptr || inputs_ || !usual) return false;
   const std::thread::id here = std::this_thread::get_id();
-  if (here != by_) done_ = 0;
+  if (here != by_) by_thread_ = 0;
   by_ = here;
-  return done_++ >= (device_.is_cpu() ? kFirstOnCpu : kFirst);
+  const bool is_late = done_++ >= (device_.is_cpu() ? kFirstOnCpu : kFirst);
+  const bool is_used = by_thread_++ >= kFirstOfThread;
+  return is_late && is_used;
 }
 
 void StepGraph::record(const StepInputs& inputs, const Work& work) {

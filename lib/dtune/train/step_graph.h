@@ -65,11 +65,13 @@ class StepGraph {
   // Whether such steps take from now on what the last one took.
   bool is_settled() const { return recording_ == nullptr || repeated_ > 0; }
 
-  // Steps that one thread does before it records one: kernels are chosen then,
-  // and what is made once is there. A recording takes as long as some twenty
-  // steps, and fused trials come and go; on the CPU it takes nothing.
+  // Steps before the one that is recorded. A recording takes as long as some
+  // twenty steps, and fused trials come and go; on the CPU it takes nothing.
   static constexpr int kFirst = 24;
   static constexpr int kFirstOnCpu = 3;
+  // The last of them are of the thread that records: kernels are chosen then,
+  // and what is made once is there.
+  static constexpr int kFirstOfThread = 3;
 
  private:
   bool is_due(const StepInputs& inputs);
@@ -79,7 +81,8 @@ class StepGraph {
   int64_t samples_;
   std::unique_ptr<Recording> recording_;
   std::optional<StepInputs> inputs_;  // that the recorded work reads
-  int done_ = 0;                      // such steps, one after the other, by
+  int done_ = 0;                      // steps of that size
+  int by_thread_ = 0;                 // of these, the last ones of one thread
   std::thread::id by_;
   int64_t repeated_ = 0;
 };
