@@ -314,6 +314,11 @@ int record(const Console& standard, const RecordOptions& options) {
   }
   const RecipeFile given = RecipeFile::load(path, overrides);
   const Recipe& recipe = given.recipe();
+  if (trains_levels(recipe)) {
+    throw given.problem("fidelity",
+                        "a recording is of curves over epochs, for which "
+                        "'fidelity' must be epochs (remove it)");
+  }
   if (recipe.command && recipe.command->steps == 0) {
     throw Error(ErrorKind::config,
                 fmt::format("{}: command.steps: is missing: all curves of a "

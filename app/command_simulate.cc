@@ -102,7 +102,7 @@ Misleading misleading_in(const std::string& name) {
   return misleading_of(name);
 }
 
-// Every sampler with every scheduler, each pair once.
+// Every sampler with every scheduler, each pair once; `gp+asha` is one pair.
 std::vector<Contender> contenders_of(const SimulateOptions& options) {
   std::vector<std::string> samplers = split_list(options.samplers);
   std::vector<std::string> schedulers = split_list(options.schedulers);
@@ -110,21 +110,26 @@ std::vector<Contender> contenders_of(const SimulateOptions& options) {
   if (schedulers.empty()) schedulers = {kDefault};
   std::vector<std::string> known = names_of(scheduler_kinds());
   known.emplace_back(kDefault);
-  for (const std::string& scheduler : schedulers) {
-    check_name("scheduler", scheduler, known);
-  }
   std::vector<Contender> contenders;
-  for (const std::string& sampler : samplers) {
+  const auto add = [&](const std::string& sampler,
+                       const std::string& scheduler) {
     check_name("sampler", sampler, names_of(sampler_kinds()));
-    const std::string& own = default_scheduler(sampler);
-    for (const std::string& scheduler : schedulers) {
-      const std::string& chosen = scheduler == kDefault ? own : scheduler;
-      const bool repeated = std::any_of(
-          contenders.begin(), contenders.end(), [&](const Contender& other) {
-            return other.sampler == sampler && other.scheduler == chosen;
-          });
-      if (!repeated) contenders.push_back({sampler, chosen});
+    check_name("scheduler", scheduler, known);
+    const std::string chosen =
+        scheduler == kDefault ? default_scheduler(sampler) : scheduler;
+    const bool repeated = std::any_of(
+        contenders.begin(), contenders.end(), [&](const Contender& other) {
+          return other.sampler == sampler && other.scheduler == chosen;
+        });
+    if (!repeated) contenders.push_back({sampler, chosen});
+  };
+  for (const std::string& sampler : samplers) {
+    const size_t plus = sampler.find('+');
+    if (plus != std::string::npos) {
+      add(sampler.substr(0, plus), sampler.substr(plus + 1));
+      continue;
     }
+    for (const std::string& scheduler : schedulers) add(sampler, scheduler);
   }
   return contenders;
 }
@@ -229,7 +234,7 @@ Action declare_simulate(Arguments& arguments) {
                         "Recorded curves (.npz), or studies' databases.",
                         Complete::file);
   arguments.option("--sampler", options->samplers, "A,B",
-                   "Samplers (default: all).");
+                   "Samplers (default: all); gp+asha: with that scheduler.");
   arguments.option("--scheduler", options->schedulers, "X,Y",
                    "Schedulers; 'default' (also without this option): the best "
                    "one for each sampler.");

@@ -1,5 +1,7 @@
 #include "app/plan.h"
 
+#include <cmath>
+
 #include "app/study_files.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -158,11 +160,27 @@ class PlanPrinter {
                      train.epochs, format_count(plan_.check.data.training),
                      plan_.check.horizon, train.batch_size,
                      to_string(train.optimizer)));
+    const bool levels = trains_levels(plan_.recipe);
+    if (levels) line("training", level_text());
+    const double passes =
+        train.epochs *
+        (levels ? full_share(plan_.recipe, plan_.check.horizon) : 1);
     line("training",
-         fmt::format(
-             "{}FLOP for one full training",
-             with_prefix(double(training_flops(plan_.check.layers)) *
-                         train.epochs * double(plan_.check.data.training))));
+         fmt::format("{}FLOP for one full training",
+                     with_prefix(double(training_flops(plan_.check.layers)) *
+                                 passes * double(plan_.check.data.training))));
+  }
+
+  // "each step from the start, on 500, 1,000, 2,000, 4,000 images".
+  std::string level_text() const {
+    std::string counts;
+    for (int step = 1; step <= plan_.check.horizon; ++step) {
+      const double share = step_share(plan_.recipe, step, plan_.check.horizon);
+      counts +=
+          (counts.empty() ? "" : ", ") +
+          format_count(std::llround(share * double(plan_.check.data.training)));
+    }
+    return fmt::format("each step from the start, on {} images", counts);
   }
 
   void space() {

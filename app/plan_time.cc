@@ -39,6 +39,14 @@ TrialAssignment trial_to_measure(const Recipe& recipe,
   return assignment;
 }
 
+// Of one that trains on all images.
+double samples_of_step(const Recipe& recipe, const StudyCheck& check) {
+  const TrainSpec& train = recipe.train;
+  const auto images = double(check.data.training);
+  if (trains_levels(recipe)) return train.epochs * images;
+  return train.step_samples > 0 ? double(train.step_samples) : images;
+}
+
 struct Speed {
   double samples_per_second = 0;     // of training
   std::optional<double> whole_step;  // seconds, with its judging
@@ -81,7 +89,8 @@ std::optional<StepTime> step_time_of(const Study& study) {
   for (const Trial& trial : study.trials) {
     most_steps = std::max(most_steps, trial.steps());
     for (const StepReport& report : trial.curve) {
-      seconds.push_back(report.seconds + report.checkpoint_seconds);
+      seconds.push_back((report.seconds + report.checkpoint_seconds) /
+                        step_share(study.recipe, report.step, study.horizon));
     }
   }
   if (seconds.empty()) return std::nullopt;
@@ -101,13 +110,13 @@ StepTime measure_step(const RecipeFile& file, const StudyCheck& check) {
   const auto runner = load_engine_for(recipe).make_runner(check.slots.threads);
   const auto session = runner->start(trial_to_measure(recipe, check));
   const Speed speed = measure_speed(*session, std::chrono::seconds(10));
-  const auto samples =
-      double(recipe.train.step_samples > 0 ? recipe.train.step_samples
-                                           : check.data.training);
+  const double samples = samples_of_step(recipe, check);
   const double judged = kJudgingShare * double(check.data.validation);
-  const double alone = speed.whole_step.value_or(
-      (samples + judged) / std::max(speed.samples_per_second, 1e-9));
-  const double rate = (samples + judged) / alone;
+  const double trained = samples * step_share(recipe, 1, check.horizon);
+  const double rate = speed.whole_step
+                          ? (trained + judged) / *speed.whole_step
+                          : std::max(speed.samples_per_second, 1e-9);
+  const double alone = (samples + judged) / rate;
   const int ranks = std::max(recipe.parallel.ranks, 1);
   std::string source = fmt::format(
       "measured: {} images/s", rate < 10 ? fmt::format("{:.2g}", rate)
@@ -121,8 +130,8 @@ StudyTime study_time(const Recipe& recipe, const StudyCheck& check,
   const BudgetSpec& budget = recipe.budget;
   StudyTime time;
   const bool open = check.horizon >= kOpenHorizon;
-  time.training =
-      step.seconds * (open ? std::max(step.most_steps, 1) : check.horizon);
+  const double steps = full_share(recipe, check.horizon);
+  time.training = step.seconds * (open ? std::max(step.most_steps, 1) : steps);
   time.at_once = std::max(check.slots.slots * check.slots.fused /
                               std::max(gang_members(recipe.parallel), 1),
                           1);
@@ -133,14 +142,17 @@ StudyTime study_time(const Recipe& recipe, const StudyCheck& check,
     const int rounds = (budget.trials + time.at_once - 1) / time.at_once;
     limit(rounds * time.training);
   }
-  if (budget.steps > 0)
-    limit(double(budget.steps) * step.seconds / time.at_once);
+  if (budget.steps > 0) {
+    limit(double(budget.steps) * step.seconds * steps / check.horizon /
+          time.at_once);
+  }
   if (budget.time.count() > 0) limit(to_seconds(budget.time));
   const FinalSpec& last = recipe.final_training;
   if (last.enabled && !recipe.command) {
     const double longer =
         last.epochs > 0 ? last.epochs / recipe.train.epochs : 1;
-    time.final_training = time.training * longer * last.seeds;
+    const double whole = trains_levels(recipe) ? step.seconds : time.training;
+    time.final_training = whole * longer * last.seeds;
   }
   return time;
 }

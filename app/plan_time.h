@@ -10,7 +10,8 @@
 
 namespace dtune {
 
-// How long a step of a trial takes, and how that is known.
+// How long a step of a trial takes that trains on all images, and how that is
+// known.
 struct StepTime {
   double seconds = 0;
   std::string source;  // "measured: 812 images/s", "57 steps of this study"

@@ -1,6 +1,7 @@
 #include "app/study_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "app/machine.h"
@@ -78,13 +79,32 @@ std::vector<std::string> describe_warm_start(const TunerOptions& options) {
   return lines;
 }
 
+// The first level has two images of each class on average at least.
+void check_levels(const RecipeFile& file, const DataPlan& data) {
+  const Recipe& recipe = file.recipe();
+  if (!trains_levels(recipe)) return;
+  const int levels = recipe.fidelity.levels;
+  const auto least = 2.0 * data.classes;
+  const double first = double(data.training) * step_share(recipe, 1, levels);
+  if (first >= least) return;
+  const double most = 1 + std::floor(std::log2(double(data.training) / least));
+  throw file.problem(
+      "fidelity",
+      fmt::format("step 1 of {} would train on {} images only, of {} classes "
+                  "({})",
+                  levels, std::llround(first), data.classes,
+                  most < 2 ? "there are too few images: remove it"
+                           : fmt::format("at most {} levels fit", most)));
+}
+
 }  // namespace
 
 void check_program(const RecipeFile& file) {
   if (!is_run_by_others(file.recipe())) return;
-  throw file.problem("command.run",
-                     "command.run is none: nothing can be started (ask for its "
-                     "trials with 'dtune ask', or name a program)");
+  throw file.problem(
+      "command.run",
+      "'command.run' is 'none': nothing can be started (ask for its "
+      "trials with 'dtune ask', or name a program)");
 }
 
 void check_local_training(const Recipe& recipe) {
@@ -115,6 +135,7 @@ StudyCheck check_training(const Console& console, const RecipeFile& file,
     const PreparedData data(check.prepared_data);
     check.data = describe_data(recipe, data);
     check.layers = shapes_on(file, data);
+    check_levels(file, check.data);
   }
   check.horizon = horizon_steps(recipe, check.data.training);
   return check;

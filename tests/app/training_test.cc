@@ -185,6 +185,49 @@ TEST_CASE("the best step is shipped, and everything says so alike") {
   }
 }
 
+TEST_CASE("levels of images are planned, tuned and trained to the end") {
+  Workplace place;
+  place.write("levels.yaml",
+              "data: { kind: synthetic, size: [8, 8], classes: 3, samples: 400,"
+              " difficulty: 0.3 }\n"
+              "model: { arch: cnn-small, width: 4 }\n"
+              "train: { epochs: 2, batch_size: 32 }\n"
+              "fidelity: { kind: data.limit, levels: 3 }\n"
+              "budget: { trials: 4 }\n"
+              "slots: 1\n"
+              "sampler: random\n");
+  CHECK(contains(place.run({"plan", "levels.yaml"}).out,
+                 "each step from the start, on 90, 180, 360 images"));
+  const auto result =
+      result_of(place.run({"run", "levels.yaml", "--quiet", "--json"}));
+  CHECK(result["horizon"] == 3);
+  CHECK(result["search"]["step"].get<int>() <= 3);
+  const auto trials = nlohmann::json::parse(
+      place.run({"export", "levels.db", "--json"}).out)["list"];
+  const auto steps_of_last = [](const nlohmann::json& all) {
+    return all.back()["step"].get<int>();
+  };
+  CHECK(trials.back()["kind"] == "final");
+  CHECK(steps_of_last(trials) == 3);
+  CHECK(place.run({"eval", "levels.files/model.safetensors"}).code == 0);
+
+  const auto whole =
+      result_of(place.run({"run", "levels.yaml", "--quiet", "--json", "--fresh",
+                           "--set", "final.data=train+validation"}));
+  CHECK(whole["final"]["step"] == 1);
+
+  const Outcome small =
+      place.run({"plan", "levels.yaml", "--set", "fidelity.levels=9"});
+  CHECK(small.code == 2);
+  CHECK(contains(small.err,
+                 "step 1 of 9 would train on 1 images only, of 3 classes (at "
+                 "most 6 levels fit)"));
+  const Outcome recorded =
+      place.run({"record", "levels.yaml", "--output", "c.npz"});
+  CHECK(recorded.code == 2);
+  CHECK(contains(recorded.err, "a recording is of curves over epochs"));
+}
+
 TEST_CASE("the last step is shipped where the recipe says so") {
   Workplace place;
   place.write("tiny.yaml", std::string(kWorsens) + "final: { keep: last }\n");

@@ -8,6 +8,7 @@
 
 #include "dtune/base/file.h"
 #include "dtune/cluster/attempt_log.h"
+#include "dtune/cluster/backup_copies.h"
 #include "dtune/cluster/budget.h"
 #include "dtune/cluster/command_lines.h"
 #include "dtune/cluster/records.h"
@@ -301,4 +302,25 @@ TEST_CASE("new work waits where much is recorded that is not stored yet") {
   }
   REQUIRE(records.flush());
   CHECK(!records.behind());
+}
+
+TEST_CASE("a step on more images is expected to take longer") {
+  Study study;
+  study.trials.resize(2);
+  study.trials[0].id = 1;
+  study.trials[1].id = 2;
+  for (int step = 1; step <= 3; ++step) {
+    StepReport report;
+    report.step = step;
+    report.seconds = std::exp2(step);
+    study.trials[0].curve.push_back(report);
+  }
+  study.reports = 3;
+  study.horizon = 4;
+  CHECK(BackupCopies(study, system_clock()).expected_step(study.trials[0]) ==
+        4);
+  study.recipe.fidelity = {FidelityKind::data_limit, 4};
+  const BackupCopies copies(study, system_clock());
+  CHECK(copies.expected_step(study.trials[0]) == 16);
+  CHECK(copies.expected_step(study.trials[1]) == 2);
 }

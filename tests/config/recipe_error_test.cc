@@ -39,7 +39,7 @@ budgets: { trials: 3 }
         "r.yaml:4:1: unknown key 'budgets', did you mean 'budget'?");
 }
 
-TEST_CASE("a key of another section or program is led home") {
+TEST_CASE("a key of another section or program gets a hint where it belongs") {
   CHECK(problem("epochs: 3") ==
         "r.yaml:1:1: unknown key 'epochs', did you mean 'train.epochs'?");
   CHECK(problem("train: { flip: true }") ==
@@ -54,7 +54,7 @@ TEST_CASE("a key of another section or program is led home") {
         "epochs, seeds, candidates, keep, threshold)");
 }
 
-TEST_CASE("averages and thresholds that cannot be are refused in words") {
+TEST_CASE("impossible averages and thresholds are refused with a message") {
   CHECK(problem("train: { ema: 1 }") ==
         "r.yaml:1:15: 'train.ema' must be at least 0 and less than 1, but is "
         "1");
@@ -77,7 +77,7 @@ TEST_CASE("averages and thresholds that cannot be are refused in words") {
         "1.5");
 }
 
-TEST_CASE("ranks that cannot work are refused in words") {
+TEST_CASE("ranks that cannot work are refused with a message") {
   CHECK(problem("nodes: [local, gpu1]") ==
         "r.yaml:1:16: 'gpu1' is not a node (write local, ssh://host or "
         "'ssh://user@host:22 slots=4')");
@@ -108,7 +108,38 @@ TEST_CASE("ranks that cannot work are refused in words") {
         "hybrid, but is 'dta', did you mean 'data'?");
 }
 
-TEST_CASE("a word that was not understood is the only thing said of it") {
+TEST_CASE("levels of images go with what can train them alone") {
+  CHECK(parse("fidelity: data.limit").recipe().fidelity.levels == 4);
+  CHECK(parse("fidelity: { kind: data.limit, levels: 6 }")
+            .recipe()
+            .fidelity.levels == 6);
+  CHECK(problem("fidelity: { levels: 6 }") ==
+        "r.yaml:1:13: 'fidelity.levels' has no effect: only for kind: "
+        "data.limit (remove it)");
+  CHECK(problem("fidelity: data.limit\ntrain: { step: epoch }") ==
+        "r.yaml:2:10: 'train.step' has no effect: with fidelity: data.limit "
+        "each step is a training of its own (remove it)");
+  CHECK(problem("fidelity: data.limit\nparallel: { mode: data }") ==
+        "r.yaml:2:11: 'fidelity: data.limit' trains every step of a trial from "
+        "the start, which 'parallel' cannot do (remove one of the two)");
+  CHECK(problem("fidelity: data.limit\nresources: { fused: 4 }") ==
+        "r.yaml:2:21: 'fidelity: data.limit' trains every step of a trial from "
+        "the start, which 'resources.fused' cannot do (remove one of the two)");
+  CHECK(problem("fidelity: data.limit\nsampler: gp") ==
+        "r.yaml:1:11: 'fidelity: data.limit' saves nothing with scheduler "
+        "fifo, which trains every trial to its last step (take scheduler asha "
+        "or freeze-thaw)");
+  CHECK(problem("fidelity: data.limit\ncommand: ./train {lr}\n"
+                "space: { lr: { linear: [0, 1] } }") ==
+        "r.yaml:1:11: 'fidelity' cannot be used together with 'command' (the "
+        "program itself can train on more data in each step: DTUNE_STEP says "
+        "how many were reported)");
+  CHECK(problem("fidelity: data") ==
+        "r.yaml:1:11: 'fidelity.kind' must be one of epochs, data.limit, but "
+        "is 'data'");
+}
+
+TEST_CASE("a word that is not understood gives one message only") {
   const std::string only =
       "'parallel.mode' must be one of none, data, model, hybrid, but is 'dta', "
       "did you mean 'data'?";

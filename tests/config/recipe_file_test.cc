@@ -62,6 +62,7 @@ train: { schedule: cosine, step: epoch }
 objective: val_loss
 sampler: random
 scheduler: fifo
+fidelity: epochs
 final: false
 slots: 2
 )";
@@ -72,10 +73,23 @@ train: { schedule: { kind: cosine }, step: { samples: 0 } }
 objective: { metric: val_loss, goal: minimize }
 sampler: { kind: random }
 scheduler: { kind: fifo }
+fidelity: { kind: epochs }
 final: { enabled: false }
 resources: { slots: 2 }
 )";
   CHECK(parse(brief).resolved_yaml() == parse(full).resolved_yaml());
+}
+
+TEST_CASE("a sampler brings the scheduler that goes best with it") {
+  const auto scheduler = [](const std::string& yaml) {
+    return parse(yaml).recipe().scheduler.kind;
+  };
+  CHECK(scheduler("seed: 1") == "freeze-thaw");
+  CHECK(scheduler("sampler: plain-gp") == "freeze-thaw");
+  CHECK(scheduler("sampler: random") == "asha");
+  CHECK(scheduler("sampler: { kind: tpe, startup: 3 }") == "median");
+  CHECK(scheduler("sampler: gp") == "fifo");
+  CHECK(scheduler("sampler: gp\nscheduler: asha") == "asha");
 }
 
 TEST_CASE("augmentation is a list, a section or a word") {

@@ -104,6 +104,27 @@ TEST_CASE("a limit thins the training samples by class and nothing else") {
         std::vector<int>{11, 6, 1});
 }
 
+TEST_CASE("a smaller limit keeps samples of a larger one") {
+  const SourceData data = unbalanced({96, 48, 16});
+  std::vector<int64_t> all(160);
+  std::iota(all.begin(), all.end(), int64_t{0});
+  const auto kept = [&](int64_t count) {
+    return keep_stratified(all, data.train.labels, 3, count, 5);
+  };
+  CHECK(kept(160) == all);
+  CHECK(kept(200) == all);
+  std::vector<int64_t> larger = all;
+  for (const int64_t count : {80, 40, 20, 10}) {
+    const std::vector<int64_t> fewer = kept(count);
+    CHECK(fewer.size() == static_cast<size_t>(count));
+    CHECK(std::includes(larger.begin(), larger.end(), fewer.begin(),
+                        fewer.end()));
+    CHECK(plan_of(data, {.validation = 0, .test = 0, .seed = 5, .limit = count})
+              .train == fewer);
+    larger = fewer;
+  }
+}
+
 TEST_CASE("a source's own validation and test splits are used whole") {
   SourceData data = unbalanced({10, 10});
   data.validation = unbalanced({2, 3}).train;

@@ -104,6 +104,55 @@ TEST_CASE("a trial that was resumed ends as one that ran through") {
   }
 }
 
+TEST_CASE("a level trains from the start on what data.limit keeps") {
+  Recipe recipe = small_recipe();
+  recipe.data.normalize = false;  // a limit changes mean and deviation
+  recipe.data.balance = true;
+  recipe.data.augment.mixup = 0.4;
+  recipe.train.epochs = 2;
+  recipe.train.schedule.kind = ScheduleKind::cosine;
+  Workshop shop(recipe.data);
+  Recipe levels = recipe;
+  levels.fidelity = {FidelityKind::data_limit, 3};
+  TrialAssignment assignment = shop.assignment(levels);
+  assignment.horizon = 3;
+  const auto session = shop.start(assignment);
+  for (const int64_t images : {100, 200, 400}) {
+    const StepReport report = Workshop::run(*session, 1);
+    recipe.data.limit = images;
+    Workshop other(recipe.data);
+    const auto alone = other.start(other.assignment(recipe));
+    const StepReport end = Workshop::run(*alone, 2);
+    CAPTURE(images);
+    CHECK(report.metrics.at("val_loss") == end.metrics.at("val_loss"));
+    CHECK(report.metrics.at("val_auc") == end.metrics.at("val_auc"));
+  }
+}
+
+TEST_CASE("a trial of levels goes on after a pause and a stop as without") {
+  Workshop shop;
+  Recipe recipe = small_recipe();
+  recipe.train.epochs = 1.5;
+  recipe.fidelity = {FidelityKind::data_limit, 3};
+  TrialAssignment through = shop.assignment(recipe);
+  through.horizon = 3;
+  through.checkpoint = shop.path("through.safetensors");
+  const StepReport expected = Workshop::run(*shop.start(through), 3);
+
+  TrialAssignment parted = shop.assignment(recipe);
+  parted.horizon = 3;
+  { Workshop::run(*shop.start(parted), 1); }
+  parted.resume_step = 1;
+  parted.attempt = 2;
+  const auto resumed = shop.start(parted);
+  Workshop::run(*resumed, 1);
+  const std::atomic<bool> stop = true;
+  CHECK_THROWS_AS(resumed->run_step(stop), StepStopped);
+  CHECK(Workshop::run(*resumed, 1).metrics == expected.metrics);
+  CHECK(resumed->progress().fraction == 1);
+  CHECK(tensors_in(parted.checkpoint) == tensors_in(through.checkpoint));
+}
+
 TEST_CASE("averages of weights are judged, kept and resumed") {
   Workshop shop;
   Recipe recipe = small_recipe();

@@ -96,6 +96,24 @@ TEST_CASE("two splits follow each other") {
   CHECK(total == 50);
 }
 
+TEST_CASE("samples that are kept are numbered anew") {
+  const TemporaryDirectory folder;
+  const auto data = prepared(folder);
+  const BatchSource all(data, {Split::train, Split::validation}, plain(1));
+  BatchSource some = all;
+  some.keep({1, 7, 43, 45});
+  some.keep({0, 2, 3});  // of those
+  CHECK(some.count() == 3);
+  CHECK(some.place_of(1) == 43);
+  const Gathered batch = gather(some, {2, 0});
+  CHECK(batch.images == gather(all, {45, 1}).images);
+  CHECK(batch.labels == gather(all, {45, 1}).labels);
+  CHECK(some.labels() == gather(all, {1, 43, 45}).labels);
+  std::vector<int64_t> counts(3);
+  for (const int32_t label : some.labels()) ++counts[size_t(label)];
+  CHECK(some.class_counts() == counts);
+}
+
 TEST_CASE("flips and shifts move pixels and fill with black") {
   const TemporaryDirectory folder;
   const auto data = prepared(folder, 2);

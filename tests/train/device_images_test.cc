@@ -103,6 +103,11 @@ TEST_CASE("a device makes the images that the CPU makes") {
       check_images(shop.source({Split::validation}), {}, pixels);
       check_images(shop.source({Split::train, Split::validation}),
                    {.flip = true, .mixup = 1}, pixels);
+      BatchSource some = shop.source({Split::train, Split::validation});
+      std::vector<uint32_t> kept(20);
+      for (uint32_t i = 0; i < kept.size(); ++i) kept[i] = 3 + 5 * i;
+      some.keep(std::move(kept));
+      check_images(some, {.flip = true, .mixup = 1}, pixels);
     }
   }
 }

@@ -51,6 +51,25 @@ TEST_CASE("steps that take longer at one end cost more there") {
                  relative(study, {0, 0.5, 0.5})) < 0.15);
 }
 
+TEST_CASE("steps on fewer images are cheaper everywhere alike") {
+  Study study = timed_study(30, [](const std::vector<double>&) { return 1; });
+  CHECK(StepCosts(study).log_share(0, 7) == 0);
+  study.recipe.fidelity = {FidelityKind::data_limit, 4};
+  study.horizon = 4;
+  for (Trial& trial : study.trials) {
+    if (trial.unit[0] < 0.5) trial.curve.pop_back();
+    for (StepReport& report : trial.curve) {
+      report.seconds *= std::exp2(report.step);
+      report.checkpoint_seconds *= std::exp2(report.step);
+    }
+  }
+  CHECK(relative(study, {1, 0.5, 0.5}) == 0);
+  const StepCosts costs(study);
+  CHECK(costs.log_share(0, 1) == doctest::Approx(std::log(0.125)));
+  CHECK(costs.log_share(1, 3) == doctest::Approx(std::log(0.75)));
+  CHECK(costs.log_share(0, 4) == doctest::Approx(std::log(1.875)));
+}
+
 TEST_CASE("the clock's noise and few trials make no difference") {
   const auto noisy = [](const std::vector<double>& unit) {
     return 1 + 0.1 * unit[2];

@@ -24,7 +24,8 @@ double BackupCopies::usual_step(const Trial& trial) const {
   if (usual.steps == trial.steps()) return usual.seconds;
   std::vector<double> step_times;
   for (const StepReport& report : trial.curve) {
-    if (report.seconds > 0) step_times.push_back(report.seconds);
+    const double share = step_share(study_.recipe, report.step, study_.horizon);
+    if (report.seconds > 0) step_times.push_back(report.seconds / share);
   }
   usual.steps = trial.steps();
   usual.seconds = step_times.empty() ? 0 : upper_median(std::move(step_times));
@@ -32,8 +33,10 @@ double BackupCopies::usual_step(const Trial& trial) const {
 }
 
 double BackupCopies::expected_step(const Trial& trial) const {
+  const double share =
+      step_share(study_.recipe, trial.steps() + 1, study_.horizon);
   const double own = usual_step(trial);
-  if (own > 0) return own;
+  if (own > 0) return share * own;
   if (slowest_at_ != study_.reports) {
     slowest_at_ = study_.reports;
     slowest_ = 0;
@@ -41,7 +44,7 @@ double BackupCopies::expected_step(const Trial& trial) const {
       slowest_ = std::max(slowest_, usual_step(other));
     }
   }
-  return slowest_;
+  return share * slowest_;
 }
 
 double BackupCopies::gain(const Trial& trial,

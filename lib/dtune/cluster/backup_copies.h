@@ -38,7 +38,8 @@ class BackupCopies {
   std::optional<BackupCopy> take(TrialId id);
 
  private:
-  // The median of a trial's step times, in seconds, and of how many steps.
+  // The median of a trial's step times, in seconds, each over its share of the
+  // images; and of how many steps.
   struct UsualStep {
     int steps = 0;
     double seconds = 0;

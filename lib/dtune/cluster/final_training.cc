@@ -27,6 +27,8 @@ int FinalTraining::horizon() const {
   if (options_.horizon > 0) return options_.horizon;
   const Recipe& recipe = study_.recipe;
   const double epochs = recipe.final_training.epochs;
+  // Of levels the last is the whole training.
+  if (trains_levels(recipe)) return is_same_training() ? study_.horizon : 1;
   if (epochs <= 0 || recipe.train.epochs <= 0) return study_.horizon;
   const double steps = study_.horizon * epochs / recipe.train.epochs;
   return std::max(1, static_cast<int>(std::ceil(steps - 1e-9)));

@@ -189,6 +189,33 @@ void check_fused(const CheckContext& c) {
   }
 }
 
+// Steps that are trainings of their own on more and more images.
+void check_fidelity(const CheckContext& c) {
+  if (c.recipe.fidelity.kind != FidelityKind::data_limit) return;
+  if (c.recipe.command) {
+    c.complain("fidelity",
+               "'fidelity' cannot be used together with 'command' (the program "
+               "itself can train on more data in each step: DTUNE_STEP says "
+               "how many were reported)");
+    return;
+  }
+  constexpr const char* kWhy =
+      "'fidelity: data.limit' trains every step of a trial from the start, "
+      "which '{}' cannot do (remove one of the two)";
+  if (c.recipe.parallel.mode != ParallelMode::none) {
+    c.complain("parallel", fmt::format(kWhy, "parallel"));
+  }
+  if (c.recipe.resources.fused != 1) {
+    c.complain("resources.fused", fmt::format(kWhy, "resources.fused"));
+  }
+  if (c.recipe.scheduler.kind == "fifo") {
+    c.complain("fidelity",
+               "'fidelity: data.limit' saves nothing with scheduler fifo, "
+               "which trains every trial to its last step (take scheduler "
+               "asha or freeze-thaw)");
+  }
+}
+
 void check_parallel(const CheckContext& c) {
   const ParallelSpec& parallel = c.recipe.parallel;
   if (parallel.mode == ParallelMode::none) {
@@ -245,6 +272,7 @@ void check_recipe(const YamlNode& tree, const Recipe& recipe,
   check_nodes(c);
   check_parallel(c);
   check_fused(c);
+  check_fidelity(c);
   if (recipe.command) {
     check_command(c);
     return;

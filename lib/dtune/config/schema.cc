@@ -162,6 +162,11 @@ void describe_objective(Fields& f, ObjectiveSpec& objective) {
   describe_trade_offs(f, objective.trade_offs);
 }
 
+void describe_fidelity(Fields& f, FidelitySpec& fidelity) {
+  f.choice("kind", fidelity.kind, FidelityKind::data_limit);
+  f.integer("levels", fidelity.levels, between(2, 12));
+}
+
 void describe_budget(Fields& f, BudgetSpec& budget) {
   f.integer("trials", budget.trials, at_least(0));
   f.duration("time", budget.time);
@@ -228,7 +233,7 @@ void describe_pipeline(Fields& f, PipelineSpec& pipeline) {
 
 void describe_parallel(Fields& f, ParallelSpec& parallel) {
   f.choice("mode", parallel.mode, ParallelMode::hybrid);
-  // Who asks for several ranks without a number means two.
+  // Several ranks without a number are two.
   constexpr int kDefaultRanks = 2;
   if (f.reading() && parallel.mode != ParallelMode::none) {
     parallel.ranks = parallel.data = parallel.model = kDefaultRanks;
@@ -311,11 +316,19 @@ void describe_recipe(Fields& f, Recipe& recipe) {
     in.text("kind", recipe.sampler.kind);
     in.options(recipe.sampler.options);
   });
+  if (f.reading()) {
+    recipe.scheduler.kind = default_scheduler(recipe.sampler.kind);
+  }
   f.section("scheduler", [&](Fields& in) {
     in.text("kind", recipe.scheduler.kind);
     in.options(recipe.scheduler.options);
   });
-  // Not written where empty: the hashes of older studies stay what they were.
+  // Not written where it is usual or empty: the hashes of older studies stay
+  // what they were.
+  if (f.reading() || recipe.fidelity.kind != FidelityKind::epochs) {
+    f.section("fidelity",
+              [&](Fields& in) { describe_fidelity(in, recipe.fidelity); });
+  }
   if (f.reading() || !recipe.warm_start.empty()) {
     f.texts("warm_start", recipe.warm_start);
   }
@@ -351,6 +364,7 @@ const std::vector<std::string>& recipe_keys() {
     Writer writer(tree, "", nothing);
     describe_recipe(writer, recipe);
     recipe.parallel.mode = ParallelMode::data;
+    recipe.fidelity.kind = FidelityKind::data_limit;
     describe_recipe(writer, recipe);
     recipe.command.emplace();
     describe_recipe(writer, recipe);
@@ -390,6 +404,10 @@ std::vector<IdleKey> idle_keys(const Recipe& recipe) {
   const auto add = [&](bool used, const char* key, const char* reason) {
     if (!used) idle.push_back({key, reason});
   };
+  const bool levels = recipe.fidelity.kind == FidelityKind::data_limit;
+  add(levels, "fidelity.levels", "only for kind: data.limit");
+  add(!levels, "train.step",
+      "with fidelity: data.limit each step is a training of its own");
   const ParallelMode mode = recipe.parallel.mode;
   const bool data = mode == ParallelMode::data;
   const bool servers = data && recipe.parallel.sync == SyncKind::ps;

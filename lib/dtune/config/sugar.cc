@@ -149,6 +149,7 @@ void expand_short_forms(YamlNode& recipe) {
   wrap_scalar(recipe.find("objective"), "metric");
   wrap_scalar(recipe.find("sampler"), "kind");
   wrap_scalar(recipe.find("scheduler"), "kind");
+  wrap_scalar(recipe.find("fidelity"), "kind");
   wrap_scalar(recipe.find("final"), "enabled");
   expand_space_section(recipe);
   expand_constraints(recipe);

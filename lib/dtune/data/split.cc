@@ -91,10 +91,8 @@ std::vector<int64_t> limit_training(const DataSpec& spec,
                     "{} classes",
                     spec.limit, classes));
   }
-  return take_stratified(train, source.train.labels, static_cast<int>(classes),
-                         have - spec.limit,
-                         mix_seed({spec.split_seed, hash_text("limit")}))
-      .kept;
+  return keep_stratified(train, source.train.labels, static_cast<int>(classes),
+                         spec.limit, spec.split_seed);
 }
 
 }  // namespace
@@ -123,6 +121,17 @@ StratifiedSplit take_stratified(std::span<const int64_t> candidates,
   std::sort(split.taken.begin(), split.taken.end());
   std::sort(split.kept.begin(), split.kept.end());
   return split;
+}
+
+std::vector<int64_t> keep_stratified(std::span<const int64_t> candidates,
+                                     std::span<const int32_t> labels,
+                                     int classes, int64_t count,
+                                     uint64_t split_seed) {
+  const auto have = static_cast<int64_t>(candidates.size());
+  return take_stratified(candidates, labels, classes,
+                         std::max<int64_t>(have - count, 0),
+                         mix_seed({split_seed, hash_text("limit")}))
+      .kept;
 }
 
 int64_t split_count(std::string_view key, double amount, int64_t total,

@@ -22,6 +22,15 @@ StratifiedSplit take_stratified(std::span<const int64_t> candidates,
                                 std::span<const int32_t> labels, int classes,
                                 int64_t count, uint64_t seed);
 
+// `count` of `candidates`, as take_stratified leaves them: what data.limit
+// keeps. Those of a smaller count are among those of a larger one (of each
+// class but for one, where its share rounds the other way). At least one of
+// each class; all where there are no more.
+std::vector<int64_t> keep_stratified(std::span<const int64_t> candidates,
+                                     std::span<const int32_t> labels,
+                                     int classes, int64_t count,
+                                     uint64_t split_seed);
+
 // A recipe's share (< 1) or number (>= 1) of `total` samples as a number; a
 // share above 0 takes at least one. Throws Error(config) naming `key` where it
 // leaves less than `least`.

@@ -19,6 +19,8 @@ constexpr Words<4> kPrecisions = {"auto", "fp32", "tf32", "bf16"};
 static_assert(size_t(Precision::bf16) + 1 == kPrecisions.size());
 constexpr Words<2> kGoals = {"maximize", "minimize"};
 static_assert(size_t(Goal::minimize) + 1 == kGoals.size());
+constexpr Words<2> kFidelities = {"epochs", "data.limit"};
+static_assert(size_t(FidelityKind::data_limit) + 1 == kFidelities.size());
 constexpr Words<2> kFailedResults = {"ignore", "use"};
 static_assert(size_t(FailedResults::use) + 1 == kFailedResults.size());
 constexpr Words<2> kKeeps = {"best", "last"};
@@ -66,6 +68,14 @@ int gang_members(const ParallelSpec& parallel) {
   return parallel.ranks + (servers ? parallel.ps.servers : 0);
 }
 
+const char* default_scheduler(const std::string& sampler) {
+  if (sampler == "gp" || sampler == "grid") return "fifo";
+  if (sampler == "tpe") return "median";
+  const bool models =
+      sampler != "random" && sampler != "sobol" && sampler != "halton";
+  return models ? "freeze-thaw" : "asha";
+}
+
 const char* to_string(DataKind kind) { return word_of(kDataKinds, kind); }
 const char* to_string(OptimizerKind kind) { return word_of(kOptimizers, kind); }
 const char* to_string(ScheduleKind kind) { return word_of(kSchedules, kind); }
@@ -74,6 +84,7 @@ const char* to_string(Precision precision) {
   return word_of(kPrecisions, precision);
 }
 const char* to_string(Goal goal) { return word_of(kGoals, goal); }
+const char* to_string(FidelityKind kind) { return word_of(kFidelities, kind); }
 const char* to_string(FailedResults results) {
   return word_of(kFailedResults, results);
 }

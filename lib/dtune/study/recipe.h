@@ -37,6 +37,17 @@ struct SchedulerSpec {
   std::map<std::string, Value> options;
 };
 
+// What a trial gets more of from step to step.
+enum class FidelityKind { epochs, data_limit };
+
+struct FidelitySpec {
+  FidelityKind kind = FidelityKind::epochs;
+  // data_limit: steps of a full training. Each is a training of its own, from
+  // the start and through all epochs, on twice the images of the one before;
+  // the last has all images.
+  int levels = 4;
+};
+
 struct BudgetSpec {
   int trials = 0;     // started trials; 0: no limit
   Duration time{0};   // of searching, summed over resumes; 0: no limit
@@ -122,6 +133,7 @@ struct Recipe {
   ObjectiveSpec objective;
   SamplerSpec sampler;
   SchedulerSpec scheduler;
+  FidelitySpec fidelity;
   SurrogateSpec surrogate;
   std::vector<Point> points;            // tried first, in this order
   std::vector<std::string> warm_start;  // databases of other studies, CSV files
@@ -143,6 +155,10 @@ struct TrialRecipe {
   std::string yaml;
 };
 
+// The scheduler that goes best with a sampler.
+const char* default_scheduler(const std::string& sampler);
+
+const char* to_string(FidelityKind kind);
 const char* to_string(FailedResults results);
 const char* to_string(FinalKeep keep);
 const char* to_string(ThresholdRule rule);

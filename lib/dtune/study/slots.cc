@@ -28,7 +28,8 @@ bool may_fuse(const Recipe& recipe) {
         return parameter.key == "train.precision";
       });
   return !recipe.command && !recipe.deterministic && !tunes_precision &&
-         recipe.parallel.mode == ParallelMode::none;
+         recipe.parallel.mode == ParallelMode::none &&
+         recipe.fidelity.kind == FidelityKind::epochs;
 }
 
 }  // namespace dtune

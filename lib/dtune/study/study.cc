@@ -121,6 +121,7 @@ int horizon_steps(const Recipe& recipe, int64_t training_samples) {
   if (recipe.command) {
     return recipe.command->steps > 0 ? recipe.command->steps : kOpenHorizon;
   }
+  if (trains_levels(recipe)) return recipe.fidelity.levels;
   const TrainSpec& train = recipe.train;
   double steps = train.epochs;
   if (train.step_samples > 0) {
@@ -130,6 +131,19 @@ int horizon_steps(const Recipe& recipe, int64_t training_samples) {
   // Epochs such as 0.3 / 0.1 must not gain a step from rounding.
   steps = std::ceil(steps * (1 - 1e-12));
   return static_cast<int>(std::clamp(steps, 1.0, double{kOpenHorizon}));
+}
+
+bool trains_levels(const Recipe& recipe) {
+  return recipe.fidelity.kind == FidelityKind::data_limit;
+}
+
+double step_share(const Recipe& recipe, int step, int horizon) {
+  const bool part = trains_levels(recipe) && step < horizon;
+  return part ? std::exp2(step - horizon) : 1;
+}
+
+double full_share(const Recipe& recipe, int horizon) {
+  return trains_levels(recipe) ? 2 - step_share(recipe, 1, horizon) : horizon;
 }
 
 int64_t last_sequence(const std::vector<Trial>& trials) {

@@ -17,7 +17,7 @@ enum class StudyState { running, interrupted, finished, failed };
 const char* to_string(StudyState state);
 StudyState parse_study_state(const std::string& word);
 
-// Who took a decision.
+// Which part took a decision.
 enum class DecisionMaker {
   unknown,      // an older dtune kept no note of it
   next,         // Scheduler::next, asked for a free slot
@@ -109,10 +109,19 @@ bool has_results(const Study& study, const Trial& trial);
 const Trial* incumbent(const Study& study);
 
 // The horizon: ceil(epochs * samples an epoch / samples a step), at least 1;
-// of a command: its `steps`, or kOpenHorizon where it says none (it then ends
-// when it ends). `training_samples` is ignored for commands.
+// the levels, where `fidelity` is data.limit; of a command: its `steps`, or
+// kOpenHorizon where it says none (it then ends when it ends).
+// `training_samples` is ignored for commands.
 inline constexpr int kOpenHorizon = 1'000'000'000;
 int horizon_steps(const Recipe& recipe, int64_t training_samples);
+
+// `fidelity` is data.limit: the steps are trainings on more and more images.
+bool trains_levels(const Recipe& recipe);
+// The share of a full training's images that a step trains on: 1, but where
+// steps are such levels. A step takes time in proportion.
+double step_share(const Recipe& recipe, int step, int horizon);
+// Those of all steps up to the horizon, summed.
+double full_share(const Recipe& recipe, int horizon);
 
 // The last sequence number of the reports in the trials' whole curves: what
 // Study::reports is after loading.

@@ -75,40 +75,52 @@ BatchSource::BatchSource(std::shared_ptr<const PreparedData> data,
   }
 }
 
+void BatchSource::keep(std::vector<uint32_t> samples) {
+  for (uint32_t& sample : samples) {
+    sample = static_cast<uint32_t>(place_of(sample));
+  }
+  kept_ = std::move(samples);
+  count_ = static_cast<int64_t>(kept_.size());
+}
+
+int64_t BatchSource::places() const {
+  return parts_.back().begin +
+         static_cast<int64_t>(parts_.back().labels.size());
+}
+
 std::vector<int64_t> BatchSource::class_counts() const {
   std::vector<int64_t> counts(static_cast<size_t>(data_->classes()));
-  for (const Part& part : parts_) {
-    for (const int32_t label : part.labels) ++counts[label];
-  }
+  for (const int32_t label : labels()) ++counts[label];
   return counts;
 }
 
 std::vector<int32_t> BatchSource::labels() const {
-  std::vector<int32_t> all;
-  all.reserve(static_cast<size_t>(count_));
-  for (const Part& part : parts_) {
-    all.insert(all.end(), part.labels.begin(), part.labels.end());
+  std::vector<int32_t> all(static_cast<size_t>(count_));
+  for (int64_t sample = 0; sample < count_; ++sample) {
+    all[static_cast<size_t>(sample)] = label_of(sample);
   }
   return all;
 }
 
-const BatchSource::Part& BatchSource::part_of(int64_t sample) const {
+const BatchSource::Part& BatchSource::part_at(int64_t place) const {
   size_t i = parts_.size() - 1;
-  while (parts_[i].begin > sample) --i;
+  while (parts_[i].begin > place) --i;
   return parts_[i];
 }
 
 std::span<const uint8_t> BatchSource::pixels(int64_t sample) const {
-  const Part& part = part_of(sample);
+  const int64_t place = place_of(sample);
+  const Part& part = part_at(place);
   const int64_t elements = shape_.elements();
   return part.images.subspan(
-      static_cast<size_t>((sample - part.begin) * elements),
+      static_cast<size_t>((place - part.begin) * elements),
       static_cast<size_t>(elements));
 }
 
 int32_t BatchSource::label_of(int64_t sample) const {
-  const Part& part = part_of(sample);
-  return part.labels[sample - part.begin];
+  const int64_t place = place_of(sample);
+  const Part& part = part_at(place);
+  return part.labels[place - part.begin];
 }
 
 // `augment` null: as it is.

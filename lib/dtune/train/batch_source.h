@@ -59,13 +59,23 @@ struct PlannedImage {
 // the data mapped.
 class BatchSource {
  public:
-  // Throws Error(data) where a label is none of the data's classes.
+  // Throws Error(data) where a label is not one of the data's classes.
   BatchSource(std::shared_ptr<const PreparedData> data,
               const std::vector<Split>& splits,
               const Normalization& normalization);
 
+  // From here on these samples are all that there are, numbered anew.
+  // REQUIRES: numbers of samples that it has.
+  void keep(std::vector<uint32_t> samples);
+
   int64_t count() const { return count_; }
   const Shape& image_shape() const { return shape_; }
+  // Samples of the splits, whether kept or not.
+  int64_t places() const;
+  // The place of a sample in the splits, one after the other.
+  int64_t place_of(int64_t sample) const {
+    return kept_.empty() ? sample : kept_[static_cast<size_t>(sample)];
+  }
   std::vector<int64_t> class_counts() const;
   std::vector<int32_t> labels() const;  // of all samples, in order
 
@@ -102,7 +112,7 @@ class BatchSource {
     std::span<const uint8_t> images;
     std::span<const int32_t> labels;
   };
-  const Part& part_of(int64_t sample) const;
+  const Part& part_at(int64_t place) const;
   int32_t label_of(int64_t sample) const;
   void scaled_into(uint32_t sample, const AugmentKey* augment,
                    std::span<uint8_t> scratch, float* out) const;
@@ -113,6 +123,7 @@ class BatchSource {
   Shape shape_;
   std::vector<Part> parts_;
   int64_t count_ = 0;
+  std::vector<uint32_t> kept_;  // places of the samples; empty: all
   PixelScale scale_;
   Augmenter augmenter_;
 };

@@ -151,7 +151,7 @@ TrainingState state_of(Trainer& trainer) {
   }
   append_average(trainer.average(), state.tensors);
   state.architecture = trainer.architecture();
-  state.samples = trainer.count();
+  state.samples = trainer.whole_count();
   state.position = trainer.position();
   state.updates = trainer.optimizer().updates();
   return state;

@@ -33,7 +33,7 @@ struct NamedTensor {
 struct TrainingState {
   std::vector<NamedTensor> tensors;  // as listed above
   uint64_t architecture = 0;         // architecture_of, train/trainer.h
-  int64_t samples = 0;               // of an epoch
+  int64_t samples = 0;               // of an epoch on all images
   int64_t position = 0;              // samples seen
   int64_t updates = 0;               // of the optimizer
 };

@@ -272,7 +272,8 @@ std::vector<DeviceImages::Row> DeviceImages::rows_of(
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].place =
-        resident() ? first_ + rows[i].sample : static_cast<int64_t>(i);
+        resident() ? first_ + source_.place_of(rows[i].sample)
+                   : static_cast<int64_t>(i);
   }
   return rows;
 }

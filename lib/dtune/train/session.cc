@@ -1,8 +1,11 @@
 #include "dtune/train/session.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <utility>
 
+#include "dtune/study/study.h"
 #include "dtune/train/checkpoint.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/fused_trainer.h"
@@ -29,10 +32,21 @@ class CnnSession final : public StepSession {
   }
 
  private:
+  // Each step is a training of its own.
+  bool begins_anew() const { return trains_levels(assignment().recipe); }
+
   void make_trainer() {
     trainer_ = nullptr;  // frees its memory first
-    trainer_ = std::make_unique<Trainer>(
-        assignment().recipe, trainer_options(assignment(), device()), data());
+    TrainerOptions options = trainer_options(assignment(), device());
+    options.share =
+        step_share(assignment().recipe, step(), assignment().horizon);
+    trainer_ = std::make_unique<Trainer>(assignment().recipe, options, data());
+  }
+
+  int64_t end_of_step() const override {
+    if (!begins_anew()) return StepSession::end_of_step();
+    return std::max<int64_t>(
+        1, std::llround(epochs_of(assignment()) * double(trainer_->count())));
   }
 
   StepReport load() {
@@ -58,10 +72,11 @@ class CnnSession final : public StepSession {
 
   StepReport train_step(const std::atomic<bool>& stop) {
     begin_step();
+    if (begins_anew() && trainer_->position() > 0) make_trainer();
     start_progress(trainer_->position());
     StepReport report;
     report.step = step();
-    const LossTotals totals = train_to(plan().end_of(step()), stop);
+    const LossTotals totals = train_to(end_of_step(), stop);
     report.metrics = training_metrics(totals);
     if (!trains_on_validation(assignment())) {
       report.metrics.merge(
@@ -76,7 +91,8 @@ class CnnSession final : public StepSession {
     const Trainer::AfterBatch note = [this](int64_t position) {
       note_position(position);
     };
-    const bool alone = fused_ == nullptr || assignment().deterministic;
+    const bool alone =
+        fused_ == nullptr || assignment().deterministic || begins_anew();
     return alone ? trainer_->train_to(end, stop, note)
                  : fused_->train_to(*trainer_, end, stop, note, &together());
   }

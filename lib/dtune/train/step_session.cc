@@ -91,7 +91,7 @@ void StepSession::start_progress(int64_t position) {
 
 void StepSession::note_position(int64_t position) {
   const auto done = static_cast<double>(position - first_);
-  const auto all = static_cast<double>(plan_.end_of(step()) - first_);
+  const auto all = static_cast<double>(end_of_step() - first_);
   const double seconds = step_seconds();
   fraction_ = all > 0 ? std::clamp(done / all, 0.0, 1.0) : 1;
   rate_ = seconds > 0 ? done / seconds : 0;

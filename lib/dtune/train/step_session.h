@@ -40,6 +40,8 @@ class StepSession : public TrialSession {
   virtual StepReport perform_step(const std::atomic<bool>& stop) = 0;
   // Back to the end of the last whole step, after one that was broken off.
   virtual void restore() = 0;
+  // Where step() ends, in samples seen since its training began.
+  virtual int64_t end_of_step() const { return plan_.end_of(step()); }
   // The final test, by way of write_final(). Where it cannot be done here,
   // finish_final() returns nothing.
   virtual bool can_test() { return true; }

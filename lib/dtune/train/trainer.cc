@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "dtune/base/random.h"
+#include "dtune/data/split.h"
 #include "dtune/nn/fused_network.h"
 #include "dtune/nn/mask.h"
 #include "dtune/study/trial_runner.h"
@@ -22,6 +24,24 @@ Network make_network(const std::vector<LayerSpec>& layers, const Recipe& recipe,
           NetworkOptions{.device = options.device,
                          .init_seed = seed_for(options.seed, "weights"),
                          .compute = compute_type(recipe.train.precision)}};
+}
+
+BatchSource training_source(const Recipe& recipe, const TrainerOptions& options,
+                            std::shared_ptr<const PreparedData> data) {
+  const int classes = data->classes();
+  const Normalization by = normalization_of(*data, recipe.data.normalize);
+  BatchSource source(std::move(data), training_splits(options.with_validation),
+                     by);
+  if (options.share >= 1) return source;
+  std::vector<int64_t> all(static_cast<size_t>(source.count()));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  const std::vector<int64_t> kept = keep_stratified(
+      all, source.labels(), classes,
+      std::max<int64_t>(
+          std::llround(options.share * static_cast<double>(all.size())), 2),
+      recipe.data.split_seed);
+  source.keep({kept.begin(), kept.end()});
+  return source;
 }
 
 template <typename T>
@@ -60,8 +80,7 @@ Trainer::Trainer(const Recipe& recipe, const TrainerOptions& options,
       augment_(recipe.data.augment),
       options_(options),
       classes_(data->classes()),
-      source_(data, training_splits(options.with_validation),
-              normalization_of(*data, recipe.data.normalize)),
+      source_(training_source(recipe, options, data)),
       order_(source_.count(), recipe.train.batch_size,
              seed_for(options.seed, "order")),
       loss_(recipe.train, classes_, class_weights(recipe.data, source_)),

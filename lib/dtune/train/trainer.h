@@ -32,6 +32,7 @@ struct TrainerOptions {
   double epochs = 1;  // of the whole training: what schedules go by
   at::Device device = at::kCPU;
   bool with_validation = false;  // train on the validation split too
+  double share = 1;              // of the images, as data.limit keeps them
   // On the CPU, too, images, losses and updates are made by the tensor
   // operations that other devices have: the twin for tests.
   bool as_device = false;
@@ -63,6 +64,8 @@ class Trainer {
 
   // Samples an epoch.
   int64_t count() const { return source_.count(); }
+  // The same of a training on all images.
+  int64_t whole_count() const { return source_.places(); }
   // Samples seen since the start: always at a batch's end.
   int64_t position() const { return position_; }
   void set_position(int64_t position) { position_ = position; }

@@ -22,7 +22,6 @@ namespace {
 struct SamplerEntry {
   NamedKind kind;
   std::unique_ptr<Sampler> (*make)(const Recipe&);
-  std::string scheduler;  // that goes best with it
 };
 
 struct SchedulerEntry {
@@ -36,34 +35,26 @@ const std::vector<SamplerEntry>& samplers() {
   static const std::vector<SamplerEntry> table = {
       {{"convlstm",
         "best chance by recorded studies, a ConvLSTM and the study itself"},
-       nullptr,
-       "freeze-thaw"},
+       nullptr},
       {{"learnt-gp", "the same by the process learnt from recorded studies"},
-       nullptr,
-       "freeze-thaw"},
+       nullptr},
       {{"plain-gp", "the same by a process of this study's curves alone"},
-       nullptr,
-       "freeze-thaw"},
+       nullptr},
       {{"sobol", "scrambled Sobol points: random, but evenly spread"},
-       make_sobol_sampler,
-       "asha"},
+       make_sobol_sampler},
       {{"halton", "scrambled Halton points, for many parameters"},
-       make_halton_sampler,
-       "asha"},
-      {{"random", "independent random points"}, make_random_sampler, "asha"},
+       make_halton_sampler},
+      {{"random", "independent random points"}, make_random_sampler},
       {{"gp",
         "Gaussian process of results, not of curves; log expected improvement "
         "(option: startup)"},
-       make_gp_sampler,
-       "fifo"},
+       make_gp_sampler},
       {{"tpe",
         "tree-structured Parzen estimators (options: startup, candidates, "
         "gamma)"},
-       make_tpe_sampler,
-       "median"},
+       make_tpe_sampler},
       {{"grid", "every combination (options: points, order)"},
-       make_grid_sampler,
-       "fifo"},
+       make_grid_sampler},
   };
   return table;
 }
@@ -215,10 +206,6 @@ std::unique_ptr<Scheduler> make_scheduler(const Recipe& recipe, int horizon) {
   return make(
       entry, recipe, horizon,
       entry.make == nullptr ? make_model(recipe, horizon, {}) : nullptr);
-}
-
-const std::string& default_scheduler(const std::string& sampler) {
-  return find_entry(samplers(), "sampler", sampler).scheduler;
 }
 
 }  // namespace dtune

@@ -51,7 +51,4 @@ std::unique_ptr<Sampler> make_sampler(const Recipe& recipe,
                                       int horizon = kOpenHorizon);
 std::unique_ptr<Scheduler> make_scheduler(const Recipe& recipe, int horizon);
 
-// The scheduler that goes best with a sampler. REQUIRES: a known kind.
-const std::string& default_scheduler(const std::string& sampler);
-
 }  // namespace dtune

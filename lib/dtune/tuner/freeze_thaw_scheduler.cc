@@ -27,8 +27,8 @@ constexpr int kLooksBeforeCut = 3;
 constexpr double kGoOn = 0.1;
 
 // It is better than after its first step, or had no other one. A curve that
-// does not move is not worth its end, even that of the first trial, which always
-// leads.
+// does not move is not worth its end, even that of the first trial, which
+// always leads.
 bool rises(const ObjectiveSpec& objective, const Trial& trial) {
   if (trial.curve.size() < 2) return true;
   const auto first = objective_value(objective, trial.curve.front());
@@ -171,8 +171,10 @@ FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
   if (trials.empty()) return choice;
   const std::vector<double> promises = promise_of(*model_, queries, ambition);
   for (size_t i = 0; i < trials.size(); ++i) {
+    const double per_cost =
+        promises[i] - costs.log_share(trials[i]->steps(), queries[i].step);
     const double own =
-        score(study, promises[i], trials[i]->point, trials[i]->unit, costs);
+        score(study, per_cost, trials[i]->point, trials[i]->unit, costs);
     if (own > choice.score) choice = {trials[i], own, std::exp(promises[i])};
   }
   return choice;
@@ -243,7 +245,8 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
           study.recipe.space.encode(proposal->point);
       const ModelQuery query = {unit, model_->step_within(0, ambition.horizon)};
       const double promise = promise_of(*model_, {&query, 1}, ambition).front();
-      if (score(study, promise, proposal->point, unit, costs) > paused.score) {
+      const double per_cost = promise - costs.log_share(0, query.step);
+      if (score(study, per_cost, proposal->point, unit, costs) > paused.score) {
         proposal->why += forecast(study, unit);
         return start(*std::move(proposal));
       }

@@ -21,10 +21,12 @@ std::vector<Cost> costs_of(const Study& study) {
   for (const Trial& trial : study.trials) {
     if (trial.kind != TrialKind::search || trial.curve.empty()) continue;
     double seconds = 0;
+    double steps = 0;
     for (const StepReport& report : trial.curve) {
       seconds += report.seconds + report.checkpoint_seconds;
+      steps += step_share(study.recipe, report.step, study.horizon);
     }
-    seconds /= double(trial.curve.size());
+    seconds /= steps;
     if (seconds > 0 && std::isfinite(seconds)) {
       costs.push_back({&trial, std::log(seconds)});
     }
@@ -34,7 +36,7 @@ std::vector<Cost> costs_of(const Study& study) {
 
 }  // namespace
 
-StepCosts::StepCosts(const Study& study) {
+StepCosts::StepCosts(const Study& study) : study_(study) {
   if (study.recipe.deterministic) return;
   const std::vector<Cost> costs = costs_of(study);
   const size_t d = study.recipe.space.dimensions();
@@ -67,6 +69,15 @@ double StepCosts::log_relative(std::span<const double> unit) const {
     sum += slope_[i] * (unit[i] - centre_[i]);
   }
   return sum;
+}
+
+double StepCosts::log_share(int from, int to) const {
+  if (!trains_levels(study_.recipe)) return 0;
+  double sum = 0;
+  for (int step = from + 1; step <= to; ++step) {
+    sum += step_share(study_.recipe, step, study_.horizon);
+  }
+  return std::log(sum);
 }
 
 }  // namespace dtune
