@@ -271,9 +271,8 @@ std::vector<DeviceImages::Row> DeviceImages::rows_of(
                     image.mix ? image.other : image.change});
   }
   for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i].place =
-        resident() ? first_ + source_.place_of(rows[i].sample)
-                   : static_cast<int64_t>(i);
+    rows[i].place = resident() ? first_ + source_.place_of(rows[i].sample)
+                               : static_cast<int64_t>(i);
   }
   return rows;
 }
