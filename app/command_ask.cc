@@ -1,4 +1,4 @@
-// dtune ask, dtune tell: for those who run trials themselves.
+// dtune ask, dtune tell: for programs that run trials themselves.
 
 #include <cmath>
 #include <iostream>
@@ -60,14 +60,13 @@ LoadedStudy open_patiently(const fs::path& database, const std::string& text) {
   }
 }
 
-// The study of a recipe, made where there is none; of several who come at once
-// one makes it.
+// The study of a recipe, made where there is none; of several processes
+// at once one makes it.
 fs::path study_to_ask(const Console& console, const AskOptions& options) {
   if (is_database(options.study)) return options.study;
   const fs::path path = find_recipe(options.study);
-  const fs::path database = options.database.empty()
-                                ? default_database(path).path
-                                : fs::path(options.database);
+  fs::path database = options.database.empty() ? default_database(path).path
+                                               : fs::path(options.database);
   const RecipeFile file =
       load_for_study(path, parse_overrides(options.set), database);
   const MonoTime until =
@@ -286,9 +285,9 @@ Action declare_ask(Arguments& arguments) {
   auto options = std::make_shared<AskOptions>();
   arguments.describe(
       "Prints the next point to try, as JSON, and marks it as being tried: for "
-      "those who run trials themselves, one or many at a time, on any "
-      "machines. 'dtune tell' says what became of it. The study is the "
-      "database; the first question makes it from a recipe, in which "
+      "programs that run trials themselves, one or many at a time, on any "
+      "machines. 'dtune tell' reports the outcome. The study is the database; "
+      "the first call creates it from a recipe, in which "
       "'command: { run: none }' stands for your own program.\n\nExit codes: 0 "
       "there is a trial, 75 none before another was reported, 1 none any more: "
       "the search is over.");
@@ -311,8 +310,9 @@ Action declare_ask(Arguments& arguments) {
 Action declare_tell(Arguments& arguments) {
   auto options = std::make_shared<TellOptions>();
   arguments.describe(
-      "Says what became of a trial of 'dtune ask', and prints as JSON whether "
-      "to go on with it. Without --step it is the next one; of a study without "
+      "Reports the outcome of a trial of 'dtune ask', and prints as JSON "
+      "whether to go on with it. Without --step it is the next one; of a study "
+      "without "
       "steps it is the trial's result. With - reports are read from standard "
       "input, a JSON object per line: {\"trial\": 7, \"step\": 3, "
       "\"metrics\": {\"val_loss\": 0.3}}; further keys: attempt, last, failed, "
@@ -323,18 +323,18 @@ Action declare_tell(Arguments& arguments) {
                         "TRIAL METRIC=NUMBER ..., or - for standard input.",
                         Complete::nothing);
   arguments.option("--attempt", options->attempt, "N",
-                   "Of the answer of 'dtune ask': what an earlier attempt says "
-                   "does not count.");
+                   "The attempt that 'dtune ask' printed; reports of earlier "
+                   "attempts are dropped.");
   arguments.option("--step", options->step, "N",
                    "The step after which it was measured; or step=N among the "
                    "metrics.");
   arguments.flag("--last", options->last, "The trial has ended by itself.");
   arguments.option("--failed", options->failed, "WHY",
-                   "It broke, as by a crash.");
+                   "The trial failed, for instance by a crash.");
   arguments.option("--invalid", options->invalid, "WHY",
-                   "Its point makes no sense; it does not count.");
+                   "The point is invalid; the trial does not count.");
   arguments.option("--lost", options->lost, "WHY",
-                   "It could not be run: it is asked for again.");
+                   "The trial could not be run; 'dtune ask' gives it again.");
   arguments.option("--patience", options->patience, "TIME", kPatienceHelp);
   arguments.json(kJsonHelp);
   arguments.example("dtune tell s.db 7 val_loss=0.31 --step 3", "one report");

@@ -117,9 +117,9 @@ Action declare_bench(Arguments& arguments) {
   arguments.example("dtune bench comm --transport gloo-sum --ranks 4 --to 4M",
                     "sums of up to 4 MiB by 4 processes");
   arguments.example("dtune bench train --model cnn-small --image 28 --ranks 4",
-                    "what 2 and 4 ranks bring");
+                    "the throughput of 2 and 4 ranks");
   arguments.example("dtune bench train --model cnn-small --ranks 4 --slow 3:4",
-                    "and what a rank costs that is four times slower");
+                    "the same with one rank four times slower");
   return [options](const Console& console) {
     return run_bench(console, *options);
   };

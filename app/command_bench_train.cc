@@ -1,4 +1,4 @@
-// dtune bench train: what ranks bring.
+// dtune bench train: throughput of several ranks.
 
 #include <algorithm>
 

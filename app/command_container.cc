@@ -79,7 +79,7 @@ void add_hyperparameters(RunWords& words) {
     if (key.starts_with("sagemaker_")) continue;
     const std::string text =
         value.is_string() ? value.get<std::string>() : json_text(value);
-    words.insert(words.end(), {"--set", key + "=" + text});
+    words.insert(words.end(), {"--set", fmt::format("{}={}", key, text)});
   }
 }
 

@@ -261,7 +261,7 @@ Action declare_attach(Arguments& arguments) {
 Action declare_cancel(Arguments& arguments) {
   auto name = std::make_shared<std::string>();
   arguments.describe(
-      "Takes a study that was submitted out of its engine. What was recorded "
+      "Removes a submitted study from its engine. What was recorded "
       "stays; submitted again, it goes on.");
   arguments.positional("NAME", *name, kNameHelp, Complete::study, true);
   arguments.example("dtune cancel digits-3f2a", "end it");

@@ -134,7 +134,7 @@ class Study:
         )
 
     def tell(self, trial, step=None, last=False, failed=None, invalid=None, lost=None, **metrics):
-        """What became of a trial, as a dict; "go_on" says whether to train on."""
+        """Reports the outcome of a trial; the dict that comes back has "go_on": train on."""
         report = {"trial": trial.number, "attempt": trial.attempt, "last": last, "metrics": metrics}
         more = {"step": step, "failed": failed, "invalid": invalid, "lost": lost}
         report.update({key: value for key, value in more.items() if value is not None})
