@@ -392,7 +392,10 @@ TEST_CASE("three hundred noisy observations with cliffs do no harm") {
 
 namespace {
 
-// Ten inputs, and a weighted sum of their covariances as a function of the
+// More than are computed in one go.
+constexpr Eigen::Index kInputs = 40;
+
+// Inputs, and a weighted sum of their covariances as a function of the
 // hyper-parameters.
 struct KernelSum {
   std::vector<ProcessDimension> dimensions = {
@@ -405,15 +408,15 @@ struct KernelSum {
     const auto prior = tiny_cube_prior();
     inputs.reserve_columns(3, static_cast<Eigen::Index>(prior->components()));
     Rng rng(5);
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < kInputs; ++i) {
       const double word = rng.below(2) == 0 ? 0.25 : 0.75;
       const ProcessInput input = input_at({rng.uniform(), word, rng.uniform()},
                                           0.05 + 0.9 * rng.uniform());
       inputs.append({&input, 1}, prior.get());
     }
     products = inputs.phi.transpose() * inputs.phi;
-    weights.resize(10, 10);
-    for (Eigen::Index i = 0; i < 10; ++i) {
+    weights.resize(kInputs, kInputs);
+    for (Eigen::Index i = 0; i < kInputs; ++i) {
       for (Eigen::Index j = 0; j <= i; ++j) {
         weights(i, j) = weights(j, i) = rng.normal();
       }
@@ -461,10 +464,10 @@ TEST_CASE("the covariance of a set with itself agrees with all its parts") {
   const Eigen::MatrixXd self = kernel.self(sum.inputs, sum.products);
   const Eigen::VectorXd variance = kernel.variance(sum.inputs);
   const double noise = std::exp(2 * (0.1 - 1.5));  // scale and noise
-  for (Eigen::Index j = 0; j < 10; ++j) {
+  for (Eigen::Index j = 0; j < kInputs; ++j) {
     CHECK(cross(j, j) == doctest::Approx(variance[j]));
     CHECK(self(j, j) == doctest::Approx(variance[j] + noise));
-    for (Eigen::Index i = j + 1; i < 10; ++i) {
+    for (Eigen::Index i = j + 1; i < kInputs; ++i) {
       CHECK(self(i, j) == doctest::Approx(cross(i, j)));
       CHECK(cross(i, j) == doctest::Approx(cross(j, i)));
     }

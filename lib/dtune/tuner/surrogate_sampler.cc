@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/random.h"
+#include "dtune/space/axis.h"
 #include "dtune/tuner/acquisition.h"
 #include "dtune/tuner/candidates.h"
 #include "dtune/tuner/feasibility.h"
@@ -59,18 +60,32 @@ class SurrogateSampler final : public Sampler {
 
  private:
   struct Candidate {
-    Point point;
+    std::optional<Point> point;  // else the unit's, which may be taken
     std::vector<double> unit;
   };
   std::vector<Candidate> candidates(const Study& study, Rng& rng) const;
   std::optional<Proposal> first(const Study& study) const;
+  static std::optional<size_t> best_free(const Study& study,
+                                         std::vector<Candidate>& candidates,
+                                         std::vector<double> chances);
 
   Prior prior_;
   Feasibility feasibility_;
   std::shared_ptr<SurrogateModel> model_;
 };
 
-// Points of the space that are free.
+// Reals that depend on nothing: a point is worth being made of a unit only where
+// it is chosen, and hardly ever one that was tried.
+bool is_continuous(const SearchSpace& space) {
+  const auto& all = space.parameters();
+  return space.constraint_texts().empty() &&
+         std::all_of(all.begin(), all.end(), [](const Parameter& p) {
+           return p.when.empty() && p.kind == ParameterKind::real &&
+                  !value_count(p);
+         });
+}
+
+// Points of the space, nearly all of them free.
 std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
     const Study& study, Rng& rng) const {
   const SearchSpace& space = study.recipe.space;
@@ -78,10 +93,16 @@ std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
   const size_t more =
       d > 3 ? std::min((d - 3) * kMoreADimension, kMostMore) : 0;
   std::vector<Candidate> result;
-  const TakenPoints taken(study);
+  const bool continuous = is_continuous(space);
+  std::optional<TakenPoints> taken;
+  if (!continuous) taken.emplace(study);
   const auto add = [&](const std::vector<double>& unit) {
+    if (continuous) {
+      result.push_back({std::nullopt, unit});
+      return;
+    }
     Point point = space.decode(unit);
-    if (!space.satisfies(point) || taken.contains(point)) return;
+    if (!space.satisfies(point) || taken->contains(point)) return;
     std::vector<double> snapped = space.encode(point);
     result.push_back({std::move(point), std::move(snapped)});
   };
@@ -132,6 +153,25 @@ std::optional<Sampler::Proposal> SurrogateSampler::first(
   return Proposal{*std::move(point), why};
 }
 
+// Where the chance is largest; it has its point then.
+std::optional<size_t> SurrogateSampler::best_free(
+    const Study& study, std::vector<Candidate>& candidates,
+    std::vector<double> chances) {
+  for (size_t left = candidates.size(); left > 0; --left) {
+    const auto best = static_cast<size_t>(
+        std::max_element(chances.begin(), chances.end()) - chances.begin());
+    Candidate& candidate = candidates[best];
+    if (candidate.point) return best;
+    Point point = study.recipe.space.decode(candidate.unit);
+    if (!is_taken(study, point)) {
+      candidate.point = std::move(point);
+      return best;
+    }
+    chances[best] = -HUGE_VAL;
+  }
+  return std::nullopt;
+}
+
 std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
                                                            int64_t decision) {
   const std::vector<Expectation> bounds = draw_bounds(study, decision);
@@ -153,7 +193,9 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   if (!feasibility_.empty()) {
     feasibility_.update(study);
     for (size_t i = 0; i < free.size(); ++i) {
-      chances[i] += feasibility_.log_chance(free[i].point);
+      chances[i] += feasibility_.log_chance(
+          free[i].point ? *free[i].point
+                        : study.recipe.space.decode(free[i].unit));
     }
   }
   if (!prior_.empty()) {
@@ -162,12 +204,12 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
       chances[i] += weight * prior_.log_density(free[i].unit);
     }
   }
-  const auto best = static_cast<size_t>(
-      std::max_element(chances.begin(), chances.end()) - chances.begin());
+  const auto best = best_free(study, free, std::move(chances));
+  if (!best) return std::nullopt;
   return Proposal{
-      std::move(free[best].point),
+      *std::move(free[*best].point),
       fmt::format("{} at step {}) = {:.3g}, the largest of {} new points",
-                  promise_words(*model_), step, std::exp(promise[best]),
+                  promise_words(*model_), step, std::exp(promise[*best]),
                   free.size())};
 }
 
