@@ -93,7 +93,7 @@ Arguments::~Arguments() = default;
 
 void Arguments::flag(const std::string& name, bool& into,
                      const std::string& help) {
-  reader_->app.add_flag(name, into);
+  reader_->app.add_flag(name, into)->disable_flag_override();
   infos_.push_back({.name = name, .help = help});
 }
 
@@ -166,6 +166,8 @@ bool Arguments::parse(std::span<const std::string> words) {
   try {
     // CLI11 reads from the back.
     reader_->app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    fail(command_, describe_mismatch(error.what()));
   } catch (const CLI::ParseError& error) {
     fail(command_, error.what());
   }
@@ -180,6 +182,19 @@ bool Arguments::parse(std::span<const std::string> words) {
     fail(command_, fmt::format("{} is missing", rest_name_));
   }
   return true;
+}
+
+std::string Arguments::describe_mismatch(
+    const std::string& library_text) const {
+  const std::string name =
+      library_text.substr(0, library_text.find_first_of(": "));
+  for (const ArgumentInfo& info : infos_) {
+    if (info.name != name && info.name != "--" + name) continue;
+    return info.value.empty() ? fmt::format("{} takes no value", info.name)
+                              : fmt::format("{0} needs a value ({0} {1})",
+                                            info.name, info.value);
+  }
+  return library_text;
 }
 
 void Arguments::check_rest(const std::vector<std::string>& rest) const {

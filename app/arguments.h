@@ -97,6 +97,8 @@ class Arguments {
   };
 
   void check_rest(const std::vector<std::string>& rest) const;
+  // An option without its value, or a flag with one.
+  std::string describe_mismatch(const std::string& library_text) const;
   std::string usage() const;
 
   std::string command_;

@@ -102,6 +102,13 @@ TEST_CASE("missing, superfluous and malformed arguments are named") {
   CHECK(contains(outcome.err, "--seed: 'seven' is not a whole number"));
   outcome = place.run({"run", "x.yaml", "--set", "epochs"});
   CHECK(outcome.code == 2);
+  outcome = place.run({"export", "x.db", "--optuna"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err,
+                 "dtune export: --optuna needs a value (--optuna FILE)"));
+  outcome = place.run({"best", "x.db", "--pareto=3"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "dtune best: --pareto takes no value"));
 }
 
 TEST_CASE("a path that no file can have is not taken for a bug") {
