@@ -49,6 +49,8 @@ struct SimulateOptions {
 };
 
 constexpr const char* kDefault = "default";
+// Of a table that goes to a file: no number in it is cut.
+constexpr int kWidest = 200;
 
 [[noreturn]] void fail_simulate(const std::string& text) {
   throw Error(ErrorKind::config, "dtune simulate: " + text);
@@ -211,7 +213,9 @@ int simulate_curves(const Console& console, const SimulateOptions& options) {
       .spread = benchmark.simulation.spread,
       .misleading = options.misleading,
       .seed = benchmark.simulation.seed};
-  console.print(simulation_table(rows, labels.unit, style_of(console)));
+  TextStyle style = style_of(console);
+  if (!console.out_terminal) style.columns = kWidest;
+  console.print(simulation_table(rows, labels.unit, style));
   if (!options.json_file.empty()) {
     write_file_atomic(options.json_file, statistics_json(rows, facts), false);
   }

@@ -89,6 +89,22 @@ TEST_CASE("simulate takes chosen tasks, budgets and each one's own scheduler") {
   CHECK(json["rows"][0]["regret"].size() == 2);
 }
 
+TEST_CASE("simulate takes pairs of a sampler and a scheduler as they are") {
+  SimulatePlace place;
+  const Outcome outcome = place.simulate(
+      {"--sampler", "random+median,halton,random+fifo", "--scheduler",
+       "fifo,default", "--json", "out.json", "--seeds", "1"});
+  CHECK_MESSAGE(outcome.code == 0, outcome.err);
+  const auto json = nlohmann::json::parse(place.read("out.json"));
+  std::vector<std::string> pairs;
+  for (const auto& row : json["rows"]) {
+    pairs.push_back(row["sampler"].get<std::string>() + "+" +
+                    row["scheduler"].get<std::string>());
+  }
+  CHECK(pairs == std::vector<std::string>{"random+median", "halton+fifo",
+                                          "halton+asha", "random+fifo"});
+}
+
 TEST_CASE("simulate runs in the trials of any study's database") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(6, 3, "0"));
@@ -115,6 +131,7 @@ TEST_CASE("simulate explains what it cannot take") {
   };
   CHECK(contains(error({"--sampler", "randum"}), "did you mean 'random'?"));
   CHECK(contains(error({"--scheduler", "medain"}), "did you mean 'median'?"));
+  CHECK(contains(error({"--sampler", "gp+asah"}), "did you mean 'asha'?"));
   CHECK(contains(error({"--task", "shoe"}), "did you mean 'shoes'?"));
   CHECK(contains(error({"--budget", "4,x"}), "--budget: 'x' is not a number"));
   CHECK(contains(error({"--budget", "0"}), "--budget: '0' is not a number"));

@@ -21,13 +21,15 @@ import numpy as np
 
 # Images for training and for validation. Few: a world is 84 trainings.
 TRAINING, VALIDATION = 2000, 1000
+# Sets named *-large have more to validate with: what judges has less noise.
+LARGE = 1500, 3400
 
 
-def write(folder, name, images, labels, noise=0.0, training=TRAINING):
+def write(folder, name, images, labels, noise=0.0, training=TRAINING, validation=None):
     """A random split; a share `noise` of the training labels is replaced."""
     rng = np.random.default_rng(7)
     order = rng.permutation(len(images))
-    validation = min(VALIDATION, len(images) // 3)
+    validation = validation or min(VALIDATION, len(images) // 3)
     chosen = order[: min(len(images), training + validation)]
     images, labels = np.asarray(images)[chosen], np.asarray(labels)[chosen]
     classes, labels = np.unique(labels, return_inverse=True)
@@ -71,6 +73,8 @@ def mnist(folder):
     images = images.reshape(-1, 28, 28).astype(np.uint8)
     write(folder, "mnist", images, labels)
     write(folder, "mnist-noisy", images, labels, noise=0.2)
+    write(folder, "mnist-large", images, labels, 0, *LARGE)
+    write(folder, "noisy-large", images, labels, 0.2, *LARGE)
 
 
 def letters(folder):
@@ -110,6 +114,7 @@ def icons(folder):
     if not images:
         raise FileNotFoundError("no icon themes under /usr/share/icons")
     write(folder, "icons", images, labels)
+    write(folder, "icons-large", images, labels, training=900, validation=1180)
 
 
 def pneumonia(folder, path):
@@ -118,6 +123,7 @@ def pneumonia(folder, path):
     labels = np.concatenate([data["train_labels"], data["val_labels"]]).ravel()
     write(folder, "pneumonia", images, labels)
     write(folder, "pneumonia-small", images, labels, training=600)
+    write(folder, "pneumonia-large", images, labels, 0, *LARGE)
 
 
 def main():
