@@ -45,6 +45,10 @@ TEST_CASE("only near words are suggested") {
   CHECK(nearest("epoch", keys) == "epochs");
   CHECK(nearest("batchsize", keys) == "batch_size");
   CHECK(nearest("l1", keys) == "lr");
+  CHECK(nearest("bat", keys) == "batch_size");
+  CHECK(nearest("ep", keys).empty());
+  CHECK(nearest("val_acc", std::vector<std::string>{
+                               "val_auc", "val_accuracy"}) == "val_accuracy");
   CHECK(nearest("momentum", keys).empty());
   CHECK(nearest("", keys).empty());
   CHECK(nearest("x", {}).empty());

@@ -136,7 +136,7 @@ TEST_CASE("levels of images go with what can train them alone") {
         "how many were reported)");
   CHECK(problem("fidelity: data") ==
         "r.yaml:1:11: 'fidelity.kind' must be one of epochs, data.limit, but "
-        "is 'data'");
+        "is 'data', did you mean 'data.limit'?");
 }
 
 TEST_CASE("a word that is not understood gives one message only") {
@@ -185,7 +185,8 @@ TEST_CASE("a pipeline has no more stages than the model has layers") {
             .starts_with("r.yaml:1:16: unknown architecture"));
   CHECK(problem("model: { arch: [cnn-small] }\nparallel: { mode: model, ranks: "
                 "12 }") ==
-        "r.yaml:1:16: 'model.arch' must be a word, but is a list");
+        "r.yaml:1:16: 'model.arch' must be a word, but is a list (what is "
+        "tuned goes to space:, as model.arch: {choice: [x, y]})");
   // What is tuned is judged where it is set.
   CHECK(problem("space: { model.arch: { choice: [resnet18, cnn-small] } }\n"
                 "parallel: { mode: model, ranks: 12 }") ==
@@ -200,13 +201,22 @@ TEST_CASE("wrong types name what is wanted and what is there") {
   CHECK(problem("train: { batch_size: 1.5 }") ==
         "r.yaml:1:22: 'train.batch_size' must be a whole number, but is '1.5'");
   CHECK(problem("train: { lr: [1, 2] }") ==
-        "r.yaml:1:14: 'train.lr' must be a number, but is a list");
+        "r.yaml:1:14: 'train.lr' must be a number, but is a list (what is "
+        "tuned goes to space:, as lr: {log: [a, b]} or {linear: [a, b]})");
+  CHECK(problem("model: { width: { int: [4, 8] } }") ==
+        "r.yaml:1:17: 'model.width' must be a whole number, but is a section "
+        "(what is tuned goes to space:, as model.width: {log: [a, b]} or "
+        "{linear: [a, b]})");
   CHECK(problem("train: { lr: '0.1' }") ==
         "r.yaml:1:14: 'train.lr' must be a finite number, but is '0.1'");
   CHECK(problem("deterministic: maybe") ==
         "r.yaml:1:16: 'deterministic' must be true or false, but is 'maybe'");
   CHECK(problem("train: 3") ==
-        "r.yaml:1:8: 'train' must be a section of keys, but is '3'");
+        "r.yaml:1:8: 'train' must be a section of keys (epochs, step, "
+        "batch_size, ...), but is '3'");
+  CHECK(problem("budget: 10m") ==
+        "r.yaml:1:9: 'budget' must be a section of keys (trials, time, steps), "
+        "but is '10m'");
   CHECK(problem("train: { lr: }") ==
         "r.yaml:1:14: 'train.lr' must be a number, but is nothing");
   CHECK(problem("train: { betas: [0.9] }") ==
@@ -222,7 +232,8 @@ TEST_CASE("wrong types name what is wanted and what is there") {
 
 TEST_CASE("a warm start is a list of files, each once") {
   CHECK(problem("warm_start: old.db") ==
-        "r.yaml:1:13: 'warm_start' must be a list of words, but is 'old.db'");
+        "r.yaml:1:13: 'warm_start' must be a list of words such as [old.db], "
+        "but is 'old.db'");
   CHECK(problem("warm_start: [old.db, [a]]") ==
         "r.yaml:1:22: 'warm_start' must be a list of words, but is a list");
   CHECK(problem("warm_start: [a.db, ./a.db]") ==
@@ -354,7 +365,7 @@ TEST_CASE("what data, training and limits need is asked for") {
         "r.yaml:1:20: nesterov needs a momentum above 0");
   CHECK(problem("train: { device: gpu }") ==
         "r.yaml:1:18: 'train.device' must be one of auto, cpu, cuda, cuda:0, "
-        "cuda:1, ..., but is 'gpu'");
+        "cuda:1, ..., but is 'gpu', did you mean 'cuda'?");
   CHECK(problem("train: { device: cpu, precision: tf32 }") ==
         "r.yaml:1:34: 'train.precision': tf32 is a GPU's, but train.device is "
         "cpu (use auto, fp32 or bf16)");
@@ -373,6 +384,9 @@ TEST_CASE("what data, training and limits need is asked for") {
 TEST_CASE("metrics and expectations are checked before anything is spent") {
   CHECK(problem("objective: val_acuracy") ==
         "r.yaml:1:12: unknown metric 'val_acuracy', did you mean "
+        "'val_accuracy'?");
+  CHECK(problem("objective: accuracy") ==
+        "r.yaml:1:12: unknown metric 'accuracy', did you mean "
         "'val_accuracy'?");
   CHECK(problem("objective: test_auc") ==
         "r.yaml:1:12: 'test_auc' cannot be the objective: the test split is "
@@ -433,7 +447,7 @@ layers:
                 "channels: 9}]")
             .ends_with("layer 'a': two layers have this name"));
   CHECK(problem("layers: [conv]")
-            .starts_with("r.yaml:1:10: layer 'conv1': 0 output channels"));
+            .starts_with("r.yaml:1:10: layer 'conv1': has no output channels"));
   CHECK(problem("layers: [relu: 3]") ==
         "r.yaml:1:16: 'relu' in model.layers takes no such value (only its "
         "name, or {its fields})");

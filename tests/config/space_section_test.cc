@@ -179,6 +179,9 @@ TEST_CASE("an unknown key is refused with a suggestion") {
         "r.yaml:1:10: 'width' does not say which key of the recipe it sets "
         "(add key: "
         "model.width)");
+  CHECK(keyed("learning_rate", "") ==
+        "r.yaml:1:10: 'learning_rate' does not say which key of the recipe it "
+        "sets (add key: train.lr)");
   CHECK(keyed("x", "budget.trials") ==
         "r.yaml:1:33: 'budget.trials' cannot be tuned (train.*, model.*, "
         "data.augment.*, data.balance and data.normalize can, but not "

@@ -139,7 +139,9 @@ TEST_CASE("a residual adds equal shapes only") {
 
 TEST_CASE("numbers that no layer can have are refused") {
   CHECK(problem({conv(0, 3)}, kImage)
-            .ends_with("layer 'c': 0 output channels are outside 1 to 65536"));
+            .ends_with("layer 'c': has no output channels (write conv: 32)"));
+  CHECK(problem({conv(-1, 3)}, kImage)
+            .ends_with("layer 'c': -1 output channels are outside 1 to 65536"));
   CHECK(
       problem({conv(8, 0)}, kImage).ends_with("kernel 0 is outside 1 to 1024"));
   LayerSpec still = conv(8, 3);

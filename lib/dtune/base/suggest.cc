@@ -24,8 +24,29 @@ int edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+namespace {
+
+// The one candidate that begins with the word: an abbreviation.
+const std::string* only_continuation(std::string_view word,
+                                     std::span<const std::string> candidates) {
+  constexpr size_t kFewestLetters = 3;
+  if (word.size() < kFewestLetters) return nullptr;
+  const std::string* found = nullptr;
+  for (const std::string& candidate : candidates) {
+    if (!candidate.starts_with(word)) continue;
+    if (found != nullptr) return nullptr;
+    found = &candidate;
+  }
+  return found;
+}
+
+}  // namespace
+
 std::string nearest(std::string_view word,
                     std::span<const std::string> candidates) {
+  if (const std::string* whole = only_continuation(word, candidates)) {
+    return *whole;
+  }
   std::string best;
   int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string& candidate : candidates) {

@@ -65,10 +65,11 @@ void check_train(const CheckContext& c) {
         return std::isdigit(letter) != 0;
       });
   if (device != "auto" && device != "cpu" && device != "cuda" && !numbered) {
-    c.complain("train.device",
-               fmt::format("'train.device' must be one of auto, cpu, cuda, "
-                           "cuda:0, cuda:1, ..., but is '{}'",
-                           device));
+    c.complain(
+        "train.device",
+        fmt::format("'train.device' must be one of auto, cpu, cuda, "
+                    "cuda:0, cuda:1, ..., but is '{}'{}",
+                    device, device == "gpu" ? ", did you mean 'cuda'?" : ""));
   }
 }
 
@@ -152,7 +153,10 @@ void check_objective(const CheckContext& c) {
                            metric, metric.substr(5)));
     return;
   }
-  const std::string hint = did_you_mean(metric, known);
+  const std::string on_validation = "val_" + metric;
+  const bool bare =
+      std::find(known.begin(), known.end(), on_validation) != known.end();
+  const std::string hint = did_you_mean(bare ? on_validation : metric, known);
   std::string list;
   for (const std::string& one : known) {
     list += (list.empty() ? "" : ", ") + one;

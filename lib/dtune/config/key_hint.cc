@@ -74,11 +74,18 @@ std::string seen_from(const std::string& path, const std::string& dotted) {
 
 }  // namespace
 
+std::string key_elsewhere(const std::string& name) {
+  for (const auto& [theirs, ours] : kElsewhere) {
+    if (name == theirs) return ours;
+  }
+  return "";
+}
+
 std::string key_hint(const std::string& key,
                      const std::vector<std::string>& known,
                      const std::string& path,
                      const std::vector<std::string>& all_keys) {
-  const std::string near_here = did_you_mean(key, known);
+  std::string near_here = did_you_mean(key, known);
   if (!near_here.empty()) return near_here;
 
   for (const std::string& other : all_keys) {

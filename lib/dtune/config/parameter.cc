@@ -208,11 +208,13 @@ class LineReader {
 
 const std::vector<std::string> LineReader::kNoKeys;
 
-// Keys that end in the parameter's name: what it probably means.
-std::string keys_ending_in(const std::string& name,
-                           const std::vector<std::string>& keys) {
+// What the parameter's name probably means: a key that ends in it, or what
+// other programs call so.
+std::string likely_key(const std::string& name,
+                       const std::vector<std::string>& keys) {
+  const std::string elsewhere = key_elsewhere(name);
   for (const std::string& key : keys) {
-    if (key.ends_with("." + name)) return key;
+    if (key.ends_with("." + name) || key == elsewhere) return key;
   }
   return "";
 }
@@ -238,7 +240,7 @@ std::string resolve_key(const YamlNode& recipe, const YamlNode& line,
   const YamlNode* written = line.find("key");
   const Mark& mark = written != nullptr ? written->mark : line.key_mark;
   if (given.empty()) {
-    const std::string like = keys_ending_in(line.key, keys);
+    const std::string like = likely_key(line.key, keys);
     diagnostics.add(
         mark,
         fmt::format(
@@ -263,7 +265,7 @@ std::string resolve_key(const YamlNode& recipe, const YamlNode& line,
   std::string hint = did_you_mean(given, keys);
   if (hint.empty()) {
     const std::string like =
-        keys_ending_in(given.substr(given.rfind('.') + 1), keys);
+        likely_key(given.substr(given.rfind('.') + 1), keys);
     if (!like.empty()) hint = fmt::format(", did you mean '{}'?", like);
   }
   diagnostics.add(

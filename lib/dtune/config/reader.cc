@@ -28,6 +28,11 @@ std::string fold(std::string word) {
   return word;
 }
 
+// Where a range was meant to be tuned.
+bool is_tunable(const std::string& path, const std::string& key) {
+  return (path == "train" || path == "model") && key != "epochs";
+}
+
 std::string list_words(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) {
@@ -87,7 +92,17 @@ const YamlNode* Reader::scalar(const std::string& key,
                                const std::string& expected) {
   const YamlNode* found = take(key);
   if (found == nullptr || found->is_scalar()) return found;
-  wrong(*found, key, expected);
+  std::string advice;
+  if (is_tunable(path_, key) && !found->is_null()) {
+    const bool number = expected.ends_with("number");
+    advice = fmt::format(
+        " (what is tuned goes to space:, as {}: {})",
+        full(key) == "train.lr" ? key : full(key),
+        number ? "{log: [a, b]} or {linear: [a, b]}" : "{choice: [x, y]}");
+  }
+  diagnostics_.add(found->mark,
+                   fmt::format("'{}' must be {}, but is {}{}", full(key),
+                               expected, describe_node(*found), advice));
   return nullptr;
 }
 
@@ -242,7 +257,10 @@ void Reader::texts(const std::string& key, std::vector<std::string>& values) {
   const YamlNode* found = take(key);
   if (found == nullptr) return;
   if (!found->is_list()) {
-    wrong(*found, key, "a list of words");
+    wrong(*found, key,
+          found->is_scalar()
+              ? fmt::format("a list of words such as [{}]", found->text)
+              : "a list of words");
     return;
   }
   values.clear();
@@ -290,13 +308,19 @@ void Reader::section(const std::string& key,
                      const std::function<void(Fields&)>& describe) {
   static const YamlNode nothing = YamlNode::map();
   const YamlNode* found = take(key);
-  if (found != nullptr && !found->is_map() && !found->is_null()) {
-    wrong(*found, key, "a section of keys");
-    found = nullptr;
-  }
-  Reader inside(found != nullptr ? *found : nothing, full(key), diagnostics_,
-                all_keys_);
+  const bool readable = found == nullptr || found->is_map() || found->is_null();
+  Reader inside(found != nullptr && readable ? *found : nothing, full(key),
+                diagnostics_, all_keys_);
   describe(inside);
+  if (!readable) {
+    constexpr size_t kShown = 3;
+    std::vector<std::string> keys = inside.known_;
+    const bool all = keys.size() <= kShown;
+    if (!all) keys.resize(kShown);
+    wrong(*found, key,
+          fmt::format("a section of keys ({}{})", list_words(keys),
+                      all ? "" : ", ..."));
+  }
   inside.finish();
 }
 

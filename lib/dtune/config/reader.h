@@ -64,6 +64,9 @@ class Reader final : public Fields {
   bool takes_rest_ = false;
 };
 
+// The key that other programs call so; "" where none is known.
+std::string key_elsewhere(const std::string& name);
+
 // What to say after "unknown key 'x'": a near key of this section, what other
 // programs' names for it are called here, the section where it belongs, or "".
 std::string key_hint(const std::string& key,

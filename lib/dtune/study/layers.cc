@@ -65,6 +65,10 @@ constexpr int kMaxKernel = 1 << 10;
 constexpr int64_t kMaxElements = int64_t{1} << 28;
 
 void check_channels(const LayerSpec& layer) {
+  if (layer.channels == 0) {
+    reject(layer, fmt::format("has no output channels (write {}: 32)",
+                              to_string(layer.kind)));
+  }
   if (layer.channels < 1 || layer.channels > kMaxChannels) {
     reject(layer, fmt::format("{} output channels are outside 1 to {}",
                               layer.channels, kMaxChannels));
