@@ -68,7 +68,7 @@ fs::path recipe_file(const ImportOptions& options) {
   if (options.output.empty()) {
     return storage.stem().string() + "-dtune.yaml";
   }
-  const fs::path recipe = options.output;
+  fs::path recipe = options.output;
   std::error_code ignored;
   if (fs::equivalent(fs::path(recipe).replace_extension(".db"), storage,
                      ignored)) {

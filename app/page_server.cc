@@ -111,7 +111,7 @@ class Site {
       refuse(response, 403, "this server is reached as 127.0.0.1 only");
     } else if (request.method != "GET") {
       response.set_header("Allow", "GET");
-      refuse(response, 405, "this server can be looked at only");
+      refuse(response, 405, "this server is read-only");
     } else if (same_secret(cookie_of(request), options_.session)) {
       return Admission::Unhandled;
     } else if (redeem(request.get_param_value("token"))) {

@@ -188,7 +188,7 @@ TEST_CASE("all images that do not decode are listed at once") {
   CHECK_FALSE(place.has("pictures.db"));
 }
 
-TEST_CASE("a home that cannot be written is done without") {
+TEST_CASE("a home folder that cannot be written is not needed") {
   Workplace place;
   place.write("home", "a file, where root cannot make a folder either");
   place.environment["HOME"] = (place / "home").string();

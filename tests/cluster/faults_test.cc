@@ -207,7 +207,7 @@ TEST_CASE("a stopped study keeps its steps and is resumed to the same end") {
   CHECK(resumed.sink.reports <= 4 * 5 - before + 5);
 }
 
-TEST_CASE("a second stop does not wait for a step that does not heed") {
+TEST_CASE("a second stop does not wait for a step that ignores the first") {
   TemporaryDirectory folder;
   std::atomic<int> stop{0};
   toy::LocalStudy local(folder.path(), toy::unique("stop-now"), 1,

@@ -156,7 +156,7 @@ TEST_CASE("the deviation of a flat channel is kept off zero") {
   CHECK(data.count(Split::test) == 0);
 }
 
-TEST_CASE("nothing of the test split influences anything else") {
+TEST_CASE("the test split influences nothing else") {
   TemporaryDirectory folder;
   const fs::path first = folder.path() / "first";
   const fs::path second = folder.path() / "second";

@@ -367,7 +367,7 @@ TEST_CASE("a checkpoint that cannot be used is refused with the place") {
   CHECK(starts(shop, assignment));
 }
 
-TEST_CASE("a checkpoint that is behind the record is gone on from") {
+TEST_CASE("a trial goes on from a checkpoint that is behind the record") {
   Workshop shop;
   TrialAssignment assignment = shop.assignment();
   Workshop::run(*shop.start(assignment), 2);

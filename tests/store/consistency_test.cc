@@ -162,7 +162,7 @@ TEST_CASE("impossible rows are refused with a message") {
   }
 }
 
-TEST_CASE("views, indices and tables beside those of a study are let be") {
+TEST_CASE("views, indices and tables beside those of a study are kept") {
   const TemporaryDirectory folder;
   const fs::path path = folder.path() / "study.db";
   make_consistent(path);

@@ -96,7 +96,7 @@ AskAnswer AskTell::ask() {
 // By a rule of the recipe; "": it goes on.
 std::string AskTell::why_over() const {
   if (study_.state == StudyState::finished) return "the study is finished";
-  const std::string target = reached_target(study_);
+  std::string target = reached_target(study_);
   if (!target.empty()) return target;
   if (budget_.time_spent(study_.searched_seconds)) {
     return fmt::format("the time budget of {} is spent",

@@ -70,7 +70,7 @@ bool BackupCopies::is(TrialId id, Attempt attempt) const {
 std::optional<BackupCopy> BackupCopies::take(TrialId id) {
   const auto copy = copies_.find(id);
   if (copy == copies_.end()) return std::nullopt;
-  const BackupCopy taken = copy->second;
+  BackupCopy taken = copy->second;
   copies_.erase(copy);
   return taken;
 }

@@ -93,7 +93,7 @@ struct Prepared {
       }
     }
     for (const auto& [name, value] : options.environment) {
-      environment_texts.push_back(name + "=" + value);
+      environment_texts.push_back(fmt::format("{}={}", name, value));
     }
     for (std::string& text : environment_texts) {
       environment.push_back(text.data());

@@ -21,7 +21,7 @@ struct CommandLine {
 // and semicolons apart; then every name=number in it counts, step being the
 // step. Numbers may be nan or inf. Empty for all other lines. A step that is no
 // number from 1 to 10^9 makes the line none.
-std::optional<CommandLine> parse_command_line(std::string_view line,
+std::optional<CommandLine> parse_command_line(std::string_view text,
                                               std::string_view objective);
 
 // Cuts what a program writes into lines; what is longer than a line may be

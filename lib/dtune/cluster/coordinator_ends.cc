@@ -43,10 +43,9 @@ void Coordinator::Impl::settle(Trial& trial, const LeaseOver& over) {
     attempt_failed(trial, lost);
   } else if (over.ended.outcome == control::Outcome::complete) {
     on_final_over(trial, over.ended);
-  } else if (over.ended.reason == Reason::node_lost &&
-             attempts_.node_lost(trial.id)) {
-    set_aside(trial, over.ended);
-  } else if (over.ended.outcome == control::Outcome::failed) {
+  } else if ((over.ended.reason != Reason::node_lost ||
+              !attempts_.node_lost(trial.id)) &&
+             over.ended.outcome == control::Outcome::failed) {
     attempt_failed(trial, over.ended);
   } else {
     set_aside(trial, over.ended);

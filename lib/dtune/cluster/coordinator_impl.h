@@ -204,7 +204,7 @@ class Coordinator::Impl {
   bool check_copies_ = true;  // whether a trial straggles
   bool changed_ = true;       // since the scheduler said `wait`
   bool search_over_ = false;  // nothing new is started
-  bool given_up_ = false;     // nor is anything gone on with
+  bool given_up_ = false;     // and paused trials are not resumed
   std::string why_over_;
   int stop_level_ = 0;
   MonoTime stop_deadline_{};

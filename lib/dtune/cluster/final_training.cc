@@ -217,7 +217,7 @@ std::string FinalTraining::describe_choice() const {
   const FinalSpec& spec = study_.recipe.final_training;
   const Trial& kept = study_.trial(chosen_);
   const StepReport& report = kept.curve.at(size_t(step_) - 1);
-  const std::string start = describe_best();
+  std::string start = describe_best();
   if (spec.data == FinalData::train_and_validation) {
     return start + "; trained again with the validation images";
   }

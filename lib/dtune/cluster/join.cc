@@ -210,7 +210,7 @@ CurveClient join_cluster(const JoinOptions& options,
 }
 
 std::string agent_name(bool remote) {
-  const std::string process = process_name(getpid());
+  std::string process = process_name(getpid());
   if (!remote) return process;
   return fmt::format("{}/{}/{:08x}", host_name(), process,
                      std::random_device()());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -61,8 +62,8 @@ SlotProcess::SlotProcess(int number, const SlotOptions& options, Send send)
       seats_(static_cast<size_t>(options.seats)) {}
 
 std::vector<int> SlotProcess::slots() const {
-  std::vector<int> slots;
-  for (int i = 0; i < options_.seats; ++i) slots.push_back(first_slot() + i);
+  std::vector<int> slots(static_cast<size_t>(options_.seats));
+  std::iota(slots.begin(), slots.end(), first_slot());
   return slots;
 }
 

@@ -77,9 +77,9 @@ std::vector<int64_t> Balancer::split(int64_t batch,
   const ShareLimits limits = limits_of(batch, members.size());
   std::vector<double> in_force;
   for (const int m : members) in_force.push_back(rank(m).in_force);
-  const std::vector<int64_t> now = split_batch(batch, in_force, limits);
+  std::vector<int64_t> now = split_batch(batch, in_force, limits);
   const std::vector<double> speeds = predictions(members);
-  const std::vector<int64_t> next = split_batch(batch, speeds, limits);
+  std::vector<int64_t> next = split_batch(batch, speeds, limits);
   const bool known = std::all_of(speeds.begin(), speeds.end(), usable);
   changed_ = known && next != now && worth_changing(now, next, speeds, kGain);
   if (!changed_) return now;

@@ -35,12 +35,12 @@ class FastNorm : public Layer {
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override;
 
-  // The same with an addend shaped as x (undefined: none), whose gradient
-  // backward_sum sets where it is asked for.
-  at::Tensor forward_sum(const at::Tensor& x, const at::Tensor& addend,
+  // The same with an addend shaped as the input (undefined: none), whose
+  // gradient backward_sum sets where it is asked for.
+  at::Tensor forward_sum(const at::Tensor& input, const at::Tensor& addend,
                          Saved* saved, const PassContext& context);
-  at::Tensor backward_sum(const at::Tensor& dy, Saved& saved, bool need_dx,
-                          at::Tensor* daddend);
+  at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
+                          bool need_dx, at::Tensor* daddend);
 
  private:
   // Of each channel.

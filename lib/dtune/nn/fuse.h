@@ -51,7 +51,7 @@ at::Tensor convolve_exactly(const at::Tensor& x, const Parameter& weight,
 // `conv`: the first of the three.
 LayerPtr make_conv_block(const LayerSpec& conv, const Shape& input,
                          ParameterPool& pool);
-LayerPtr make_winograd_conv(const LayerSpec& conv, const Shape& input,
+LayerPtr make_winograd_conv(const LayerSpec& spec, const Shape& input,
                             ParameterPool& pool);
 
 }  // namespace dtune

@@ -107,7 +107,7 @@ class Graph {
  private:
   std::string add_constant(int type, const std::vector<int64_t>& shape,
                            std::string_view raw) {
-    const std::string name = fmt::format("constant_{}", ++constants_);
+    std::string name = fmt::format("constant_{}", ++constants_);
     initializers_.push_back(tensor(name, type, shape, raw));
     return name;
   }

@@ -151,7 +151,7 @@ class Importer {
   }
 
   std::string allowed(const std::string& name) {
-    const std::string plain = plain_name(name);
+    std::string plain = plain_name(name);
     const std::string line = fmt::format("{} -> {}", name, plain);
     if (plain != name && std::find(made_.renamed.begin(), made_.renamed.end(),
                                    line) == made_.renamed.end()) {

@@ -68,7 +68,7 @@ std::string best_lines(const Study& study, const StudyFacts& facts,
 
 // "trial 9, step 3/4".
 std::string kept_step(const Study& study, const FinalResult& model) {
-  const std::string trial = fmt::format("trial {}", model.final_trial);
+  std::string trial = fmt::format("trial {}", model.final_trial);
   if (model.step == 0) return trial;
   const Trial& trained = study.trial(model.final_trial);
   const int last = std::max(trained.target_step, trained.steps());

@@ -81,7 +81,7 @@ class BestHistory {
 StudyExplanation explain_study(const Study& study, const StudyRecords& records,
                                const ReplayTuner& tuner);
 // REQUIRES: the study has the trial.
-TrialExplanation explain_trial(const Study& study, TrialId trial,
+TrialExplanation explain_trial(const Study& study, TrialId id,
                                const StudyRecords& records,
                                const ReplayTuner& tuner);
 

@@ -198,7 +198,7 @@ std::string SearchSpace::reason_invalid(const Point& point) const {
   }
   // In the order of dependence: a condition may read only sound values.
   for (const size_t i : order_) {
-    const std::string reason = reason_value_invalid(i, point);
+    std::string reason = reason_value_invalid(i, point);
     if (!reason.empty()) return reason;
   }
   for (size_t i = 0; i < constraints_.size(); ++i) {

@@ -126,7 +126,7 @@ bool SqliteWriter::run(Statement& statement, const Row& row) {
 void SqliteWriter::write_study(const WriteOp& op) {
   const auto objective = [this] {
     const bool found = objective_.step();
-    const std::string text =
+    std::string text =
         found ? objective_.text(0) + '\n' + objective_.text(1) : "";
     objective_.reset();
     return text;

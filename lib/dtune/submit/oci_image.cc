@@ -51,13 +51,13 @@ class Layout {
 
   WrittenFile add_layer(const TarEntries& entries) {
     const fs::path partial = blobs() / "partial";
-    const WrittenFile file = write_tar(partial, entries);
+    WrittenFile file = write_tar(partial, entries);
     fs::rename(partial, blobs() / file.digest);
     return file;
   }
   WrittenFile add(const OrderedJson& json) {
     const std::string text = json_text(json, 2) + '\n';
-    const WrittenFile file{sha256_of(text), text.size()};
+    WrittenFile file{sha256_of(text), text.size()};
     write_file_atomic(blobs() / file.digest, text, false);
     return file;
   }
@@ -135,7 +135,7 @@ std::string write_image(const fs::path& output, const ImageOptions& options) {
   if (output.extension() != ".tar") return write_layout(output, options);
   const fs::path folder = output.string() + ".partial";
   fs::remove_all(folder);
-  const std::string digest = write_layout(folder, options);
+  std::string digest = write_layout(folder, options);
   TarEntries entries;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;

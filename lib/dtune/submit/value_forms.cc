@@ -40,7 +40,7 @@ std::string plain_value(const EngineAddress& to, const std::string& key,
 
 std::string needed_value(const EngineAddress& to, const std::string& key,
                          const std::string& example) {
-  const std::string value = to.value(key);
+  std::string value = to.value(key);
   if (!value.empty()) return value;
   throw Error(ErrorKind::config, fmt::format("'{}': {} is missing ({}={})",
                                              to.text, key, key, example));

@@ -73,7 +73,7 @@ StudySampler::StudySampler(std::shared_ptr<const LearntPrior> prior,
 }
 
 StudyCube StudySampler::draw_cube(const RecordedCube& cube, Rng& rng) const {
-  const StudyCube recorded(prior_->axes(), cube.values);
+  StudyCube recorded(prior_->axes(), cube.values);
   if (rng.uniform() >= options_.augmented) return recorded;
   const double kind = rng.uniform();
   const double any_axis = rng.uniform();

@@ -34,10 +34,10 @@ class ModelSpace {
   Place place(Point point) const;
   // The nearest point of the space; empty where it breaks a constraint.
   std::optional<Place> snap(std::span<const double> unit) const;
-  // Points that differ from `place` in one parameter that is not smooth: every
+  // Points that differ from `from` in one parameter that is not smooth: every
   // other word, the numbers next to it. Those that break constraints are left
   // out.
-  std::vector<Place> neighbours(const Place& place) const;
+  std::vector<Place> neighbours(const Place& from) const;
 
  private:
   const SearchSpace& space_;

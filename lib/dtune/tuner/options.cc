@@ -69,7 +69,7 @@ std::string OptionReader::word(const std::string& name,
   const auto found = options_.find(name);
   if (found == options_.end()) return *words.begin();
   const std::vector<std::string> known = to_strings(words);
-  const std::string given = to_string(found->second);
+  std::string given = to_string(found->second);
   if (std::find(known.begin(), known.end(), given) == known.end()) {
     throw Error(
         ErrorKind::config,

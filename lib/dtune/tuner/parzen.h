@@ -29,9 +29,9 @@ class ParzenEstimator {
   // A point of the unit cube.
   std::vector<double> sample(Rng& rng) const;
 
-  // ln of the density of the parameters that are active in the place, with
+  // ln of the density of the parameters that are active there, with
   // respect to the unit cube. O(points * dimensions).
-  double log_density(const Place& place) const;
+  double log_density(const Place& at) const;
 
  private:
   double log_kernel(size_t axis, const Place& centre, const Place& at) const;

@@ -47,9 +47,9 @@ class Prior {
     double weight = 1;  // words: the mass of g in the cell
   };
   static Marginal make_marginal(const Parameter& parameter);
-  static double cumulative(const Marginal& marginal, double u);
-  static double density(const Marginal& marginal, double u);
-  static double quantile(const Marginal& marginal, double p);
+  static double cumulative(const Marginal& b, double u);
+  static double density(const Marginal& b, double u);
+  static double quantile(const Marginal& b, double p);
 
   std::vector<Marginal> marginals_;
   size_t given_ = 0;
