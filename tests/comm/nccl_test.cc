@@ -27,6 +27,10 @@ TEST_CASE("a group of one GPU comes together and parts") {
       make_nccl_group({.name = "g"}, 0, store);
   CHECK(group->size() == 1);
   group->barrier(std::chrono::seconds(60));
+  // On the default stream.
+  CHECK(group->queues());
+  group->queue_all_reduce({}, nullptr, std::chrono::seconds(60));
+  group->settle(std::chrono::seconds(60));
 }
 
 TEST_CASE("NCCL's group reports that a machine has no GPU") {

@@ -74,6 +74,52 @@ TEST_CASE("the gradients of all ranks are summed with their weights") {
   }
 }
 
+// As a group whose sums are queued on a device: they are there at the end.
+class QueuingMover final : public BucketMover {
+ public:
+  QueuingMover(const at::Tensor& gradient, std::vector<Bucket> buckets)
+      : gradient_(gradient), buckets_(std::move(buckets)) {}
+
+  void mark_final(size_t /*bucket*/) override {}
+  bool move(size_t bucket, const Reduction& /*reduction*/) override {
+    queued_.push_back(bucket);
+    return false;
+  }
+  void finish(const Reduction& reduction) override {
+    for (const size_t bucket : queued_) {
+      const Bucket& range = buckets_[bucket];
+      gradient_.narrow(0, range.begin, range.size()).mul_(reduction.scale);
+    }
+    queued_.clear();
+  }
+
+ private:
+  at::Tensor gradient_;
+  std::vector<Bucket> buckets_;
+  std::vector<size_t> queued_;
+};
+
+TEST_CASE("buckets that are queued are reduced when a round has ended") {
+  Network own = network();
+  const std::vector<Bucket> buckets = cut_buckets(
+      layer_begins(own.parameter_slices()), own.gradients().numel(), 1 << 18);
+  auto groups = make_local_groups(1);
+  std::vector<size_t> reduced;
+  Reducer reducer(
+      own, buckets, [&](size_t bucket, MonoTime) { reduced.push_back(bucket); },
+      std::make_unique<QueuingMover>(own.gradients(), buckets));
+  for (size_t round = 1; round <= 2; ++round) {
+    own.gradients().fill_(1);
+    reducer.begin([&] {
+      return Reduction{groups[0].get(), 3, kReducerPatience};
+    });
+    for (int layer = 2; layer >= 0; --layer) reducer.ready(layer);
+    reducer.finish();
+    CHECK(own.gradients().eq(3).all().item<bool>());
+    CHECK(reduced.size() == round * buckets.size());
+  }
+}
+
 TEST_CASE("what the answer throws is thrown where it is waited for") {
   Network own = network();
   Reducer reducer(own, 1 << 18, [](size_t, MonoTime) {});

@@ -71,6 +71,15 @@ class Collective {
   virtual void broadcast(std::span<float> data, int root, Duration timeout) = 0;
   virtual void barrier(Duration timeout) = 0;
 
+  // Sums of a device's memory that the host does not wait for: whether there are
+  // any. `stream`: a cudaStream_t. The sum begins after what the stream has
+  // been given, and what it is given later begins after the sum; it is there,
+  // or failed, when settle() returns. `timeout`: of the peers' first meeting.
+  virtual bool queues() const { return false; }
+  virtual void queue_all_reduce(std::span<float> data, void* stream,
+                                Duration timeout);
+  virtual void settle(Duration timeout);
+
   // Point to point, with another rank. Matched by (peer, tag) and, for equal
   // ones, by order; sizes must agree. The memory must stay as it is until
   // wait() has returned.

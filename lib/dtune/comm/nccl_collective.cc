@@ -44,6 +44,30 @@ class Stream {
   cudaStream_t handle_ = nullptr;
 };
 
+// Lets one stream wait for another; may be used again at once.
+class StreamEvent {
+ public:
+  StreamEvent() = default;
+  ~StreamEvent() {
+    if (handle_ != nullptr) cudaEventDestroy(handle_);
+  }
+  StreamEvent(const StreamEvent&) = delete;
+  StreamEvent& operator=(const StreamEvent&) = delete;
+
+  cudaError_t create() {
+    return cudaEventCreateWithFlags(&handle_, cudaEventDisableTiming);
+  }
+  // What `later` is given from now on begins after what `earlier` has now.
+  cudaError_t order(cudaStream_t earlier, cudaStream_t later) {
+    const cudaError_t result = cudaEventRecord(handle_, earlier);
+    return result == cudaSuccess ? cudaStreamWaitEvent(later, handle_, 0)
+                                 : result;
+  }
+
+ private:
+  cudaEvent_t handle_ = nullptr;
+};
+
 // A transfer that was started and not yet given to NCCL.
 struct Pending {
   int peer = 0;
@@ -60,6 +84,7 @@ class NcclGroup {
         size_(options.size) {
     check_cuda(cudaSetDevice(device), "device");
     check_cuda(stream_.create(), "stream");
+    check_cuda(event_.create(), "event");
     try {
       connect(options, store);
     } catch (...) {
@@ -125,18 +150,24 @@ class NcclGroup {
 
   // Until NCCL has started it and the device is done.
   void finish(const std::vector<int>& peers, Duration timeout) {
-    const MonoTime now = system_clock().now();
-    const MonoTime deadline =
-        timeout > MonoTime::max() - now ? MonoTime::max() : now + timeout;
-    while (state(peers) == ncclInProgress ||
-           cudaStreamQuery(stream()) == cudaErrorNotReady) {
-      if (system_clock().now() >= deadline) {
-        fail(peers,
-             fmt::format("did not come within {:g} s", to_seconds(timeout)));
-      }
-      std::this_thread::sleep_for(kNcclLook);
-    }
+    wait_while(peers, timeout, [&] {
+      return state(peers) == ncclInProgress ||
+             cudaStreamQuery(stream()) == cudaErrorNotReady;
+    });
     check_cuda(cudaStreamSynchronize(stream()), "operation");
+  }
+
+  // After what the caller's stream has now.
+  void begin_after(cudaStream_t other) {
+    throw_if_broken();
+    check_cuda(event_.order(other, stream()), "order");
+  }
+
+  // Until NCCL has put it on the stream; what the caller's is given then comes
+  // after it.
+  void begin_before(cudaStream_t other, Duration timeout) {
+    wait_while({}, timeout, [&] { return state({}) == ncclInProgress; });
+    check_cuda(event_.order(stream(), other), "order");
   }
 
   // Frees what waits on the device; the group is of no use afterwards.
@@ -196,6 +227,21 @@ class NcclGroup {
     }
   }
 
+  template <typename Condition>
+  void wait_while(const std::vector<int>& peers, Duration timeout,
+                  const Condition& condition) {
+    const MonoTime now = system_clock().now();
+    const MonoTime deadline =
+        timeout > MonoTime::max() - now ? MonoTime::max() : now + timeout;
+    while (condition()) {
+      if (system_clock().now() >= deadline) {
+        fail(peers,
+             fmt::format("did not come within {:g} s", to_seconds(timeout)));
+      }
+      std::this_thread::sleep_for(kNcclLook);
+    }
+  }
+
   // ncclSuccess or ncclInProgress.
   ncclResult_t state(const std::vector<int>& peers) {
     ncclResult_t now = ncclSuccess;
@@ -211,6 +257,7 @@ class NcclGroup {
   int rank_;
   int size_;
   Stream stream_;
+  StreamEvent event_;
   ncclComm_t comm_ = nullptr;
   std::vector<Pending> pending_;
   std::optional<RanksMissing> broken_;
@@ -247,11 +294,22 @@ class NcclCollective final : public Collective {
   int size() const override { return group_->size(); }
 
   void all_reduce(std::span<float> data, Duration timeout) override {
-    group_->flush();
-    group_->check_started(
-        ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32,
-                      ncclSum, group_->comm(), group_->stream()),
-        {});
+    start_all_reduce(data);
+    group_->finish({}, timeout);
+  }
+
+  bool queues() const override { return true; }
+
+  void queue_all_reduce(std::span<float> data, void* stream,
+                        Duration timeout) override {
+    const auto other = static_cast<cudaStream_t>(stream);
+    group_->begin_after(other);
+    start_all_reduce(data);
+    group_->begin_before(other, timeout);
+  }
+
+  void settle(Duration timeout) override {
+    group_->throw_if_broken();
     group_->finish({}, timeout);
   }
 
@@ -293,6 +351,14 @@ class NcclCollective final : public Collective {
   }
 
  private:
+  void start_all_reduce(std::span<float> data) {
+    group_->flush();
+    group_->check_started(
+        ncclAllReduce(data.data(), data.data(), data.size(), ncclFloat32,
+                      ncclSum, group_->comm(), group_->stream()),
+        {});
+  }
+
   bool is_peer(int other) const {
     return other >= 0 && other < size() && other != rank();
   }

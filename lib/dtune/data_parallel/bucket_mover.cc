@@ -4,6 +4,9 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#ifdef DTUNE_WITH_CUDA
+#include <c10/cuda/CUDAStream.h>
+#endif
 
 #include "dtune/data_parallel/reducer.h"
 #include "dtune/nn/host_span.h"
@@ -15,6 +18,15 @@ at::Tensor part(const at::Tensor& gradient, const Bucket& bucket) {
   return gradient.narrow(0, bucket.begin, bucket.size());
 }
 
+// The cudaStream_t; null where LibTorch has none.
+void* handle_of([[maybe_unused]] const c10::Stream& stream) {
+#ifdef DTUNE_WITH_CUDA
+  return c10::cuda::CUDAStream(stream).stream();
+#else
+  return nullptr;
+#endif
+}
+
 // In memory of the CPU, where what has been computed is final at once.
 class HostMover final : public BucketMover {
  public:
@@ -23,7 +35,7 @@ class HostMover final : public BucketMover {
 
   void mark_final(size_t /*bucket*/) override {}
 
-  void move(size_t bucket, const Reduction& reduction) override {
+  bool move(size_t bucket, const Reduction& reduction) override {
     const Bucket& range = buckets_[bucket];
     const std::span<float> values = values_.subspan(
         static_cast<size_t>(range.begin), static_cast<size_t>(range.size()));
@@ -32,6 +44,7 @@ class HostMover final : public BucketMover {
       for (float& value : values) value *= scale;
     }
     reduction.group->all_reduce(values, reduction.patience);
+    return true;
   }
 
  private:
@@ -40,8 +53,10 @@ class HostMover final : public BucketMover {
 };
 
 // On a CUDA device. A stream of its own waits for each bucket's kernels alone,
-// so later layers go on meanwhile. With NCCL the group sums device memory;
-// without, buckets travel through the CPU's.
+// so later layers go on meanwhile. NCCL's groups queue the sums of device memory
+// behind it, and the host waits once a round, since a rank that is missing has
+// to be known before weights change. Without NCCL buckets travel through the
+// CPU's memory.
 class DeviceMover final : public BucketMover {
  public:
   DeviceMover(const at::Tensor& gradient, std::vector<Bucket> buckets)
@@ -58,19 +73,26 @@ class DeviceMover final : public BucketMover {
     finals_[bucket].record(guard_.getStream(gradient_.device()));
   }
 
-  void move(size_t bucket, const Reduction& reduction) override {
+  bool move(size_t bucket, const Reduction& reduction) override {
     finals_[bucket].block(stream_);
     const c10::StreamGuard in_stream(stream_);
     const at::Tensor& values = buckets_[bucket];
     if (reduction.scale != 1) values.mul_(reduction.scale);
-    if (has_nccl()) {
-      stream_.synchronize();
-      reduction.group->all_reduce(floats(values), reduction.patience);
-      return;
+    if (reduction.group->size() == 1) return false;
+    if (reduction.group->queues()) {
+      reduction.group->queue_all_reduce(floats(values), handle_of(stream_),
+                                        reduction.patience);
+      return false;
     }
     const at::Tensor host = values.to(at::kCPU);
     reduction.group->all_reduce(floats(host), reduction.patience);
     values.copy_(host);
+    stream_.synchronize();
+    return true;
+  }
+
+  void finish(const Reduction& reduction) override {
+    reduction.group->settle(reduction.patience);
     stream_.synchronize();
   }
 

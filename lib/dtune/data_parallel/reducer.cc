@@ -5,10 +5,25 @@
 
 namespace dtune {
 
+namespace {
+
+std::vector<Bucket> buckets_of(Network& network, int64_t bucket_bytes) {
+  return cut_buckets(layer_begins(network.parameter_slices()),
+                     network.gradients().numel(), bucket_bytes);
+}
+
+}  // namespace
+
 Reducer::Reducer(Network& network, int64_t bucket_bytes, Reduced reduced)
+    : Reducer(network, buckets_of(network, bucket_bytes), std::move(reduced),
+              make_bucket_mover(network.gradients(),
+                                buckets_of(network, bucket_bytes))) {}
+
+Reducer::Reducer(Network& network, std::vector<Bucket> buckets, Reduced reduced,
+                 std::unique_ptr<BucketMover> mover)
     : begins_(layer_begins(network.parameter_slices())),
-      buckets_(cut_buckets(begins_, network.gradients().numel(), bucket_bytes)),
-      mover_(make_bucket_mover(network.gradients(), buckets_)),
+      buckets_(std::move(buckets)),
+      mover_(std::move(mover)),
       reduced_(std::move(reduced)),
       thread_([this] { run(); }) {}
 
@@ -87,12 +102,18 @@ void Reducer::run() {
 void Reducer::work(const Decide& decide) {
   const Reduction reduction = decide();
   if (reduction.group == nullptr) return;
+  std::vector<std::pair<size_t, MonoTime>> begun;
   for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
     if (!wait_final(bucket)) return;
     const MonoTime begin = system_clock().now();
-    mover_->move(bucket, reduction);
-    reduced_(bucket, begin);
+    if (mover_->move(bucket, reduction)) {
+      reduced_(bucket, begin);
+    } else {
+      begun.emplace_back(bucket, begin);
+    }
   }
+  mover_->finish(reduction);
+  for (const auto& [bucket, begin] : begun) reduced_(bucket, begin);
 }
 
 bool Reducer::wait_final(size_t bucket) {

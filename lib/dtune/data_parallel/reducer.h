@@ -26,14 +26,17 @@ struct Reduction {
   Duration patience{0};
 };
 
-// Moves one bucket: scales it, sums it over the group, in place. Blocks.
+// Moves buckets: scales each, sums it over the group, in place.
 class BucketMover {
  public:
   virtual ~BucketMover() = default;
   // On the thread that computes: `bucket` is final in what it has started.
   virtual void mark_final(size_t bucket) = 0;
-  // On the reducer's thread, after mark_final.
-  virtual void move(size_t bucket, const Reduction& reduction) = 0;
+  // On the reducer's thread, after mark_final. False: it was only begun, and
+  // finish() waits for it.
+  virtual bool move(size_t bucket, const Reduction& reduction) = 0;
+  // Likewise, after all buckets.
+  virtual void finish(const Reduction& /*reduction*/) {}
 };
 
 // For the gradient's device. The gradient must outlive it.
@@ -51,6 +54,9 @@ class Reducer {
   using Reduced = std::function<void(size_t bucket, MonoTime begin)>;
 
   Reducer(Network& network, int64_t bucket_bytes, Reduced reduced);
+  // `mover`: of these buckets.
+  Reducer(Network& network, std::vector<Bucket> buckets, Reduced reduced,
+          std::unique_ptr<BucketMover> mover);
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
