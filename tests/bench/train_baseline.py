@@ -71,6 +71,7 @@ def make_layer(layer, channels):
     simple = {
         "batch_norm": lambda: nn.BatchNorm2d(channels),
         "relu": nn.ReLU,
+        "gelu": nn.GELU,
         "tanh": nn.Tanh,
         "max_pool": lambda: nn.MaxPool2d(*window),
         "avg_pool": lambda: nn.AvgPool2d(*window),

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "skip.h"
 #include <doctest/doctest.h>
 
 #include "dtune/base/error.h"
@@ -11,6 +12,7 @@
 #include "dtune/data/prepared.h"
 #include "dtune/nn/transfer.h"
 #include "dtune/train/checkpoint.h"
+#include "dtune/train/device.h"
 #include "dtune/train/fused_batch.h"
 #include "dtune/train/trainer.h"
 
@@ -73,9 +75,11 @@ struct StepShop {
         prepare_data(recipe.data, folder.path() / "cache"));
   }
 
-  std::unique_ptr<Trainer> trainer() const {
+  std::unique_ptr<Trainer> trainer(const at::Device& device = at::kCPU) const {
     return std::make_unique<Trainer>(
-        recipe, TrainerOptions{.seed = 3, .epochs = 4, .as_device = true},
+        recipe,
+        TrainerOptions{
+            .seed = 3, .epochs = 4, .device = device, .as_device = true},
         data);
   }
 
@@ -94,6 +98,20 @@ void check_same_bits(Trainer& a, Trainer& b) {
   for (size_t i = 0; i < one.tensors.size(); ++i) {
     CAPTURE(one.tensors[i].name);
     CHECK(one.tensors[i].values.equal(other.tensors[i].values));
+  }
+}
+
+// The batches of the usual size together, the last one each by itself.
+void train_epoch(FusedBatch& batch, int64_t end) {
+  const std::vector<Trainer*> trainers = batch.trainers();
+  while (trainers[0]->position() < end - 8) batch.train();
+  for (const FusedBatch::Result& result : batch.settle()) {
+    CHECK(result.failure == nullptr);
+  }
+  for (size_t row = 0; row < trainers.size(); ++row) {
+    batch.store(row);
+    trainers[row]->train_to(end, kNotStopped);
+    batch.load(row);
   }
 }
 
@@ -192,6 +210,28 @@ TEST_CASE("a training whose steps are repeated is the one whose are not") {
   }
 }
 
+TEST_CASE("a GPU repeats recorded steps of one training and of fused ones") {
+  const std::string problem = cuda_problem();
+  if (!problem.empty()) return skip(problem);
+  const at::Device gpu(at::kCUDA, 0);
+  const StepShop shop;
+  const auto repeats = shop.trainer(gpu);
+  const auto cpu = shop.trainer();
+  const int64_t end = 5 * cpu->count();  // 35 batches of the usual size
+  const LossTotals totals = repeats->train_to(end, kNotStopped);
+  const LossTotals expected = cpu->train_to(end, kNotStopped);
+  CHECK(repeats->step_graph()->repeated() == 35 - StepGraph::kFirst);
+  CHECK(totals.loss == doctest::Approx(expected.loss).epsilon(5e-2));
+  const auto a = shop.trainer(gpu);
+  const auto b = shop.trainer(gpu);
+  FusedBatch batch({a.get(), b.get()});
+  for (int64_t epoch = 1; epoch <= 5; ++epoch) {
+    train_epoch(batch, epoch * a->count());
+  }
+  CHECK(batch.step_graph().repeated() == 35 - StepGraph::kFirst);
+  CHECK(a->position() == end);
+}
+
 TEST_CASE("a training goes on from a checkpoint into recorded steps") {
   const StepShop shop;
   const auto whole = shop.trainer();
@@ -216,25 +256,12 @@ TEST_CASE("fused steps are repeated, also after a pause of one of them") {
   const auto b = shop.trainer();
   const auto alone = shop.trainer();
   FusedBatch batch({a.get(), b.get()});
-  const auto train = [&](int64_t end) {
-    while (a->position() < end) batch.train();
-    for (const FusedBatch::Result& result : batch.settle()) {
-      CHECK(result.failure == nullptr);
-    }
-  };
-  train(96);
-  CHECK(batch.step_graph().repeated() == 6 - StepGraph::kFirstOnCpu);
-  // Each trains the end of the epoch by itself.
-  for (const size_t row : {size_t{0}, size_t{1}}) {
-    batch.store(row);
-    batch.trainers()[row]->train_to(120, kNotStopped);
-    batch.load(row);
-  }
-  train(216);
-  CHECK(batch.step_graph().repeated() == 12 - StepGraph::kFirstOnCpu);
-  alone->train_to(216, kNotStopped);
+  train_epoch(batch, 120);
+  CHECK(batch.step_graph().repeated() == 7 - StepGraph::kFirstOnCpu);
+  train_epoch(batch, 240);
+  CHECK(batch.step_graph().repeated() == 14 - StepGraph::kFirstOnCpu);
+  alone->train_to(240, kNotStopped);
   for (Trainer* trainer : batch.trainers()) {
-    batch.store(trainer == a.get() ? 0 : 1);
     CHECK(trainer->position() == alone->position());
     const TrainingState one = state_of(*trainer);
     const TrainingState other = state_of(*alone);
