@@ -142,6 +142,7 @@ TradeOff parse_trade_off(const std::string& text) {
 void describe_trade_offs(Fields& f, std::vector<TradeOff>& trade_offs) {
   if (!f.reading() && trade_offs.empty()) return;
   std::vector<std::string> texts;
+  texts.reserve(trade_offs.size());
   for (const TradeOff& one : trade_offs) {
     texts.push_back(fmt::format("{} {}", to_string(one.goal), one.metric));
   }
@@ -273,6 +274,7 @@ NodeSpec parse_node(const std::string& text) {
 
 void describe_nodes(Fields& f, std::vector<NodeSpec>& nodes) {
   std::vector<std::string> texts;
+  texts.reserve(nodes.size());
   for (const NodeSpec& node : nodes) {
     texts.push_back(node.slots == 0
                         ? node.address

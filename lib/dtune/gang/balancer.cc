@@ -68,6 +68,7 @@ double Balancer::measured(int member) const { return rank(member).measured; }
 std::vector<double> Balancer::predictions(
     const std::vector<int>& members) const {
   std::vector<double> speeds;
+  speeds.reserve(members.size());
   for (const int m : members) speeds.push_back(automatic_ ? predicted(m) : 0);
   return speeds;
 }
@@ -76,6 +77,7 @@ std::vector<int64_t> Balancer::split(int64_t batch,
                                      const std::vector<int>& members) {
   const ShareLimits limits = limits_of(batch, members.size());
   std::vector<double> in_force;
+  in_force.reserve(members.size());
   for (const int m : members) in_force.push_back(rank(m).in_force);
   std::vector<int64_t> now = split_batch(batch, in_force, limits);
   const std::vector<double> speeds = predictions(members);

@@ -108,6 +108,7 @@ at::Tensor dropout_masks(const at::Tensor& x, std::span<const MaskKey> keys) {
       {samples, static_cast<int64_t>(keys.size())}, at::kLong, x.device());
   fill_keys(keys, samples, host.data_ptr<int64_t>());
   std::vector<double> drops;
+  drops.reserve(keys.size());
   for (const MaskKey& key : keys) drops.push_back(key.drop);
   return dropout_masks(x, send(host, x.device()),
                        mask_rates(drops, x.device()));
@@ -135,6 +136,7 @@ at::Tensor batch_mask_keys(const std::vector<std::string>& layers,
   auto* out = host.data_ptr<int64_t>();
   for (const std::string& layer : layers) {
     std::vector<MaskKey> keys;
+    keys.reserve(pass_seeds.size());
     for (const uint64_t seed : pass_seeds) {
       keys.push_back({.seed = mask_seed(seed, layer)});
     }

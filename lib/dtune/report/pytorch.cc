@@ -34,7 +34,7 @@ bool is_safe_name(const std::string& name) {
 // "Conv2d(1, 32, 3, padding=1)": arguments with their defaults left out.
 class Call {
  public:
-  explicit Call(std::string function) : text_("nn." + function + "(") {}
+  explicit Call(const std::string& function) : text_("nn." + function + "(") {}
 
   template <typename T>
   Call& value(const T& v) {

@@ -157,6 +157,7 @@ std::vector<const Trial*> order_for_display(const Study& study) {
                             std::tie(b.idle, b.without_value, b.worse);
                    });
   std::vector<const Trial*> trials;
+  trials.reserve(entries.size());
   for (const Entry& entry : entries) trials.push_back(entry.trial);
   return trials;
 }
@@ -186,6 +187,7 @@ std::vector<std::string> trial_table(const Study& study,
   const Scale scale = curve_scale(study.recipe.objective, trials);
   const bool with_node = has_several_nodes(study);
   std::vector<TableRow> rows;
+  rows.reserve(trials.size());
   for (const Trial* trial : trials) {
     rows.push_back(
         row_of(study, *trial, best, scale, with_node, style.unicode));

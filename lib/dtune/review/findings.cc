@@ -34,6 +34,7 @@ std::vector<const Trial*> ranked_trials(const Study& study) {
       order.begin(), order.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<const Trial*> ranked;
+  ranked.reserve(order.size());
   for (const auto& [value, trial] : order) ranked.push_back(trial);
   return ranked;
 }

@@ -68,6 +68,7 @@ std::vector<ForestSample> samples_of(const Study& study, size_t& trials) {
 // The value that the worst are raised to.
 double raise_worst(std::vector<ForestSample>& samples) {
   std::vector<double> values;
+  values.reserve(samples.size());
   for (const ForestSample& sample : samples) values.push_back(sample.value);
   const double count = static_cast<double>(values.size());
   const double worst = order_statistic(
@@ -118,6 +119,7 @@ std::vector<const Trial*> good_trials(const Study& study) {
   order.resize(std::min(
       order.size(), static_cast<size_t>(std::ceil(kGoodShare * double(all)))));
   std::vector<const Trial*> good;
+  good.reserve(order.size());
   for (const auto& [value, trial] : order) good.push_back(trial);
   return good;
 }

@@ -112,6 +112,7 @@ double coordinate(const Trial& trial, const std::string& name) {
 
 std::vector<double> logarithms(const std::vector<double>& axis) {
   std::vector<double> logs;
+  logs.reserve(axis.size());
   for (const double value : axis) logs.push_back(std::log10(value));
   return logs;
 }

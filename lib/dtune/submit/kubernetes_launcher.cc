@@ -144,6 +144,7 @@ std::vector<ListedJob> KubernetesLauncher::listed(const std::string& words) {
     if (!pod.reason.empty()) job->second.reason = pod.reason;
   }
   std::vector<ListedJob> out;
+  out.reserve(jobs.size());
   for (auto& [name, job] : jobs) out.push_back(std::move(job));
   return out;
 }

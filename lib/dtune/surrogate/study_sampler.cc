@@ -47,6 +47,7 @@ std::vector<std::vector<RecordedCube>> by_task(
     group.push_back(std::move(cube));
   }
   std::vector<std::vector<RecordedCube>> result;
+  result.reserve(tasks.size());
   for (auto& [name, group] : tasks) result.push_back(std::move(group));
   return result;
 }

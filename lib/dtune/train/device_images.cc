@@ -260,6 +260,7 @@ bool DeviceImages::equals(const DeviceImages& other) const {
 std::vector<DeviceImages::Row> DeviceImages::rows_of(
     std::span<const PlannedImage> plan) const {
   std::vector<Row> rows;
+  rows.reserve(plan.size());
   for (const PlannedImage& image : plan) {
     rows.push_back({image.sample, 0, image.change});
   }
@@ -279,6 +280,7 @@ std::vector<DeviceImages::Row> DeviceImages::rows_of(
 
 std::vector<uint32_t> DeviceImages::samples_of(const std::vector<Row>& rows) {
   std::vector<uint32_t> samples;
+  samples.reserve(rows.size());
   for (const Row& row : rows) samples.push_back(row.sample);
   return samples;
 }

@@ -184,6 +184,7 @@ bool FusedTrainer::Group::fuse(const std::vector<Job*>& now) {
     return false;
   }
   std::vector<Trainer*> trainers;
+  trainers.reserve(now.size());
   for (const Job* job : now) trainers.push_back(job->trainer);
   if (batch != nullptr && batch->trainers() == trainers) return true;
   store_all();

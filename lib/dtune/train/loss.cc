@@ -162,6 +162,7 @@ std::vector<double> balanced_weights(std::span<const int64_t> class_counts) {
       std::count_if(class_counts.begin(), class_counts.end(),
                     [](int64_t n) { return n > 0; }));
   std::vector<double> weights;
+  weights.reserve(class_counts.size());
   for (const int64_t n : class_counts) {
     weights.push_back(n > 0 ? total / (present * static_cast<double>(n)) : 0);
   }

@@ -173,6 +173,7 @@ LossTotals Trainer::read(std::vector<BatchInWork>& batches) const {
   LossTotals totals;
   if (batches.empty()) return totals;
   std::vector<at::Tensor> outcomes;
+  outcomes.reserve(batches.size());
   for (const BatchInWork& one : batches) outcomes.push_back(one.outcome);
   const at::Tensor all = at::stack(outcomes).to(at::kCPU);
   const auto* out = all.data_ptr<double>();

@@ -81,6 +81,7 @@ const std::vector<SchedulerEntry>& schedulers() {
 template <typename Entry>
 std::vector<NamedKind> kinds_of(const std::vector<Entry>& table) {
   std::vector<NamedKind> kinds;
+  kinds.reserve(table.size());
   for (const Entry& entry : table) kinds.push_back(entry.kind);
   return kinds;
 }

@@ -163,6 +163,7 @@ FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
     const StepCosts& costs) const {
   const std::vector<const Trial*> trials = paused_trials(study);
   std::vector<ModelQuery> queries;
+  queries.reserve(trials.size());
   for (const Trial* trial : trials) {
     queries.push_back(
         {trial->unit, model_->step_within(trial->steps(), ambition.horizon)});
@@ -285,7 +286,8 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   feasibility_->bound({});  // it meets its own bounds
   if (model_->empty()) return verdict;
   if (model_->leader().trial == trial.id) {
-    return brief && rises(study.recipe.objective, trial)
+    return brief && rises(study.recipe.objective, trial) &&
+                   !nothing_learnt(study)
                ? train_on(trial, "leads")
                : verdict;
   }

@@ -8,6 +8,8 @@
 #include "dtune/space/axis.h"
 #include "dtune/tuner/acquisition.h"
 #include "dtune/tuner/candidates.h"
+#include "dtune/tuner/cube_map.h"
+#include "dtune/tuner/curves.h"
 #include "dtune/tuner/feasibility.h"
 #include "dtune/tuner/prior.h"
 #include "dtune/tuner/surrogate_tuner.h"
@@ -65,6 +67,7 @@ class SurrogateSampler final : public Sampler {
   };
   std::vector<Candidate> candidates(const Study& study, Rng& rng) const;
   std::optional<Proposal> first(const Study& study) const;
+  static std::optional<Proposal> far_off(const Study& study);
   static std::optional<size_t> best_free(const Study& study,
                                          std::vector<Candidate>& candidates,
                                          std::vector<double> chances);
@@ -153,6 +156,41 @@ std::optional<Sampler::Proposal> SurrogateSampler::first(
   return Proposal{*std::move(point), why};
 }
 
+// The first point at another learning rate, as far as can be from those tried:
+// where nothing learns at all, it is the rate, and predictions have nothing to
+// go by. An end of the range is rarely good, so its distance counts half.
+std::optional<Sampler::Proposal> SurrogateSampler::far_off(const Study& study) {
+  constexpr int kRates = 20;
+  constexpr double kTooNear = 0.05;
+  const auto& parameters = study.recipe.space.parameters();
+  const auto rate = std::find_if(
+      parameters.begin(), parameters.end(), [](const Parameter& p) {
+        return cube_role(p) == ParameterRole::learning_rate;
+      });
+  if (rate == parameters.end()) return std::nullopt;
+  const auto axis = static_cast<size_t>(rate - parameters.begin());
+  std::vector<double> unit = study.trials.front().unit;
+  double farthest = 0;
+  for (int i = 0; i <= kRates; ++i) {
+    const double at = double(i) / kRates;
+    double distance = 1;
+    for (const Trial& trial : study.trials) {
+      distance = std::min(distance, std::abs(trial.unit[axis] - at));
+    }
+    if (i == 0 || i == kRates) distance /= 2;
+    if (distance <= farthest) continue;
+    farthest = distance;
+    unit[axis] = at;
+  }
+  Point point = study.recipe.space.decode(unit);
+  if (farthest < kTooNear || !study.recipe.space.satisfies(point) ||
+      is_taken(study, point)) {
+    return std::nullopt;
+  }
+  return Proposal{std::move(point),
+                  "far from rates at which nothing is learnt"};
+}
+
 // Where the chance is largest; it has its point then.
 std::optional<size_t> SurrogateSampler::best_free(
     const Study& study, std::vector<Candidate>& candidates,
@@ -178,6 +216,9 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   model_->bound(bounds);
   model_->update(study);
   if (model_->empty()) return first(study);
+  if (is_brief(*model_) && nothing_learnt(study)) {
+    if (auto far = far_off(study)) return far;
+  }
   Rng rng(mix_seed(
       {study.recipe.seed, hash_text("candidates"), uint64_t(decision)}));
   std::vector<Candidate> free = candidates(study, rng);
@@ -186,6 +227,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
       draw_ambition(study.recipe.seed, decision, model_->horizon());
   const int step = model_->step_within(0, ambition.horizon);
   std::vector<ModelQuery> queries;
+  queries.reserve(free.size());
   for (const Candidate& c : free) queries.push_back({c.unit, step});
   std::vector<double> chances = promise_of(*model_, queries, ambition);
   const std::vector<double> promise = chances;

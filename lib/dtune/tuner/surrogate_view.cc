@@ -201,6 +201,7 @@ std::vector<double> SurrogateModel::log_sum_by(
     const double room = std::max(1 - best, 0.0);
     const double log_weight = std::log(weights[k].weight);
     std::vector<double> passed;
+    passed.reserve(sum.size());
     for (const Threshold& t : sum) {
       passed.push_back(process.warp()(best + t.ambition * room));
     }

@@ -187,6 +187,7 @@ std::vector<WarmObservation> warm_observations(const Recipe& present,
                    });
   // Levels differ between data sets; what is good and bad in each is compared.
   std::vector<double> values;
+  values.reserve(reports.size());
   for (const OldReport& r : reports) values.push_back(r.observation.value);
   const MetricScale scale(present.objective, values);
   if (reports.size() > most) reports.resize(most);
