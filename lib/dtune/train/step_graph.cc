@@ -15,6 +15,7 @@
 #endif
 
 #include "dtune/nn/transfer.h"
+#include "dtune/train/device.h"
 #include "dtune/train/failure.h"
 
 namespace dtune {
@@ -61,8 +62,7 @@ class CudaGraph final : public Recording {
   void record(const std::function<at::Tensor()>& work) override {
     const NoTransfers none;
     const c10::cuda::CUDAGuard guard(device_);
-    // The graph has memory of its own, which the steps before it have no use
-    // for any more.
+    check_memory();
     c10::cuda::CUDACachingAllocator::emptyCache();
     const c10::cuda::CUDAStreamGuard aside(c10::cuda::getStreamFromPool(
         /*isHighPriority=*/false, device_.index()));
@@ -84,6 +84,16 @@ class CudaGraph final : public Recording {
   }
 
  private:
+  // A graph keeps what its steps allocate. Others, as an epoch's last batch,
+  // need as much beside it.
+  void check_memory() const {
+    const auto stats =
+        c10::cuda::CUDACachingAllocator::getDeviceStats(device_.index());
+    const auto most = static_cast<uint64_t>(stats.allocated_bytes[0].peak);
+    if (2 * most <= memory_limit(device_)) return;
+    throw Error(ErrorKind::trial, "they would take too much memory");
+  }
+
   // The stream has to be given back.
   void end_failed() {
     try {
