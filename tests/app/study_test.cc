@@ -54,6 +54,8 @@ TEST_CASE("what was tuned can be looked at in every way") {
     CHECK(best["val_accuracy"].is_number());
   }
   CHECK(contains(place.run({"best", "shell"}).out, "lr"));
+  CHECK(place.run({"status", "shell", "--watch"}).out ==
+        place.run({"status", "shell"}).out);
   CHECK(contains(place.run({"show", "shell.db", "1"}).out, "trial 1"));
   CHECK(contains(place.run({"show", "shell.db", "9"}).err, "it has 1 to 4"));
   CHECK(contains(place.run({"ls"}).out, "shell.db"));

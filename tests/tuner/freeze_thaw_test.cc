@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/tuner/curves.h"
 #include "dtune/tuner/factory.h"
 
 using namespace dtune;           // NOLINT(google-build-using-namespace)
@@ -172,9 +173,43 @@ TEST_CASE("in a brief study a leader whose curve does not move is paused") {
     return fresh.scheduler->judge(study, study.trials[0], true).kind;
   };
   // It leads either way: there is no other one.
-  CHECK(verdict(0.11) == Verdict::Kind::go_on);
+  CHECK(verdict(0.15) == Verdict::Kind::go_on);
+  CHECK(verdict(0.11) == Verdict::Kind::pause);  // noise
   CHECK(verdict(0.1) == Verdict::Kind::pause);
   CHECK(verdict(0.09) == Verdict::Kind::pause);
+}
+
+TEST_CASE("where nothing learns the next learning rate is far off") {
+  const Recipe recipe = learnt_recipe("convlstm", 1, 6);
+  Study study = make_study(recipe, kBrief);
+  const auto propose = [&](double second) {
+    if (!study.trials.empty()) {
+      study.trials.back().state = TrialState::paused;
+      study.trials.back().curve = {{1, {{"val_accuracy", 0.1}}},
+                                   {2, {{"val_accuracy", second}}}};
+    }
+    const auto proposal = make_tuner(recipe, kBrief).sampler->propose(study, 1);
+    return study.recipe.space.encode(proposal->point);
+  };
+  const size_t lr = *recipe.space.find("lr");
+  std::vector<double> tried;
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<double> unit = propose(0.105);
+    for (const double other : tried) {
+      CHECK(std::abs(unit[lr] - other) > 0.2);
+    }
+    tried.push_back(unit[lr]);
+    Trial trial;
+    trial.id = i + 1;
+    trial.unit = unit;
+    trial.point = study.recipe.space.decode(unit);
+    study.trials.push_back(trial);
+  }
+  // Once something was learnt, chances decide.
+  study.trials.back().curve = {{1, {{"val_accuracy", 0.3}}}};
+  study.trials.back().state = TrialState::paused;
+  CHECK_FALSE(nothing_learnt(study));
+  CHECK(propose(0.6) != propose(0.1));
 }
 
 TEST_CASE("recorded studies that mislead cost little") {

@@ -316,6 +316,37 @@ TEST_CASE("what is expected of an accuracy is one") {
   CHECK(p.low < p.high);
 }
 
+TEST_CASE(
+    "an accuracy that ends far below the recorded ones has its own scale") {
+  const Recipe recipe = rates_recipe();
+  Study study = make_study(recipe, kModelHorizon);
+  for (const double u : {0.1, 0.3, 0.5, 0.7, 0.9}) {
+    const TrialId id = add_unit_trial(study, {u, 0.5, 0.5});
+    for (int step = 1; step <= kModelHorizon; ++step) {
+      report(study, id, 0.4 * rising({u}, step));
+    }
+  }
+  SurrogateModel model = plain_model(recipe);
+  model.update(study);
+  const Prediction p = model.predict({{0.6, 0.5, 0.5}, kModelHorizon});
+  CHECK(std::abs(p.mean - 0.35) < 0.05);
+  CHECK(p.high < 0.5);
+}
+
+TEST_CASE("what starts and what goes on is judged as many steps ahead") {
+  const SurrogateModel model = {rates_recipe(), 51, {}};
+  for (const int ahead : {1, 5, 17}) {
+    for (const int steps : model.ladder()) {
+      const int to = model.step_within(steps, ahead);
+      CAPTURE(steps);
+      CHECK(to >= std::min(steps + ahead, model.horizon()));
+      // No rung of the ladder lies between.
+      CHECK(model.next_step(steps + ahead - 1) == to);
+    }
+    CHECK(model.step_within(0, ahead) == model.next_step(ahead - 1));
+  }
+}
+
 TEST_CASE("a loss is predicted in its own units, smaller being better") {
   Recipe recipe = rates_recipe();
   recipe.objective = {"val_loss", Goal::minimize};

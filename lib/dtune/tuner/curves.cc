@@ -54,6 +54,35 @@ std::optional<double> CurveBook::mean_until(TrialId trial, int step) const {
   return last_until(entry, entry.mean, step);
 }
 
+namespace {
+
+constexpr double kNoise = 0.02;
+
+bool has_gained(const ObjectiveSpec& objective, const Trial& trial) {
+  const auto first = objective_value(objective, trial.curve.front());
+  const auto last = objective_value(objective, trial.curve.back());
+  if (!first || !last) return last.has_value();
+  const bool share = *first >= 0 && *first <= 1;
+  return *last - *first > (share ? kNoise * (1 - *first) : 0);
+}
+
+}  // namespace
+
+bool nothing_learnt(const Study& study) {
+  bool any = false;
+  for (const Trial& trial : study.trials) {
+    if (trial.kind != TrialKind::search || trial.curve.empty()) continue;
+    const bool active = trial.state == TrialState::running ||
+                        trial.state == TrialState::waiting;
+    if (trial.curve.size() == 1 && active) continue;
+    if (trial.curve.size() == 1 || has_gained(study.recipe.objective, trial)) {
+      return false;
+    }
+    any = true;
+  }
+  return any;
+}
+
 bool any_active(const Study& study) {
   return std::any_of(study.trials.begin(), study.trials.end(),
                      [](const Trial& trial) {

@@ -46,6 +46,11 @@ class CurveBook {
   std::vector<Entry> entries_;
 };
 
+// Trials were trained for two steps and more, and what each has gained since its
+// first is noise: of an accuracy, below 2% of what it lacked. They diverge, or
+// their rates are too small. What was looked at once may have learnt.
+bool nothing_learnt(const Study& study);
+
 // A slot has a trial of the search, or is about to get one.
 bool any_active(const Study& study);
 
