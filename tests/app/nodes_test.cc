@@ -312,7 +312,7 @@ TEST_CASE("an agent whose coordinator is evicted is to be run again") {
   CHECK(run.wait().code == 130);
   const Outcome left = agent.wait();
   CHECK(left.code == 75);
-  CHECK_MESSAGE(contains(left.err, "comes back"), left.err);
+  CHECK_MESSAGE(contains(left.err, "will be started again"), left.err);
 }
 
 TEST_CASE("an agent looks for its coordinator for as long as --wait says") {

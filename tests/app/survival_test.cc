@@ -1,5 +1,5 @@
 // What must not end, poison or mix up a study: processes that are killed,
-// databases that came from anywhere, links, strangers at the port.
+// databases that came from anywhere, links, unknown clients at the port.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -97,9 +97,9 @@ void make_keys(Workplace& place) {
 }
 
 // Connections that say nothing.
-class Strangers {
+class IdleConnections {
  public:
-  Strangers(int port, int count) {
+  IdleConnections(int port, int count) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
@@ -111,7 +111,7 @@ class Strangers {
       sockets_.push_back(one);
     }
   }
-  ~Strangers() {
+  ~IdleConnections() {
     for (const int one : sockets_) ::close(one);
   }
 
@@ -312,7 +312,7 @@ TEST_CASE("connections that send nothing cost a study nothing") {
   const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
   const rlimit few{128, 128};
   REQUIRE(::prlimit(program.pid(), RLIMIT_NOFILE, &few, nullptr) == 0);
-  const Strangers strangers(port, 400);
+  const IdleConnections connections(port, 400);
   place.release();
   const Outcome outcome = program.wait();
   CHECK_MESSAGE(outcome.code == 0, outcome.err);

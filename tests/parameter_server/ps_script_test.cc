@@ -72,7 +72,7 @@ TEST_CASE("a follower without server 0 and a leader without workers say so") {
     }
     CAPTURE(text);
     CHECK(text.find(server == 0
-                        ? "member 0 has not come"
+                        ? "member 0 has not connected"
                         : "server 0 has been silent") != std::string::npos);
   }
 }

@@ -97,7 +97,7 @@ TEST_CASE("what --trace writes has the speeds of each rank") {
   }
   write_file_atomic(path, events + "{\n" + end, false);
   CHECK_THROWS_WITH_AS(read_speed_traces(path),
-                       doctest::Contains("t.json:14: is no event"), Error);
+                       doctest::Contains("t.json:14: is not an event"), Error);
   write_file_atomic(path, "[\n" + end, false);
   CHECK_THROWS_WITH_AS(read_speed_traces(path),
                        doctest::Contains("has no rank that trained"), Error);

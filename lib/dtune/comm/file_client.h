@@ -58,7 +58,7 @@ class FileClient {
               const std::filesystem::path& from, const std::atomic<bool>& stop);
 
   // As find(), of a file here. Throws Error(data) where it cannot be read.
-  static Info describe(const std::filesystem::path& file);
+  static Info describe(const std::filesystem::path& path);
 
  private:
   struct Impl;
