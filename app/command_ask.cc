@@ -195,8 +195,13 @@ Told told_by_words(const TellOptions& options) {
       told.step = step_in(word);
       continue;
     }
-    told.metrics[word.substr(0, equals)] = metric_value(
+    const double value = metric_value(
         word, equals == std::string::npos ? "" : word.substr(equals + 1));
+    if (!told.metrics.emplace(word.substr(0, equals), value).second) {
+      throw Error(ErrorKind::config,
+                  fmt::format("'{}' gives {} a second value (keep one)", word,
+                              word.substr(0, equals)));
+    }
   }
   set_outcome(told, Told::Outcome::failed, options.failed);
   set_outcome(told, Told::Outcome::invalid, options.invalid);

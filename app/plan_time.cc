@@ -87,6 +87,7 @@ std::optional<StepTime> step_time_of(const Study& study) {
   std::vector<double> seconds;
   int most_steps = 0;
   for (const Trial& trial : study.trials) {
+    if (trial.kind != TrialKind::search) continue;
     most_steps = std::max(most_steps, trial.steps());
     for (const StepReport& report : trial.curve) {
       seconds.push_back((report.seconds + report.checkpoint_seconds) /

@@ -202,6 +202,7 @@ TEST_CASE("a report that cannot be accepted is refused, with the remedy") {
   wrong({"7", "score=1"}, "there is no trial 7 (it has 1)");
   wrong({"1", "loss=1"}, "the report has no score, the objective's metric");
   wrong({"1", "score"}, "'score' is not METRIC=NUMBER");
+  wrong({"1", "score=1", "score=2"}, "'score=2' gives score a second value");
   wrong({"one", "score=1"}, "'one' is not a trial's number");
   wrong({"1", "score=1", "--step", "3"},
         "step 3 comes after step 0: tell of every step");

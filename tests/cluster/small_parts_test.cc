@@ -323,4 +323,7 @@ TEST_CASE("a step on more images is expected to take longer") {
   const BackupCopies copies(study, system_clock());
   CHECK(copies.expected_step(study.trials[0]) == 16);
   CHECK(copies.expected_step(study.trials[1]) == 2);
+  study.trials[1].kind = TrialKind::final;
+  study.trials[1].target_step = 1;  // on all images
+  CHECK(copies.expected_step(study.trials[1]) == 16);
 }

@@ -16,6 +16,13 @@ constexpr double kLeastSeconds = 1;
 // Less of a step says nothing about its rest.
 constexpr double kLeastFraction = 0.02;
 
+// Of the images, by which steps differ; a final training has steps of its own.
+double share_of_step(const Study& study, const Trial& trial, int step) {
+  const bool final = trial.kind == TrialKind::final;
+  return step_share(study.recipe, step,
+                    final ? trial.target_step : study.horizon);
+}
+
 }  // namespace
 
 double BackupCopies::usual_step(const Trial& trial) const {
@@ -24,7 +31,7 @@ double BackupCopies::usual_step(const Trial& trial) const {
   if (usual.steps == trial.steps()) return usual.seconds;
   std::vector<double> step_times;
   for (const StepReport& report : trial.curve) {
-    const double share = step_share(study_.recipe, report.step, study_.horizon);
+    const double share = share_of_step(study_, trial, report.step);
     if (report.seconds > 0) step_times.push_back(report.seconds / share);
   }
   usual.steps = trial.steps();
@@ -33,8 +40,7 @@ double BackupCopies::usual_step(const Trial& trial) const {
 }
 
 double BackupCopies::expected_step(const Trial& trial) const {
-  const double share =
-      step_share(study_.recipe, trial.steps() + 1, study_.horizon);
+  const double share = share_of_step(study_, trial, trial.steps() + 1);
   const double own = usual_step(trial);
   if (own > 0) return share * own;
   if (slowest_at_ != study_.reports) {
