@@ -271,6 +271,7 @@ std::optional<LayerKind> parse_layer_kind(const std::string& word) {
 const std::vector<std::string>& layer_kind_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> words;
+    words.reserve(kKinds.size());
     for (const LayerTraits& kind : kKinds) words.emplace_back(kind.name);
     return words;
   }();

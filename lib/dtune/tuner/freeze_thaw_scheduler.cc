@@ -57,7 +57,7 @@ class FreezeThawScheduler final : public Scheduler {
   std::vector<std::string> explain(const Study& study) const override;
   std::map<std::string, double> weights(const Study& study) const override;
   std::vector<std::string> explain_trial(const Study& study,
-                                         TrialId trial) const override;
+                                         TrialId id) const override;
   std::optional<Prediction> predict(const Study& study, const Trial& trial,
                                     int step) const override;
 
