@@ -71,13 +71,8 @@ bool has_gained(const ObjectiveSpec& objective, const Trial& trial) {
 bool nothing_learnt(const Study& study) {
   bool any = false;
   for (const Trial& trial : study.trials) {
-    if (trial.kind != TrialKind::search || trial.curve.empty()) continue;
-    const bool active = trial.state == TrialState::running ||
-                        trial.state == TrialState::waiting;
-    if (trial.curve.size() == 1 && active) continue;
-    if (trial.curve.size() == 1 || has_gained(study.recipe.objective, trial)) {
-      return false;
-    }
+    if (trial.kind != TrialKind::search || trial.curve.size() < 2) continue;
+    if (has_gained(study.recipe.objective, trial)) return false;
     any = true;
   }
   return any;

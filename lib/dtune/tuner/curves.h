@@ -48,7 +48,7 @@ class CurveBook {
 
 // Trials were trained for two steps and more, and what each has gained since its
 // first is noise: of an accuracy, below 2% of what it lacked. They diverge, or
-// their rates are too small. What was looked at once may have learnt.
+// their rates are too small.
 bool nothing_learnt(const Study& study);
 
 // A slot has a trial of the search, or is about to get one.
