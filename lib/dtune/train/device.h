@@ -30,7 +30,8 @@ at::Device find_device(const std::string& text);
 // Why LibTorch cannot compute on the first GPU; "" where it can.
 std::string cuda_problem();
 
-// DTUNE_DEVICE_SHARE's value; 1 where it is none. REQUIRES: text may be null.
+// DTUNE_DEVICE_SHARE's value; 1 where it cannot be read. REQUIRES: text may be
+// null.
 double device_share(const char* text);
 
 // Bytes of a GPU's memory that this process may take; of other devices: all
