@@ -1,5 +1,6 @@
 #include "dtune/base/file.h"
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -12,12 +13,14 @@
 
 #include "skip.h"
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "dtune/base/descriptor.h"
 #include "dtune/base/error.h"
 
 using namespace dtune;  // NOLINT(google-build-using-namespace)
@@ -121,6 +124,23 @@ TEST_CASE("a durable write to a bare name syncs the current folder") {
   write_file_atomic("bare", "x", true);
   CHECK(read_file("bare") == "x");
   fs::current_path(before);
+}
+
+TEST_CASE("a pipe or a device is written to, not replaced") {
+  const TemporaryDirectory folder;
+  const fs::path pipe = folder.path() / "pipe";
+  const fs::path link = folder.path() / "link";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  fs::create_symlink(pipe, link);
+  const Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK));
+  for (const fs::path& path : {pipe, link}) {
+    write_file_atomic(path, "text", true);
+    std::array<char, 8> read{};
+    CHECK(::read(reader.get(), read.data(), read.size()) == 4);
+    CHECK(std::string(read.data()) == "text");
+  }
+  CHECK(fs::is_fifo(pipe));
+  CHECK(fs::is_symlink(link));
 }
 
 TEST_CASE("a missing file says so and what to check") {

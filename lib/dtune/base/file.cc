@@ -66,6 +66,21 @@ fs::path temporary_beside(const fs::path& path) {
   return path.string() + fmt::format(".{}.{}.tmp", ::getpid(), ++number);
 }
 
+// A device or a pipe, also behind a link: a file in its place would take it away
+// from all other programs.
+bool is_special(const fs::path& path) {
+  std::error_code error;
+  return path.parent_path() == "/dev" || fs::is_other(fs::status(path, error));
+}
+
+void write_pieces(const Descriptor& file,
+                  std::span<const std::string_view> pieces,
+                  const fs::path& path) {
+  for (const std::string_view piece : pieces) {
+    write_all(file.get(), piece, path);
+  }
+}
+
 void sync_directory_of(const fs::path& path) {
   const fs::path parent = path.parent_path();
   const Descriptor folder(::open(parent.empty() ? "." : parent.c_str(),
@@ -105,14 +120,18 @@ void write_file_atomic(const fs::path& path, std::string_view bytes,
 
 void write_file_atomic(const fs::path& path,
                        std::span<const std::string_view> pieces, bool durable) {
+  if (is_special(path)) {
+    write_pieces(Descriptor(open_or_fail(path, O_WRONLY | O_TRUNC | O_CLOEXEC,
+                                         "cannot be opened")),
+                 pieces, path);
+    return;
+  }
   const fs::path temporary = temporary_beside(path);
   const Descriptor file(::open(temporary.c_str(),
                                O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (file.get() < 0) fail(path, "cannot be created", errno);
   try {
-    for (const std::string_view piece : pieces) {
-      write_all(file.get(), piece, path);
-    }
+    write_pieces(file, pieces, path);
     if (durable && ::fsync(file.get()) != 0) {
       fail(path, "cannot be synced", errno);
     }

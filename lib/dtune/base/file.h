@@ -18,6 +18,7 @@ std::string read_file(const std::filesystem::path& path,
 // Writes to a temporary file beside `path`, then renames: readers see the old
 // or the new content, never a part. `durable` also syncs file and folder to
 // the disk, which survives power loss; without it only a crash of the process.
+// What is a device or a pipe, or lies in /dev, is written to as it is.
 void write_file_atomic(const std::filesystem::path& path,
                        std::string_view bytes, bool durable);
 
