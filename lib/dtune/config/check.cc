@@ -15,6 +15,7 @@
 #include "dtune/study/node_address.h"
 #include "dtune/study/slots.h"
 #include "dtune/study/slurm_address.h"
+#include "dtune/study/study.h"
 
 namespace dtune {
 namespace {
@@ -191,7 +192,7 @@ void check_fused(const CheckContext& c) {
 
 // Steps that are trainings of their own on more and more images.
 void check_fidelity(const CheckContext& c) {
-  if (c.recipe.fidelity.kind != FidelityKind::data_limit) return;
+  if (!trains_levels(c.recipe)) return;
   if (c.recipe.command) {
     c.complain("fidelity",
                "'fidelity' cannot be used together with 'command' (the program "

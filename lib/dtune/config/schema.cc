@@ -6,6 +6,7 @@
 #include "dtune/config/layer_list.h"
 #include "dtune/config/writer.h"
 #include "dtune/study/slots.h"
+#include "dtune/study/study.h"
 
 namespace dtune {
 
@@ -406,7 +407,7 @@ std::vector<IdleKey> idle_keys(const Recipe& recipe) {
   const auto add = [&](bool used, const char* key, const char* reason) {
     if (!used) idle.push_back({key, reason});
   };
-  const bool levels = recipe.fidelity.kind == FidelityKind::data_limit;
+  const bool levels = trains_levels(recipe);
   add(levels, "fidelity.levels", "only for kind: data.limit");
   add(!levels, "train.step",
       "with fidelity: data.limit each step is a training of its own");

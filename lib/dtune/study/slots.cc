@@ -4,6 +4,7 @@
 
 #include "dtune/base/text.h"
 #include "dtune/study/recipe.h"
+#include "dtune/study/study.h"
 
 namespace dtune {
 
@@ -28,8 +29,7 @@ bool may_fuse(const Recipe& recipe) {
         return parameter.key == "train.precision";
       });
   return !recipe.command && !recipe.deterministic && !tunes_precision &&
-         recipe.parallel.mode == ParallelMode::none &&
-         recipe.fidelity.kind == FidelityKind::epochs;
+         recipe.parallel.mode == ParallelMode::none && !trains_levels(recipe);
 }
 
 }  // namespace dtune

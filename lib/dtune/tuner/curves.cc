@@ -54,25 +54,20 @@ std::optional<double> CurveBook::mean_until(TrialId trial, int step) const {
   return last_until(entry, entry.mean, step);
 }
 
-namespace {
-
-constexpr double kNoise = 0.02;
-
-bool has_gained(const ObjectiveSpec& objective, const Trial& trial) {
+bool has_gained(const ObjectiveSpec& objective, const Trial& trial,
+                double noise) {
   const auto first = objective_value(objective, trial.curve.front());
   const auto last = objective_value(objective, trial.curve.back());
   if (!first || !last) return last.has_value();
   const bool share = *first >= 0 && *first <= 1;
-  return *last - *first > (share ? kNoise * (1 - *first) : 0);
+  return *last - *first > (share ? noise * (1 - *first) : 0);
 }
-
-}  // namespace
 
 bool nothing_learnt(const Study& study) {
   bool any = false;
   for (const Trial& trial : study.trials) {
     if (trial.kind != TrialKind::search || trial.curve.size() < 2) continue;
-    if (has_gained(study.recipe.objective, trial)) return false;
+    if (has_gained(study.recipe.objective, trial, kNoGain)) return false;
     any = true;
   }
   return any;

@@ -46,9 +46,19 @@ class CurveBook {
   std::vector<Entry> entries_;
 };
 
-// Trials were trained for two steps and more, and what each has gained since its
-// first is noise: of an accuracy, below 2% of what it lacked. They diverge, or
-// their rates are too small.
+// What counts as noise in what a trial of an accuracy has gained since its first
+// step, as a share of what it lacked then.
+constexpr double kNoGain = 0.02;
+
+// Whether the last step is better than the first by more than `noise`, a share of
+// what the first lacked (of metrics in [0, 1]; of others by anything). A trial
+// whose first step has no value has gained by any; one step alone is no gain.
+// REQUIRES: a step.
+bool has_gained(const ObjectiveSpec& objective, const Trial& trial,
+                double noise);
+
+// Trials were trained for two steps and more, and none has_gained more than
+// kNoGain. They diverge, or their rates are too small.
 bool nothing_learnt(const Study& study);
 
 // A slot has a trial of the search, or is about to get one.

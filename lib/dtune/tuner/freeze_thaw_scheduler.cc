@@ -30,10 +30,7 @@ constexpr double kGoOn = 0.1;
 // does not move is not worth its end, even that of the first trial, which
 // always leads.
 bool rises(const ObjectiveSpec& objective, const Trial& trial) {
-  if (trial.curve.size() < 2) return true;
-  const auto first = objective_value(objective, trial.curve.front());
-  const auto last = objective_value(objective, trial.curve.back());
-  return last && (!first || *last > *first);
+  return trial.curve.size() < 2 || has_gained(objective, trial, 0);
 }
 
 class FreezeThawScheduler final : public Scheduler {
