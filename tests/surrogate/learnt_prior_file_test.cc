@@ -114,6 +114,42 @@ TEST_CASE("the best point of a prior is not an isolated corner") {
   CHECK(prior.best_point().log10_lr == -1);
 }
 
+TEST_CASE("an opening has a good point for each kind of recorded study") {
+  // Two studies of three are best at a high rate, one at a low one; a rate
+  // between them is second best for all.
+  CubeAxes axes;
+  axes.log10_lr = {-4, -3, -2, -1};
+  axes.log10_l2 = {-6, -4};
+  axes.dropout = {0, 0.5};
+  axes.time = {1};
+  std::vector<RecordedCube> cubes;
+  for (const bool high : {true, true, false}) {
+    RecordedCube cube{
+        "task" + std::to_string(cubes.size()), {64, 64, 0.9, 2}, {}};
+    for (const float by_rate : high ? std::array{0.1F, 0.3F, 0.6F, 0.9F}
+                                    : std::array{0.9F, 0.3F, 0.6F, 0.1F}) {
+      for (const float off : {0.0F, -0.01F, -0.02F, -0.03F}) {
+        cube.values.push_back(by_rate + off);
+      }
+    }
+    cubes.push_back(std::move(cube));
+  }
+  const LearntPrior prior = LearntPrior::learn(axes, cubes, 3);
+  const auto rates = [&](size_t count, std::vector<std::string> leave_out) {
+    std::vector<double> found;
+    for (const CubePoint& p : prior.opening({}, leave_out, count)) {
+      found.push_back(p.log10_lr);
+    }
+    return found;
+  };
+  CHECK(rates(1, {}) == std::vector<double>{-1});
+  CHECK(rates(2, {}) == std::vector<double>{-1, -4});
+  // Of one kind alone a second point lowers nothing.
+  CHECK(rates(3, {"task2"}).front() == -1);
+  CHECK(rates(1, {"task0", "task1"}) == std::vector<double>{-4});
+  CHECK(prior.opening({}, {}, 100).size() <= axes.voxels());
+}
+
 TEST_CASE("the shipped weights are read and fit each other") {
   const LearntPrior& prior = shipped_prior();
   CHECK(prior.axes().time.size() == size_t{kGridFrames});
@@ -122,6 +158,7 @@ TEST_CASE("the shipped weights are read and fit each other") {
   const CubePoint best = one.best_point();
   CHECK(best.log10_lr > -4);
   CHECK(best.log10_lr < -0.5);
+  CHECK(prior.opening({64, 256, 0.9, 3}, {}, 5).size() == 5);
   CHECK(shipped_network().parameter_count() > 1000);
   CHECK(&shipped_network() == &shipped_network());
 }

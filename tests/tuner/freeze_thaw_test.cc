@@ -11,6 +11,7 @@
 #include "dtune/base/error.h"
 #include "dtune/tuner/curves.h"
 #include "dtune/tuner/factory.h"
+#include "dtune/tuner/surrogate_model.h"
 
 using namespace dtune;           // NOLINT(google-build-using-namespace)
 using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
@@ -146,14 +147,55 @@ TEST_CASE("in a brief study a trial that may win trains on") {
         Verdict::Kind::go_on);
 }
 
-TEST_CASE("brief studies decide by the expected gain, others by a chance") {
-  const auto reason = [](int horizon) {
-    Run result = run(learnt_recipe("plain-gp", 1, 3), slots(1), horizon);
-    const Tuner tuner = make_tuner(learnt_recipe("plain-gp", 1, 3), horizon);
-    return tuner.sampler->propose(result.study, 99)->why;
+TEST_CASE("decisions go by the expected gain and say so") {
+  for (const int horizon : {kBrief, kHorizon}) {
+    const Recipe recipe = learnt_recipe("plain-gp", 1, 3);
+    Run result = run(recipe, slots(1), horizon);
+    const Tuner tuner = make_tuner(recipe, horizon);
+    const auto proposal = tuner.sampler->propose(result.study, 99);
+    CHECK(proposal->why.find("E(gain at step ") == 0);
+  }
+}
+
+namespace {
+
+bool opens(const Sampler::Proposal& proposal) {
+  return proposal.why.find("suit most recorded studies") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a study begins with points of recorded ones, two looks at each") {
+  const Recipe recipe = learnt_recipe("convlstm", 1, 9);
+  const Tuner tuner = make_tuner(recipe, kHorizon, {.without_network = true});
+  Study study = make_study(recipe, kHorizon);
+  const std::vector<int> ladder = make_ladder(kHorizon);
+  constexpr size_t kOpening = 5;
+  Options options = slots(1);
+  options.stop_after_reports = int(kOpening) * ladder[1];
+  simulate(study, *tuner.sampler, *tuner.scheduler, options);
+  REQUIRE(study.trials.size() == kOpening);
+  for (const Trial& trial : study.trials) CHECK(trial.steps() == ladder[1]);
+  CHECK(duplicate_points(study) == 0);
+  CHECK_FALSE(opens(*tuner.sampler->propose(study, 99)));
+}
+
+TEST_CASE(
+    "only long studies without other points to begin with have an opening") {
+  const auto first = [](const Recipe& recipe, int horizon) {
+    const Tuner tuner = make_tuner(recipe, horizon, {.without_network = true});
+    return *tuner.sampler->propose(make_study(recipe, horizon), 1);
   };
-  CHECK(reason(kBrief).find("E(gain at step ") == 0);
-  CHECK(reason(kHorizon).find("P(beats the best at step ") == 0);
+  const Recipe recipe = learnt_recipe("convlstm", 1, 6);
+  CHECK(opens(first(recipe, kHorizon)));
+  CHECK(opens(first(learnt_recipe("learnt-gp", 1, 6), kHorizon)));
+  CHECK_FALSE(opens(first(recipe, kBrief)));
+  CHECK_FALSE(opens(first(learnt_recipe("plain-gp", 1, 6), kHorizon)));
+  Recipe expects = recipe;
+  std::vector<Parameter> parameters = recipe.space.parameters();
+  parameters[0].prior = 0.01;
+  expects.space = SearchSpace(std::move(parameters));
+  CHECK_FALSE(opens(first(expects, kHorizon)));
 }
 
 TEST_CASE("in a brief study a leader whose curve does not move is paused") {

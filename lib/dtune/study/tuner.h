@@ -52,7 +52,8 @@ class Sampler : public Explainer {
   struct Proposal {
     Point point;
     std::string why;  // one sentence for the decision log
-    // The recipe lists it: no new point and no other trial is preferred to it.
+    // Listed by the recipe, or of an opening: no new point and no other trial is
+    // preferred to it.
     bool listed = false;
   };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include <Eigen/Eigenvalues>
@@ -115,17 +116,13 @@ LearntPrior LearntPrior::learn(const CubeAxes& axes,
   return prior;
 }
 
-CubePrior LearntPrior::condition(const CubeContext& context,
-                                 std::span<const std::string> leave_out) const {
-  const auto n = static_cast<Eigen::Index>(tasks_.size());
-  const auto k = static_cast<Eigen::Index>(components_);
-  const auto size = static_cast<Eigen::Index>(axes_.size());
+std::vector<float> LearntPrior::weights(
+    const CubeContext& context, std::span<const std::string> leave_out) const {
   constexpr double kBandwidth = 1.2;
-
   std::map<std::string, double> task_sums;
-  Eigen::RowVectorXf weights(n);
-  for (Eigen::Index i = 0; i < n; ++i) {
-    const std::string& task = tasks_[static_cast<size_t>(i)];
+  std::vector<float> weights(tasks_.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const std::string& task = tasks_[i];
     const bool left_out =
         std::find(leave_out.begin(), leave_out.end(), task) != leave_out.end();
     const double d2 =
@@ -135,16 +132,26 @@ CubePrior LearntPrior::condition(const CubeContext& context,
     weights[i] = static_cast<float>(w);
     task_sums[task] += w;
   }
-  for (Eigen::Index i = 0; i < n; ++i) {
-    const double sum = task_sums[tasks_[static_cast<size_t>(i)]];
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double sum = task_sums[tasks_[i]];
     if (sum > 0) weights[i] /= static_cast<float>(sum);
   }
-  if (weights.sum() <= 0) {
+  const float sum = std::accumulate(weights.begin(), weights.end(), 0.0F);
+  if (sum <= 0) {
     throw Error(ErrorKind::data,
                 "nothing is left of the prior without the tasks named");
   }
-  weights /= weights.sum();
+  for (float& weight : weights) weight /= sum;
+  return weights;
+}
 
+CubePrior LearntPrior::condition(const CubeContext& context,
+                                 std::span<const std::string> leave_out) const {
+  const auto n = static_cast<Eigen::Index>(tasks_.size());
+  const auto k = static_cast<Eigen::Index>(components_);
+  const auto size = static_cast<Eigen::Index>(axes_.size());
+  const std::vector<float> of_samples = this->weights(context, leave_out);
+  const Eigen::Map<const Eigen::RowVectorXf> weights(of_samples.data(), n);
   const RowMatrix c = Eigen::Map<const RowMatrix>(coefficients_.data(), n, k);
   const RowMatrix basis = Eigen::Map<const RowMatrix>(basis_.data(), k, size);
   const Eigen::RowVectorXf centre = times(weights, c);

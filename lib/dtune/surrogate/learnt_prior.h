@@ -114,11 +114,24 @@ class LearntPrior {
   CubePrior condition(const CubeContext& context,
                       std::span<const std::string> leave_out = {}) const;
 
+  // Up to `count` grid points to open a study with: the one with the least mean
+  // regret at the end of training over the samples, weighted as above, then each
+  // time the one that lowers the mean of the least regret of all chosen the most
+  // (a greedy portfolio: Feurer et al. 2022, "Auto-sklearn 2.0", arXiv
+  // 2007.04074). Regret is that of x above; what is worse than the median counts
+  // as the median. Some 30 ms. Throws as condition().
+  std::vector<CubePoint> opening(const CubeContext& context,
+                                 std::span<const std::string> leave_out,
+                                 size_t count) const;
+
   const std::vector<std::string>& tasks() const { return tasks_; }
   const CubeAxes& axes() const { return axes_; }
 
  private:
   static LearntPrior read(const SafetensorsFile& file);
+  // Of each sample; they sum to 1.
+  std::vector<float> weights(const CubeContext& context,
+                             std::span<const std::string> leave_out) const;
 
   CubeAxes axes_;
   size_t components_ = 0;

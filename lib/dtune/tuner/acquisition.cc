@@ -51,10 +51,9 @@ std::optional<Spread> spread_of(const Study& study, const TradeOff& other) {
 
 }  // namespace
 
-Ambition draw_ambition(uint64_t seed, int64_t decision, int horizon) {
+int draw_horizon(uint64_t seed, int64_t decision, int horizon) {
   Rng rng(mix_seed({seed, hash_text("ambition"), uint64_t(decision)}));
-  const int steps = 1 + static_cast<int>(rng.below(uint64_t(horizon)));
-  return {steps, std::pow(10.0, rng.uniform(-4, -1))};
+  return 1 + static_cast<int>(rng.below(uint64_t(horizon)));
 }
 
 std::vector<Expectation> draw_bounds(const Study& study, int64_t decision) {

@@ -1,7 +1,7 @@
-// What a decision by chance of improvement draws (MFPI-random: Rakotoarison et
-// al. 2024, "In-context freeze-thaw Bayesian optimization", arXiv 2404.16795,
-// section 4): a horizon and an ambition, a portfolio in place of two
-// parameters.
+// What a decision draws: how many steps ahead it looks (as MFPI-random,
+// Rakotoarison et al. 2024, "In-context freeze-thaw Bayesian optimization", arXiv
+// 2404.16795, section 4; the threshold that it draws besides is replaced by an
+// expected gain, SurrogateModel::log_gain), and under which bounds.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,9 @@
 
 namespace dtune {
 
-struct Ambition {
-  int horizon = 1;   // steps ahead, uniform in 1 .. the study's horizon
-  double share = 0;  // of the gap between the best and 1: 10^U(-4, -1)
-};
-
-// Depends on its arguments alone: a sampler and a scheduler that take the same
-// decision draw the same.
-Ambition draw_ambition(uint64_t seed, int64_t decision, int horizon);
+// Steps ahead, uniform in 1 .. the study's horizon. Depends on its arguments
+// alone: a sampler and a scheduler that take the same decision draw the same.
+int draw_horizon(uint64_t seed, int64_t decision, int horizon);
 
 // With `objective.trade_off` half of the decisions look for the best point
 // under a bound on one of these metrics, so that the whole front moves forward:

@@ -11,6 +11,7 @@
 #include "dtune/tuner/cube_map.h"
 #include "dtune/tuner/learnt_part.h"
 #include "dtune/tuner/options.h"
+#include "dtune/tuner/prior.h"
 #include "dtune/tuner/samplers.h"
 #include "dtune/tuner/schedulers.h"
 #include "dtune/tuner/surrogate_tuner.h"
@@ -115,6 +116,18 @@ void add_warm(const Recipe& recipe, const std::vector<WarmStudy>& studies,
   }
 }
 
+// Each gets two steps of the ladder before anything is compared. Chosen on eight
+// tasks of LCBench (tests/README.md); studies of few steps gain nothing by it,
+// nor do programs that say nothing before their end.
+constexpr size_t kOpeningPoints = 5;
+bool has_opening(const Recipe& recipe, int horizon,
+                 const TunerOptions& options) {
+  const auto& entry = find_entry(samplers(), "sampler", recipe.sampler.kind);
+  return entry.make == nullptr && horizon > kShortHorizon &&
+         horizon < kOpenHorizon && options.warm.empty() &&
+         Prior(recipe.space).empty();
+}
+
 // The members of the model that a sampler's kind names; others get all.
 std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
                                            const TunerOptions& options) {
@@ -126,6 +139,10 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
         options.prior != nullptr ? *options.prior : shipped_prior_for(recipe);
     parts.prior = std::make_shared<const CubePrior>(
         prior.condition(context_of(recipe), options.leave_out));
+    if (has_opening(recipe, horizon, options)) {
+      parts.opening =
+          prior.opening(context_of(recipe), options.leave_out, kOpeningPoints);
+    }
     parts.plain = kind != "learnt-gp";
     if (kind != "learnt-gp" && !options.without_network) {
       parts.network = options.network;

@@ -30,6 +30,8 @@ struct SurrogateParts {
   std::shared_ptr<const ConvLstm> network;  // null: no correction
   bool learnt = true;                       // the learnt process uncorrected
   bool plain = true;                        // the process without a prior
+  // Where studies of so many steps begin, in the units of the cube; or none.
+  std::vector<CubePoint> opening;
   // By study of old: what its trials reported.
   std::vector<std::vector<WarmObservation>> warm;
   // Why there is no prior where one might be expected (learnt_part.h); "".
@@ -98,8 +100,8 @@ class SurrogateModel {
   // Nothing of this study was observed yet.
   bool empty() const { return taken_in_.empty(); }
 
-  // ln P(metric at the query > best + ambition (1 - best)), by all members;
-  // best is the leader's expected value (above 1: P(metric > best)). Points
+  // ln P(metric at the query > best + ambition (1 - best)), by all members, with
+  // an ambition in [0, 1); best is the leader's expected value (above 1: P(metric > best)). Points
   // being trained now are taken to end as expected, broken ones (failed,
   // invalid or over their time) as the worst seen. Of more than 400 queries the
   // least promising, by a look at few observations, are only said to be no
@@ -107,8 +109,9 @@ class SurrogateModel {
   std::vector<double> log_chance(std::span<const ModelQuery> queries,
                                  double ambition);
 
-  // ln of the expected gain over the best as a share of the room above it, to
-  // compare queries by: a sum of such chances over ambitions up to 3/4.
+  // ln of the expected gain over the best as a share of the room above it, by
+  // which decisions compare points and steps: a sum of such chances over
+  // ambitions up to 3/4. (A chance of any gain would spend steps on tiny ones.)
   // REQUIRES: !empty().
   std::vector<double> log_gain(std::span<const ModelQuery> queries);
 
@@ -139,6 +142,13 @@ class SurrogateModel {
   // The point that recorded studies like best; parameters that they do not know
   // are 1/2. Empty without a prior.
   std::optional<std::vector<double>> prior_best() const;
+
+  // How many points open a study, and the i-th; parameters that the cube does
+  // not know are as in `unit`.
+  size_t opening_points() const { return parts_.opening.size(); }
+  std::vector<double> opening_point(size_t i, std::vector<double> unit) const {
+    return cube_map_.unit(parts_.opening.at(i), std::move(unit));
+  }
 
   // The best points of studies of old, those with the largest mean for this
   // study's horizon first: its first points, before log_chance can say more.

@@ -66,6 +66,7 @@ class SurrogateSampler final : public Sampler {
     std::vector<double> unit;
   };
   std::vector<Candidate> candidates(const Study& study, Rng& rng) const;
+  std::optional<Proposal> opening(const Study& study) const;
   std::optional<Proposal> first(const Study& study) const;
   static std::optional<Proposal> far_off(const Study& study);
   static std::optional<size_t> best_free(const Study& study,
@@ -122,6 +123,25 @@ std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
     if (auto free = any_free_point(study, rng())) add(space.encode(*free));
   }
   return result;
+}
+
+// The next of the points that open a study: what the process expects is far off
+// where all that it has seen lie close together. Parameters that the cube does
+// not know are in the middle of their ranges once, then anywhere.
+std::optional<Sampler::Proposal> SurrogateSampler::opening(
+    const Study& study) const {
+  const SearchSpace& space = study.recipe.space;
+  for (auto i = static_cast<size_t>(proposals_so_far(study));
+       i < model_->opening_points(); ++i) {
+    std::vector<double> unit(space.dimensions(), 0.5);
+    Rng rng(mix_seed({study.recipe.seed, hash_text("opening"), uint64_t(i)}));
+    for (double& u : unit) u = i == 0 ? u : rng.uniform();
+    Point point = space.decode(model_->opening_point(i, std::move(unit)));
+    if (!space.satisfies(point) || is_taken(study, point)) continue;
+    return Proposal{std::move(point),
+                    "one of the points that suit most recorded studies", true};
+  }
+  return std::nullopt;
 }
 
 // Before anything was seen: where the user, a warm start, or what was recorded
@@ -215,6 +235,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   const std::vector<Expectation> bounds = draw_bounds(study, decision);
   model_->bound(bounds);
   model_->update(study);
+  if (auto proposal = opening(study)) return proposal;
   if (model_->empty()) return first(study);
   if (is_brief(*model_) && nothing_learnt(study)) {
     if (auto far = far_off(study)) return far;
@@ -223,14 +244,14 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
       {study.recipe.seed, hash_text("candidates"), uint64_t(decision)}));
   std::vector<Candidate> free = candidates(study, rng);
   if (free.empty()) return std::nullopt;
-  const Ambition ambition =
-      draw_ambition(study.recipe.seed, decision, model_->horizon());
-  const int step = model_->step_within(0, ambition.horizon);
+  const int ahead =
+      draw_horizon(study.recipe.seed, decision, model_->horizon());
+  const int step = model_->step_within(0, ahead);
   std::vector<ModelQuery> queries;
   queries.reserve(free.size());
   for (const Candidate& c : free) queries.push_back({c.unit, step});
-  std::vector<double> chances = promise_of(*model_, queries, ambition);
-  const std::vector<double> promise = chances;
+  std::vector<double> chances = model_->log_gain(queries);
+  const std::vector<double> gain = chances;
   feasibility_.bound(bounds);
   if (!feasibility_.empty()) {
     feasibility_.update(study);
@@ -250,9 +271,8 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   if (!best) return std::nullopt;
   return Proposal{
       *std::move(free[*best].point),
-      fmt::format("{} at step {}) = {:.3g}, the largest of {} new points",
-                  promise_words(*model_), step, std::exp(promise[*best]),
-                  free.size())};
+      fmt::format("E(gain at step {}) = {:.3g}, the largest of {} new points",
+                  step, std::exp(gain[*best]), free.size())};
 }
 
 std::vector<std::string> SurrogateSampler::explain(const Study& study) const {
@@ -267,17 +287,6 @@ std::map<std::string, double> SurrogateSampler::weights(
 }
 
 }  // namespace
-
-std::vector<double> promise_of(SurrogateModel& model,
-                               std::span<const ModelQuery> queries,
-                               const Ambition& ambition) {
-  return is_brief(model) ? model.log_gain(queries)
-                         : model.log_chance(queries, ambition.share);
-}
-
-const char* promise_words(const SurrogateModel& model) {
-  return is_brief(model) ? "E(gain" : "P(beats the best";
-}
 
 double prior_weight(const Study& study) {
   return 10.0 / double(1 + proposals_so_far(study));

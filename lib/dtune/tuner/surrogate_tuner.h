@@ -13,19 +13,20 @@
 
 namespace dtune {
 
-// Proposes the free point with the best chance of beating the leader within a
-// horizon drawn for the decision (acquisition.h), among points drawn uniformly,
-// on a coarse grid and around the leader. A user's prior shifts the choice.
+// Proposes the free point with the largest expected gain over the leader within
+// a horizon drawn for the decision (acquisition.h), among points drawn
+// uniformly, on a coarse grid and around the leader. A user's prior shifts the
+// choice. The first points may be those of an opening (LearntPrior::opening).
 std::unique_ptr<Sampler> make_surrogate_sampler(
     const Recipe& recipe, std::shared_ptr<SurrogateModel> model);
 
 // Freeze-thaw (Swersky et al. 2014, arXiv 1406.3896): each time a slot is free,
-// the paused trial or the sampler's new point with the best chance, at equal
-// cost, of beating the leader within the decision's horizon is trained to the
-// next step of the ladder and paused again. Deviations: the chance is that of
-// MFPI-random (acquisition.h), and with 20 steps or fewer the expected gain
-// (promise_of); trials whose steps take longer than others' must
-// promise more in proportion; with 20 steps or fewer a trial is not paused
+// the paused trial or the sampler's new point with the largest expected gain, at
+// equal cost, over the leader within the decision's horizon is trained to the
+// next step of the ladder and paused again. Deviations: the horizon is drawn at
+// random (acquisition.h); trials whose steps take longer than others' must
+// promise more in proportion; trials of an opening are trained to their second
+// look before anything is compared; with 20 steps or fewer a trial is not paused
 // while its chance of beating the leader by the horizon is 10% (and `epsilon`)
 // or more; a trial is cut once its chance of beating the leader by the horizon
 // is below `epsilon` (option; default 0.005): "stalled" where it is as unlikely
@@ -39,15 +40,6 @@ inline constexpr int kShortHorizon = 20;
 inline bool is_brief(const SurrogateModel& model) {
   return model.horizon() <= kShortHorizon;
 }
-
-// What decisions compare points and steps by: in a brief study the logarithm of
-// the expected gain, since tiny improvements on the leader waste full
-// trainings; else of the chance to pass the ambition.
-std::vector<double> promise_of(SurrogateModel& model,
-                               std::span<const ModelQuery> queries,
-                               const Ambition& ambition);
-// "P(beats the best", "E(gain": to be closed.
-const char* promise_words(const SurrogateModel& model);
 
 // How much a user's prior weighs against the logarithm of a chance, for new
 // points and paused trials alike: Hvarfner et al. 2022, "piBO", arXiv
