@@ -134,9 +134,12 @@ TEST_CASE("records that do not fit together cannot be replayed") {
 }
 
 TEST_CASE("a study that was killed, stopped and widened is replayed") {
+  std::string tuner;
+  SUBCASE("the default tuner") {}
+  SUBCASE("brackets") { tuner = "sampler: tpe\nscheduler: hyperband\n"; }
   Workplace place;
   place.hold();
-  place.write("shell.yaml", held_recipe(8, 4, "0.05", 2));
+  place.write("shell.yaml", held_recipe(8, 4, "0.05", 2) + tuner);
   {
     RunningProgram program = place.start({"run", "shell.yaml", "--verbose"});
     REQUIRE(program.wait_for("step 2/4"));

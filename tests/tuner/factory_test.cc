@@ -118,10 +118,16 @@ TEST_CASE("an unknown kind is named with the nearest one and all others") {
       "sampler.kind: unknown sampler 'sobal', did you mean 'sobol'? (one of "
       "convlstm, learnt-gp, plain-gp, sobol, halton, random, gp, tpe, grid)",
       Error);
-  CHECK_THROWS_WITH_AS(make_scheduler(with_scheduler("hyperband", {}), 5),
-                       "scheduler.kind: unknown scheduler 'hyperband' (one of "
-                       "freeze-thaw, asha, median, fifo)",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("bohb", {}), 5),
+      "scheduler.kind: unknown scheduler 'bohb' (one of freeze-thaw, asha, "
+      "hyperband, median, fifo)",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("hyper-band", {}), 5),
+      "scheduler.kind: unknown scheduler 'hyper-band', did you mean "
+      "'hyperband'? (one of freeze-thaw, asha, hyperband, median, fifo)",
+      Error);
 }
 
 TEST_CASE("an unknown option is named with what the kind takes") {
@@ -137,6 +143,11 @@ TEST_CASE("an unknown option is named with what the kind takes") {
       make_scheduler(with_scheduler("asha", {{"etaa", int64_t{3}}}), 9),
       "scheduler.etaa: unknown option, did you mean 'eta'? ('asha' takes mode, "
       "eta, min_steps)",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("hyperband", {{"mode", Value("standard")}}),
+                     9),
+      "scheduler.mode: unknown option ('hyperband' takes eta, min_steps)",
       Error);
   CHECK_THROWS_WITH_AS(
       make_scheduler(with_scheduler("fifo", {{"eta", int64_t{3}}}), 9),

@@ -46,6 +46,27 @@ TEST_CASE("the modes of asha differ in where and how hard they decide") {
         "about 720 steps in all, 38% of training 40 trials to the end");
 }
 
+TEST_CASE("the plan of hyperband lists its brackets") {
+  CHECK(plan(cube_recipe("sobol", "hyperband", 0, 40), 9) ==
+        "bracket 1: 24 trials to step 1, about 8 trials to step 3, about 2 "
+        "trials to step 9\n"
+        "bracket 2: 10 trials to step 3, about 3 trials to step 9\n"
+        "bracket 3: 6 trials to step 9\n"
+        "about 154 steps in all, 43% of training 40 trials to the end");
+  CHECK(plan(cube_recipe("sobol", "hyperband", 0, 1), 9) ==
+        "bracket 1: 1 trial to step 1, about 1 trial to step 3, about 1 trial "
+        "to step 9\n"
+        "about 9 steps in all, 100% of training 1 trial to the end");
+  CHECK(plan(cube_recipe("sobol", "hyperband", 0, 0), 9) ==
+        "bracket 1: 57.9% of the trials to step 1, the best 33.3% of them to "
+        "step 3, the best 11.1% of them to step 9\n"
+        "bracket 2: 27% of the trials to step 3, the best 33.3% of them to "
+        "step 9\n"
+        "bracket 3: 15% of the trials to step 9\n"
+        "about 4.06 steps a trial on average, 45% of a full training; as many "
+        "trials as the time allows");
+}
+
 TEST_CASE("a budget of time alone gives shares in place of numbers") {
   Recipe recipe = cube_recipe("sobol", "asha", 0, 0);
   CHECK(plan(recipe, 9) ==

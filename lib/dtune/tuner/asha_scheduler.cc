@@ -17,7 +17,7 @@ struct Settings {
   int min_steps = 1;
 };
 
-Settings read_settings(const Recipe& recipe, int horizon) {
+Settings read_asha_settings(const Recipe& recipe, int horizon) {
   const OptionReader options("scheduler", "asha", recipe.scheduler.options,
                              {"mode", "eta", "min_steps"});
   const std::string mode =
@@ -27,6 +27,64 @@ Settings read_settings(const Recipe& recipe, int horizon) {
   return {options.integer("eta", 2, 100).value_or(eta),
           options.integer("min_steps", 1, horizon)
               .value_or((horizon + share - 1) / share)};
+}
+
+// The last of at most three steps from the horizon down by the factor eta.
+Settings read_hyperband_settings(const Recipe& recipe, int horizon) {
+  const OptionReader options("scheduler", "hyperband", recipe.scheduler.options,
+                             {"eta", "min_steps"});
+  Settings settings;
+  settings.eta = options.integer("eta", 2, 100).value_or(settings.eta);
+  int lowest = horizon;
+  int64_t divisor = 1;
+  for (int i = 0; i < 3 && lowest > 1; ++i) {
+    divisor *= settings.eta;
+    if (i > 0 && divisor > horizon) break;
+    lowest = int((horizon + divisor - 1) / divisor);
+  }
+  settings.min_steps =
+      options.integer("min_steps", 1, horizon).value_or(lowest);
+  return settings;
+}
+
+// What a trial that begins at a rung costs on average, where a share eta^-k
+// goes on for k rungs; `price` is that of the steps after `from` up to `to`.
+template <class Price>
+double average_cost(const std::vector<int>& rungs, size_t first, int eta,
+                    Price price) {
+  double sum = 0;
+  double share = 1;
+  int from = 0;
+  for (size_t rung = first; rung < rungs.size(); ++rung) {
+    sum += share * price(from, rungs[rung]);
+    from = rungs[rung];
+    share /= eta;
+  }
+  return sum;
+}
+
+// In full trainings' last steps, where steps are levels.
+double images_of_steps(const Recipe& recipe, int from, int to, int horizon) {
+  if (!trains_levels(recipe)) return to - from;
+  double sum = 0;
+  for (int step = from + 1; step <= to; ++step) {
+    sum += step_share(recipe, step, horizon);
+  }
+  return sum;
+}
+
+// A bracket for each rung; one that costs less for each trial gets more trials.
+std::vector<double> equal_budgets(const Recipe& recipe,
+                                  const std::vector<int>& rungs, int eta) {
+  std::vector<double> shares;
+  shares.reserve(rungs.size());
+  const auto price = [&](int from, int to) {
+    return images_of_steps(recipe, from, to, rungs.back());
+  };
+  for (size_t first = 0; first < rungs.size(); ++first) {
+    shares.push_back(1 / average_cost(rungs, first, eta, price));
+  }
+  return shares;
 }
 
 Directive resume(const Trial& trial, int target, std::string why) {
@@ -40,10 +98,7 @@ Directive resume(const Trial& trial, int target, std::string why) {
 
 class AshaScheduler final : public Scheduler {
  public:
-  AshaScheduler(const Settings& settings, int horizon)
-      : settings_(settings),
-        rungs_(asha_rungs(horizon, settings.eta, settings.min_steps),
-               settings.eta) {}
+  AshaScheduler(int eta, Rungs rungs) : eta_(eta), rungs_(std::move(rungs)) {}
 
   Directive next(const Study& study, Sampler& sampler, int64_t decision,
                  bool may_start) override;
@@ -53,14 +108,26 @@ class AshaScheduler final : public Scheduler {
 
  private:
   std::optional<Directive> promote(const Study& study) const;
+  std::optional<Directive> promote_from(const Study& study, size_t bracket,
+                                        size_t rung) const;
+  std::string standing(size_t rank, size_t members, size_t bracket,
+                       size_t rung) const;
   Directive bring_home(const Study& study, bool may_start) const;
   template <class May>
   const Trial* best_of(const Study& study, May may) const;
   const Trial* champion(const Study& study) const;
   const Trial* companion(const Study& study, const Trial& champion) const;
   double steps_per_trial() const;
+  // What is to be expected of a bracket.
+  struct Expected {
+    std::vector<double> counts;  // of trials at each of its rungs
+    double steps = 0;            // in all
+  };
+  Expected expect(double trials, size_t bracket) const;
+  double trials_in(size_t bracket, double trials) const;
+  std::vector<std::string> describe_shares(int horizon) const;
 
-  Settings settings_;
+  int eta_;
   Rungs rungs_;
   CurveBook curves_;
 };
@@ -78,8 +145,14 @@ Directive AshaScheduler::next(const Study& study, Sampler& sampler,
       Directive directive;
       directive.kind = Directive::Kind::start;
       directive.point = std::move(proposal->point);
-      directive.target_step = rungs_.steps().front();
+      const TrialId id = std::ssize(study.trials) + 1;
+      directive.target_step = rungs_.first_step(id);
       directive.why = std::move(proposal->why);
+      if (rungs_.brackets() > 1) {
+        directive.why +=
+            fmt::format("; bracket {}, first rung at step {}",
+                        rungs_.bracket(id) + 1, directive.target_step);
+      }
       return directive;
     }
   }
@@ -90,21 +163,38 @@ Directive AshaScheduler::next(const Study& study, Sampler& sampler,
 // that is among the first 1/eta and has not gone on yet.
 std::optional<Directive> AshaScheduler::promote(const Study& study) const {
   for (size_t rung = rungs_.last(); rung-- > 0;) {
-    const auto results = rungs_.results(study, curves_, rung);
-    const size_t quota = rungs_.quota(results.size());
-    for (size_t rank = 0; rank < quota; ++rank) {
-      const Trial& trial = study.trial(results[rank].trial);
-      if (trial.state != TrialState::paused || rungs_.reached(trial) != rung ||
-          std::isinf(results[rank].value)) {
-        continue;
-      }
-      return resume(
-          trial, rungs_.next_step(trial),
-          fmt::format("rank {} of {} at step {}, the best {} go on", rank + 1,
-                      results.size(), rungs_.steps()[rung], quota));
+    const size_t there = std::min(rung + 1, rungs_.brackets());
+    for (size_t bracket = 0; bracket < there; ++bracket) {
+      if (auto directive = promote_from(study, bracket, rung)) return directive;
     }
   }
   return std::nullopt;
+}
+
+std::optional<Directive> AshaScheduler::promote_from(const Study& study,
+                                                     size_t bracket,
+                                                     size_t rung) const {
+  const auto results = rungs_.results(study, curves_, bracket, rung);
+  const size_t quota = rungs_.quota(results.size());
+  for (size_t rank = 0; rank < quota; ++rank) {
+    const Trial& trial = study.trial(results[rank].trial);
+    if (trial.state != TrialState::paused || rungs_.reached(trial) != rung ||
+        std::isinf(results[rank].value)) {
+      continue;
+    }
+    return resume(trial, rungs_.next_step(trial),
+                  standing(rank, results.size(), bracket, rung));
+  }
+  return std::nullopt;
+}
+
+std::string AshaScheduler::standing(size_t rank, size_t members, size_t bracket,
+                                    size_t rung) const {
+  const std::string where =
+      rungs_.brackets() > 1 ? fmt::format(" of bracket {}", bracket + 1) : "";
+  return fmt::format("rank {} of {} at step {}{}, the best {} go on", rank + 1,
+                     members, rungs_.steps()[rung], where,
+                     rungs_.quota(members));
 }
 
 // The best trial of the search that `may` be it; null where none of these has a
@@ -175,7 +265,8 @@ Verdict AshaScheduler::judge(const Study& study, const Trial& trial,
   const std::optional<size_t> rung = rungs_.reached(trial);
   if (!rung) return verdict;
   curves_.update(study);
-  const auto results = rungs_.results(study, curves_, *rung);
+  const size_t bracket = rungs_.bracket(trial.id);
+  const auto results = rungs_.results(study, curves_, bracket, *rung);
   const auto place = std::find_if(
       results.begin(), results.end(),
       [&](const RungResult& result) { return result.trial == trial.id; });
@@ -184,56 +275,114 @@ Verdict AshaScheduler::judge(const Study& study, const Trial& trial,
   verdict.reason = promoted ? Reason::promoted : Reason::rung;
   if (!promoted) verdict.target_step = 0;
   verdict.why =
-      fmt::format("rank {} of {} at step {}, the best {} go on",
-                  place - results.begin() + 1, results.size(),
-                  rungs_.steps()[*rung], rungs_.quota(results.size()));
+      standing(size_t(place - results.begin()), results.size(), bracket, *rung);
   return verdict;
 }
 
-// What a trial costs on average: a share eta^-k goes on to rung k.
 double AshaScheduler::steps_per_trial() const {
   double sum = 0;
-  double share = 1;
-  int before = 0;
-  for (const int step : rungs_.steps()) {
-    sum += share * (step - before);
-    before = step;
-    share /= settings_.eta;
+  for (size_t bracket = 0; bracket < rungs_.brackets(); ++bracket) {
+    sum += rungs_.share(bracket) *
+           average_cost(rungs_.steps(), bracket, eta_,
+                        [](int from, int to) { return to - from; });
   }
   return sum;
+}
+
+// Of the first `trials` of a study those in the bracket.
+double AshaScheduler::trials_in(size_t bracket, double trials) const {
+  const auto looked_at = TrialId(std::min(trials, 10'000.0));
+  int64_t count = 0;
+  for (TrialId id = 1; id <= looked_at; ++id) {
+    if (rungs_.bracket(id) == bracket) ++count;
+  }
+  return std::round(double(count) * trials / double(looked_at));
+}
+
+AshaScheduler::Expected AshaScheduler::expect(double trials,
+                                              size_t bracket) const {
+  Expected expected;
+  int before = 0;
+  for (size_t rung = bracket; rung <= rungs_.last(); ++rung) {
+    expected.counts.push_back(trials);
+    expected.steps += trials * (rungs_.steps()[rung] - before);
+    before = rungs_.steps()[rung];
+    trials = std::max(1.0, std::floor(trials / eta_));
+  }
+  return expected;
 }
 
 std::vector<std::string> AshaScheduler::describe_plan(const Recipe& recipe,
                                                       int horizon) const {
   const double trials = expected_trials(recipe, steps_per_trial());
+  if (trials == 0) return describe_shares(horizon);
   std::vector<std::string> plan;
-  double share = 1;
-  double count = trials;
   double total = 0;
-  int before = 0;
-  for (size_t k = 0; k < rungs_.steps().size(); ++k) {
-    const int step = rungs_.steps()[k];
-    const std::string who =
-        trials > 0 ? (k == 0 ? "" : "about ") + count_trials(count)
-        : k == 0   ? "every trial"
-                   : fmt::format("the best {:.3g}%", 100 * share);
-    plan.push_back(fmt::format("rung {}: {} to step {}", k + 1, who, step));
-    total += count * (step - before);
-    before = step;
-    share /= settings_.eta;
-    count = std::max(1.0, std::floor(count / settings_.eta));
+  for (size_t bracket = 0; bracket < rungs_.brackets(); ++bracket) {
+    const bool alone = rungs_.brackets() == 1;
+    const double here = alone ? trials : trials_in(bracket, trials);
+    if (here == 0) continue;
+    const Expected expected = expect(here, bracket);
+    total += expected.steps;
+    std::string line = fmt::format("bracket {}: ", bracket + 1);
+    for (size_t k = 0; k < expected.counts.size(); ++k) {
+      const std::string rung = fmt::format(
+          "{}{} to step {}", k == 0 ? "" : "about ",
+          count_trials(expected.counts[k]), rungs_.steps()[bracket + k]);
+      if (alone) plan.push_back(fmt::format("rung {}: {}", k + 1, rung));
+      line += (k == 0 ? "" : ", ") + rung;
+    }
+    if (!alone) plan.push_back(std::move(line));
   }
-  if (trials > 0) {
-    plan.push_back(fmt::format(
-        "about {:.0f} steps in all, {:.0f}% of training {} to the end", total,
-        100 * total / (trials * horizon), count_trials(trials)));
-  } else {
-    plan.push_back(fmt::format(
-        "about {:.3g} steps a trial on average, {:.0f}% of a full training; as "
-        "many trials as the time allows",
-        steps_per_trial(), 100 * steps_per_trial() / horizon));
-  }
+  plan.push_back(fmt::format(
+      "about {:.0f} steps in all, {:.0f}% of training {} to the end", total,
+      100 * total / (trials * horizon), count_trials(trials)));
   return plan;
+}
+
+// Where the time alone bounds a study.
+std::vector<std::string> AshaScheduler::describe_shares(int horizon) const {
+  std::vector<std::string> plan;
+  for (size_t bracket = 0; bracket < rungs_.brackets(); ++bracket) {
+    const bool alone = rungs_.brackets() == 1;
+    std::string line =
+        fmt::format("bracket {}: {:.3g}% of the trials to step {}", bracket + 1,
+                    100 * rungs_.share(bracket), rungs_.steps()[bracket]);
+    if (alone) {
+      plan.push_back(
+          fmt::format("rung 1: every trial to step {}", rungs_.steps()[0]));
+    }
+    double share = 1;
+    for (size_t rung = bracket + 1; rung <= rungs_.last(); ++rung) {
+      share /= eta_;
+      const std::string best = fmt::format("the best {:.3g}%", 100 * share);
+      const int step = rungs_.steps()[rung];
+      if (alone) {
+        plan.push_back(
+            fmt::format("rung {}: {} to step {}", rung + 1, best, step));
+      }
+      line += fmt::format(", {} of them to step {}", best, step);
+    }
+    if (!alone) plan.push_back(std::move(line));
+  }
+  plan.push_back(fmt::format(
+      "about {:.3g} steps a trial on average, {:.0f}% of a full training; as "
+      "many trials as the time allows",
+      steps_per_trial(), 100 * steps_per_trial() / horizon));
+  return plan;
+}
+
+// Null where the horizon is open, and the scheduler has no options to obey.
+std::unique_ptr<Scheduler> fifo_if_open(const Recipe& recipe, int horizon) {
+  if (horizon < kOpenHorizon) return nullptr;
+  if (recipe.scheduler.options.empty()) {
+    return make_fifo_scheduler(recipe, horizon);
+  }
+  throw Error(
+      ErrorKind::config,
+      fmt::format("scheduler: {} needs the number of steps of a full training "
+                  "(write command.steps: 20, or scheduler: fifo)",
+                  recipe.scheduler.kind));
 }
 
 }  // namespace
@@ -249,16 +398,22 @@ std::vector<int> asha_rungs(int horizon, int eta, int min_steps) {
 
 std::unique_ptr<Scheduler> make_asha_scheduler(const Recipe& recipe,
                                                int horizon) {
-  const Settings settings = read_settings(recipe, horizon);
-  if (horizon < kOpenHorizon) {
-    return std::make_unique<AshaScheduler>(settings, horizon);
-  }
-  if (recipe.scheduler.options.empty()) {
-    return make_fifo_scheduler(recipe, horizon);
-  }
-  throw Error(ErrorKind::config,
-              "scheduler: asha needs the number of steps of a full training "
-              "(write command.steps: 20, or scheduler: fifo)");
+  const Settings settings = read_asha_settings(recipe, horizon);
+  if (auto fifo = fifo_if_open(recipe, horizon)) return fifo;
+  return std::make_unique<AshaScheduler>(
+      settings.eta, Rungs(asha_rungs(horizon, settings.eta, settings.min_steps),
+                          settings.eta));
+}
+
+std::unique_ptr<Scheduler> make_hyperband_scheduler(const Recipe& recipe,
+                                                    int horizon) {
+  const Settings settings = read_hyperband_settings(recipe, horizon);
+  if (auto fifo = fifo_if_open(recipe, horizon)) return fifo;
+  std::vector<int> steps =
+      asha_rungs(horizon, settings.eta, settings.min_steps);
+  std::vector<double> shares = equal_budgets(recipe, steps, settings.eta);
+  return std::make_unique<AshaScheduler>(
+      settings.eta, Rungs(std::move(steps), settings.eta, std::move(shares)));
 }
 
 }  // namespace dtune

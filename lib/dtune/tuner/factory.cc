@@ -70,6 +70,10 @@ const std::vector<SchedulerEntry>& schedulers() {
         "pauses all but the best 1/eta at each rung (options: mode, "
         "eta, min_steps)"},
        make_asha_scheduler},
+      {{"hyperband",
+        "asha from several first rungs, each with the same budget (options: "
+        "eta, min_steps)"},
+       make_hyperband_scheduler},
       {{"median",
         "cuts what is below the median of the others (options: "
         "grace_steps, min_trials)"},

@@ -1,47 +1,66 @@
 #include "dtune/tuner/rungs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "dtune/base/error.h"
 
 namespace dtune {
 
-Rungs::Rungs(std::vector<int> steps, int eta)
-    : steps_(std::move(steps)), eta_(eta) {
+Rungs::Rungs(std::vector<int> steps, int eta, std::vector<double> shares)
+    : steps_(std::move(steps)), eta_(eta), shares_(std::move(shares)) {
   DTUNE_CHECK(!steps_.empty() && eta_ >= 2);
+  DTUNE_CHECK(!shares_.empty() && shares_.size() <= steps_.size());
+  const double sum = std::accumulate(shares_.begin(), shares_.end(), 0.0);
+  for (double& share : shares_) share /= sum;
+}
+
+// The golden ratio's multiples spread evenly over the unit interval, which the
+// brackets divide by their shares.
+size_t Rungs::bracket(TrialId trial) const {
+  constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
+  double place = std::ldexp(double(uint64_t(trial - 1) * kGolden), -64);
+  size_t bracket = 0;
+  while (bracket + 1 < brackets() && place >= shares_[bracket]) {
+    place -= shares_[bracket++];
+  }
+  return bracket;
 }
 
 std::optional<size_t> Rungs::reached(const Trial& trial) const {
+  if (trial.steps() < first_step(trial.id)) return std::nullopt;
   const auto above =
       std::upper_bound(steps_.begin(), steps_.end(), trial.steps());
-  if (above == steps_.begin()) return std::nullopt;
   return size_t(above - steps_.begin()) - 1;
 }
 
 int Rungs::next_step(const Trial& trial) const {
   const auto above =
       std::upper_bound(steps_.begin(), steps_.end(), trial.steps());
-  return above == steps_.end() ? steps_.back() : *above;
+  return std::max(first_step(trial.id),
+                  above == steps_.end() ? steps_.back() : *above);
 }
 
-bool Rungs::counts(const Trial& trial, size_t rung) const {
+bool Rungs::counts(const Trial& trial, size_t bracket, size_t rung) const {
   if (trial.kind != TrialKind::search) return false;
   if (trial.state == TrialState::invalid) return false;
+  if (this->bracket(trial.id) != bracket) return false;
   if (trial.steps() >= steps_[rung]) return true;
   const bool gone = trial.state == TrialState::failed ||
                     trial.state == TrialState::timed_out ||
                     trial.state == TrialState::cut;
-  return gone && (rung == 0 || trial.steps() >= steps_[rung - 1]);
+  return gone && (rung == bracket || trial.steps() >= steps_[rung - 1]);
 }
 
 std::vector<RungResult> Rungs::results(const Study& study,
-                                       const CurveBook& curves,
+                                       const CurveBook& curves, size_t bracket,
                                        size_t rung) const {
   constexpr double kLowest = -std::numeric_limits<double>::infinity();
   std::vector<RungResult> members;
   for (const Trial& trial : study.trials) {
-    if (!counts(trial, rung)) continue;
+    if (!counts(trial, bracket, rung)) continue;
     const bool there = trial.steps() >= steps_[rung];
     const auto value =
         there ? curves.best_until(trial.id, steps_[rung]) : std::nullopt;

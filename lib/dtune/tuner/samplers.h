@@ -43,7 +43,9 @@ std::unique_ptr<Sampler> make_gp_sampler(const Recipe& recipe);
 // against that of the others. Trials that stopped early rank behind complete
 // ones, by length, then by value. Pending trials and broken ones are among the
 // others. Differs from Optuna in that start-up points are Sobol's and that
-// priors shift the choice.
+// priors shift the choice; from BOHB (Falkner et al. 2018, arXiv 1807.01774) in
+// that trials of all rungs are looked at, not those of the highest rung with
+// enough of them.
 std::unique_ptr<Sampler> make_tpe_sampler(const Recipe& recipe);
 
 // The points that the study's recipe lists and no trial has, in their order;

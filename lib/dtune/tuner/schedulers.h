@@ -47,6 +47,25 @@ std::unique_ptr<Scheduler> make_median_scheduler(const Recipe& recipe,
 std::unique_ptr<Scheduler> make_asha_scheduler(const Recipe& recipe,
                                                int horizon);
 
+// Asynchronous Hyperband: brackets of ASHA side by side, one for each rung,
+// which begin at that rung (Li et al. 2018; the brackets are those of Li et al.
+// 2017, "Hyperband", JMLR 18(185), algorithm 1). Trials of the first brackets
+// are many and soon paused; those of the last are trained to the horizon, so
+// that curves which cross late lose no more than the other brackets' budget.
+// Options: `eta` (3), `min_steps` (the first rung; default: the horizon divided
+// by eta up to three times, as long as a step is left, rounded up).
+//
+// As implemented, beside what is said of ASHA:
+// - brackets run at the same time, not one after the other: each new trial is
+//   dealt to one by its number (Rungs::bracket), in shares that give all
+//   brackets the same budget;
+// - the budget is that of trials which pause and go on, in images where steps
+//   are levels; the paper's counts each rung from the beginning of training;
+// - a trial is compared with those of its bracket alone; the best one of all
+//   is taken to the horizon at the end.
+std::unique_ptr<Scheduler> make_hyperband_scheduler(const Recipe& recipe,
+                                                    int horizon);
+
 // The steps at which ASHA decides: min_steps eta^k, then the horizon; a rung
 // within a fifth of the horizon is left out, as it would save nothing.
 std::vector<int> asha_rungs(int horizon, int eta, int min_steps);
