@@ -52,8 +52,7 @@ struct EndlessRun {
     std::string text;
     const GangStatus status = gang.server().status(name);
     for (const MemberStatus& member : status.members) {
-      text += member.phase + ' ' + std::to_string(member.phase_seconds) +
-              " s, silent " + std::to_string(member.silent_seconds) + " s; ";
+      text += member.phase + "; ";
     }
     return text + "round " + std::to_string(status.round);
   }

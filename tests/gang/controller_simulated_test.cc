@@ -54,7 +54,7 @@ TEST_CASE("shares follow the speeds of ranks") {
   gang.run(seconds(100));
   CHECK(gang.problem == "");
   CHECK(gang.count(Kind::balanced) >= 1);
-  const GangStatus status = gang.controller().status({});
+  const GangStatus status = gang.controller().status();
   CHECK(status.members[3].share == doctest::Approx(0.25 / 3.25).epsilon(0.2));
   CHECK(status.members[0].share == doctest::Approx(1 / 3.25).epsilon(0.2));
   CHECK(gang.count(Kind::late) == 0);
@@ -143,7 +143,7 @@ TEST_CASE("a rank that has become slow gets less and is not left behind") {
   CHECK(gang.problem == "");
   CHECK(gang.committed == 1);
   CHECK(gang.count(Kind::late) <= 3);
-  CHECK(gang.controller().status({}).members[1].share < 0.15);
+  CHECK(gang.controller().status().members[1].share < 0.15);
 }
 
 TEST_CASE("without mitigation a gang waits and shares equally") {

@@ -126,7 +126,7 @@ void Gang::run(Duration limit) {
     if (closed || all_over || committed == setting_.steps) return;
     if (now_ > end) {
       std::string text = "no end: " + std::to_string(committed) + " steps";
-      const GangStatus status = controller_.status(now_);
+      const GangStatus status = controller_.status();
       for (const MemberStatus& m : status.members) {
         text += fmt::format(" [{}]", m.phase);
       }

@@ -229,14 +229,14 @@ void GangController::advance(MonoTime now) {
   if (round_complete(now)) finish_round(now);
 }
 
-GangStatus GangController::status(MonoTime now) const {
+GangStatus GangController::status() const {
   GangStatus status;
   status.gang = options_.gang;
   status.phase = step_ ? step_->phase() : Phase::train;
   status.round = round_.number();
   status.samples_per_second = timing_.samples_per_second();
   for (int i = 0; i < members(); ++i) {
-    status.members.push_back(members_.status(i, now));
+    status.members.push_back(members_.status(i));
     timing_.describe(i, status.members.back());
   }
   return status;

@@ -76,7 +76,7 @@ class GangController {
   int members() const { return members_.size(); }
   bool closed() const { return stage_ == Stage::closed; }
   const GangOptions& options() const { return options_; }
-  GangStatus status(MonoTime now) const;
+  GangStatus status() const;
 
   static constexpr Duration kTick = std::chrono::milliseconds(20);
   // Silence that counts once others have failed.

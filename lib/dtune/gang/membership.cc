@@ -103,16 +103,12 @@ std::string Membership::describe(int member, MonoTime now) const {
                             seconds(now - m.heard));
 }
 
-MemberStatus Membership::status(int member, MonoTime now) const {
+MemberStatus Membership::status(int member) const {
   const Member& m = at(member);
   MemberStatus status;
   status.node = node(member);
   status.present = m.present();
   status.phase = m.phase;
-  if (m.heard != MonoTime{}) {
-    status.phase_seconds = to_seconds(now - m.phase_since);
-    status.silent_seconds = to_seconds(now - m.heard);
-  }
   status.late = m.late;
   status.gauges = m.gauges;
   return status;

@@ -86,7 +86,7 @@ class Membership {
   int newest(const std::vector<int>& members, bool before_step) const;
   // "rank 2 on gpu1 (in 'backward' for 3.1 s, last heard 0.2 s ago)"
   std::string describe(int m, MonoTime now) const;
-  MemberStatus status(int m, MonoTime now) const;
+  MemberStatus status(int m) const;
 
   // Of the data plane.
   int incarnation() const { return incarnation_; }

@@ -80,7 +80,7 @@ void GangRegistry::member_lost(const std::string& gang, int member,
 
 GangStatus GangRegistry::status(const std::string& gang) const {
   const OpenGang* open = find(gang);
-  return open == nullptr ? GangStatus() : open->controller.status(now());
+  return open == nullptr ? GangStatus() : open->controller.status();
 }
 
 void GangRegistry::trace_to(const std::filesystem::path& file) {

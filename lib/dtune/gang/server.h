@@ -46,8 +46,6 @@ struct MemberStatus {
   std::string node;
   bool present = false;
   std::string phase;              // last heard
-  double phase_seconds = 0;       // since it was entered
-  double silent_seconds = 0;      // since its last word
   double share = 0;               // of the batch, 0..1
   double samples_per_second = 0;  // compute time alone
   double predicted = 0;           // samples a second
