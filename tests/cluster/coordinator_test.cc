@@ -16,7 +16,7 @@ TEST_CASE("a study runs its trials, trains the winner and tests it once") {
   CHECK(outcome.state == StudyState::finished);
   CHECK(outcome.best == 2);
   CHECK(outcome.final_trial == 5);
-  CHECK(outcome.final_metrics.at("test_accuracy") == doctest::Approx(0.45));
+  CHECK(local.final_metrics().at("test_accuracy") == doctest::Approx(0.45));
   CHECK(read_file(folder.path() / "model") == "2");  // all slots' threads
   const std::vector<Trial> stored = local.store->load_trials();
   REQUIRE(stored.size() == 5);

@@ -286,7 +286,7 @@ TEST_CASE("a final training that fails leaves the study resumable") {
                           toy::recipe(1), {toy::point(0.5)});
   const StudyOutcome outcome = resumed.run();
   CHECK(outcome.state == StudyState::finished);
-  CHECK(outcome.final_metrics.contains("test_accuracy"));
+  CHECK(resumed.final_metrics().contains("test_accuracy"));
 }
 
 TEST_CASE("of several final trainings one is tested") {
@@ -298,7 +298,7 @@ TEST_CASE("of several final trainings one is tested") {
   const StudyOutcome outcome = local.run();
   CHECK(outcome.state == StudyState::finished);
   check_whole(local, 4);
-  CHECK(outcome.final_metrics.contains("test_accuracy"));
+  CHECK(local.final_metrics().contains("test_accuracy"));
   int tested = 0;
   for (const TrialEvent& event : local.store->load_events(0)) {
     tested += event.detail.ends_with("is tested and kept") ? 1 : 0;
@@ -367,6 +367,6 @@ TEST_CASE("a tuned program is killed with all its children when it is left") {
   const StudyOutcome outcome = local.run();
   CHECK(outcome.state == StudyState::finished);
   CHECK(local.study.trial(1).state == TrialState::timed_out);
-  CHECK(outcome.final_metrics.at("val_accuracy") == 0.5);
+  CHECK(local.final_metrics().at("val_accuracy") == 0.5);
   CHECK(toy::leftovers(toy::unique("command")).empty());
 }

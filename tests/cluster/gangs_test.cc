@@ -327,7 +327,7 @@ TEST_CASE("the final training of a gang is tested once") {
   study.local.options.model_file = study.folder.path() / "model";
   const StudyOutcome outcome = study.local.run();
   CHECK(outcome.state == StudyState::finished);
-  CHECK(outcome.final_metrics.at("test_accuracy") == 0.25);
+  CHECK(study.local.final_metrics().at("test_accuracy") == 0.25);
   CHECK(read_file(study.local.options.model_file) == "gang");
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "dtune/review/replay.h"
+#include "dtune/store/final_result.h"
 
 namespace dtune::toy {
 
@@ -54,6 +55,10 @@ StudyOutcome LocalStudy::run(const std::atomic<int>& stop) {
   if (agent) agent->wait(std::chrono::seconds(60));
   if (replays) check_replay();
   return outcome;
+}
+
+std::map<std::string, double> LocalStudy::final_metrics() const {
+  return decode_final_result(store->load_study()->final_json).value().metrics;
 }
 
 void LocalStudy::at_first_report(std::function<void()> act) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,6 +70,9 @@ class LocalStudy {
     const std::atomic<int> never{0};
     return run(never);
   }
+
+  // Validation and test of what the study has stored as its result.
+  std::map<std::string, double> final_metrics() const;
 
   // Runs `act` when the first report of trial 1 comes, once.
   void at_first_report(std::function<void()> act);

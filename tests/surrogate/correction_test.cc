@@ -29,16 +29,12 @@ double integral(const Correction& c, double low, double high, Function g) {
 
 }  // namespace
 
-TEST_CASE("mixtures integrate to one, with their mean and variance") {
+TEST_CASE("mixtures integrate to one, with their mean") {
   for (const Correction& c : {kHeavyTails, kLeaning, kOneSided}) {
-    const double mean = mean_of(c);
     CHECK(integral(c, -80, 80, [](double) { return 1; }) ==
           doctest::Approx(1).epsilon(1e-9));
     CHECK(integral(c, -80, 80, [](double z) { return z; }) ==
-          doctest::Approx(mean).epsilon(1e-9));
-    CHECK(integral(c, -80, 80, [mean](double z) {
-            return (z - mean) * (z - mean);
-          }) == doctest::Approx(variance_of(c)).epsilon(1e-9));
+          doctest::Approx(mean_of(c)).epsilon(1e-9));
   }
 }
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,7 +88,6 @@ struct StudyOutcome {
   bool temporary = false;   // `interrupted`, by what may pass: exit code 75
   TrialId best = 0;         // of the search; 0: none
   TrialId final_trial = 0;  // 0: none was trained
-  std::map<std::string, double> final_metrics;  // validation and test
 };
 
 class Coordinator {

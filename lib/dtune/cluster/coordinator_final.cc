@@ -168,7 +168,6 @@ void Coordinator::Impl::finish_with_best() {
 
 void Coordinator::Impl::finish_with(const FinalResult& result) {
   outcome_.final_trial = result.final_trial;
-  outcome_.final_metrics = result.metrics;
   end(StudyState::finished, result.why);
 }
 

@@ -70,15 +70,4 @@ double mean_of(const Correction& correction) {
   return sum;
 }
 
-double variance_of(const Correction& correction) {
-  const double mean = mean_of(correction);
-  double sum = 0;
-  for (int k = 0; k < kMixtureParts; ++k) {
-    const double off = correction.shift[k] - mean;
-    sum += correction.weight[k] *
-           (off * off + correction.scale[k] * correction.scale[k]);
-  }
-  return sum;
-}
-
 }  // namespace dtune

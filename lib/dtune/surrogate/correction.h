@@ -36,7 +36,6 @@ double log_upper_tail(const Correction& correction, double threshold);
 // ln of the density at z.
 double log_density(const Correction& correction, double z);
 double mean_of(const Correction& correction);
-double variance_of(const Correction& correction);
 
 // The grid that the network reads: evenly spaced between the ends of the
 // recorded cube's axes; frames at the prior's times.

@@ -418,12 +418,4 @@ double FreezeThawProcess::regularised() const { return impl_->factor.jitter(); }
 
 bool FreezeThawProcess::given_up() const { return impl_->factor.given_up(); }
 
-double FreezeThawProcess::learnt_share() const {
-  if (!impl_->prior || size() == 0) return 0;
-  const double g2 = impl_->at(kLearnt) * impl_->at(kLearnt);
-  const double learnt = g2 * impl_->inputs.phi.colwise().squaredNorm().mean();
-  const double own = impl_->at(kResidual) * impl_->at(kResidual);
-  return learnt / (learnt + own);
-}
-
 }  // namespace dtune

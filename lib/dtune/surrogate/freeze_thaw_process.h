@@ -140,8 +140,6 @@ class FreezeThawProcess {
   // numbers that are not finite, so that the prior alone is left.
   double regularised() const;
   bool given_up() const;
-  // Share of the prior variance that the learnt part has, 0..1, for reports.
-  double learnt_share() const;
 
  private:
   struct Impl;
