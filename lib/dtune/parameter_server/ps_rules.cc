@@ -82,8 +82,7 @@ TrainSpec worker_rule(TrainSpec train) {
 }
 
 double clip_scale(double clip_norm, double squares) {
-  if (clip_norm <= 0) return 1;
-  return std::min(1.0, clip_norm / (std::sqrt(squares) + kClipEpsilon));
+  return clip_factor(clip_norm, std::sqrt(squares));
 }
 
 double sum_of_squares(std::span<const float> values) {

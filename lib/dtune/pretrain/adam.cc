@@ -30,7 +30,7 @@ void Adam::step(std::span<float> parameters, std::span<float> gradient) {
   const UpdateStep step = {
       .lr = spec_.lr * schedule_factor(spec_.schedule, middle, spec_.epochs),
       .number = ++steps_,
-      .gradient_scale = std::min(1.0, spec_.clip_norm / (norm + 1e-6))};
+      .gradient_scale = clip_factor(spec_.clip_norm, norm)};
   const DecayRun all = {.end = static_cast<int64_t>(mean_.size())};
   apply_update(spec_, step, {&all, 1}, {parameters, gradient, mean_, square_});
 }

@@ -57,12 +57,9 @@ bool Optimizer::update(double lr) {
 
 std::optional<UpdateStep> Optimizer::next_step(double lr, double norm) const {
   if (!std::isfinite(norm)) return std::nullopt;
-  UpdateStep step{.lr = lr, .number = updates_ + 1, .gradient_scale = 1};
-  if (train_.clip_norm > 0) {
-    step.gradient_scale =
-        std::min(1.0, train_.clip_norm / (norm + kClipEpsilon));
-  }
-  return step;
+  return UpdateStep{.lr = lr,
+                    .number = updates_ + 1,
+                    .gradient_scale = clip_factor(train_.clip_norm, norm)};
 }
 
 bool Optimizer::update(double lr, double norm) {

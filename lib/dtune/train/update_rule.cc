@@ -1,5 +1,6 @@
 #include "dtune/train/update_rule.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "dtune/base/error.h"
@@ -85,6 +86,11 @@ AdamFactors adam_factors(const TrainSpec& train, const UpdateStep& step,
 }
 
 }  // namespace
+
+double clip_factor(double clip_norm, double norm) {
+  if (clip_norm <= 0) return 1;
+  return std::min(1.0, clip_norm / (norm + kClipEpsilon));
+}
 
 void apply_update(const TrainSpec& train, const UpdateStep& step,
                   std::span<const DecayRun> runs, const UpdateArrays& arrays) {

@@ -36,6 +36,9 @@ struct UpdateArrays {
 inline constexpr double kAdamEpsilon = 1e-8;
 // Added to the norm that gradients are clipped by.
 inline constexpr double kClipEpsilon = 1e-6;
+// What a gradient of this norm is multiplied with so that its norm is at most
+// `clip_norm`; 1 where that is 0.
+double clip_factor(double clip_norm, double norm);
 
 // sgd, L2 coupled (Sutskever et al. 2013, in PyTorch's form: the learning rate
 // multiplies the velocity when it is applied; dampening 0):
