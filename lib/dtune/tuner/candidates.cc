@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "dtune/base/random.h"
 #include "dtune/space/axis.h"
@@ -11,7 +10,6 @@ namespace dtune {
 namespace {
 
 constexpr uint64_t kMaxEnumerated = uint64_t{1} << 16;
-constexpr int64_t kFewTries = 4;
 constexpr int64_t kMaxTries = 20'000;
 
 // More tries than a coupon collector needs for the rarer points would be slower
@@ -41,39 +39,52 @@ int64_t proposals_so_far(const Study& study) {
       [](const Trial& trial) { return trial.kind == TrialKind::search; });
 }
 
-bool is_taken(const Study& study, const Point& point) {
-  return std::any_of(study.trials.begin(), study.trials.end(),
-                     [&](const Trial& trial) { return trial.point == point; });
+uint64_t hash_point(const Point& point) {
+  uint64_t hash = 0;
+  for (const auto& [name, value] : point) {
+    hash = mix_seed(
+        {hash, hash_text(name), value.index(), std::hash<Value>()(value)});
+  }
+  return hash;
 }
 
-TakenPoints::TakenPoints(const Study& study) {
-  for (const Trial& trial : study.trials) points_.insert(&trial.point);
+bool TakenPoints::goes_on(const Study& study) const {
+  return study_id_ == study.id && study.trials.size() >= trials_ &&
+         (trials_ == 0 || hash_point(study.trials[trials_ - 1].point) == last_);
+}
+
+bool TakenPoints::update(const Study& study) {
+  const bool anew = !goes_on(study);
+  if (anew) *this = TakenPoints();
+  study_id_ = study.id;
+  for (; trials_ < study.trials.size(); ++trials_) {
+    const Trial& trial = study.trials[trials_];
+    last_ = hash_point(trial.point);
+    keys_.insert(last_);
+    if (trial.kind == TrialKind::search) ++proposals_;
+  }
+  return anew;
 }
 
 std::optional<Point> first_free_point(
-    const Study& study,
+    const SearchSpace& space, const TakenPoints& taken,
     const std::function<std::vector<double>(int64_t)>& generate,
     uint64_t seed) {
-  const SearchSpace& space = study.recipe.space;
   const int64_t tries = tries_for(space);
-  std::optional<TakenPoints> taken;  // as dear as many single looks
   for (int64_t i = 0; i < tries; ++i) {
     Point point = space.decode(generate(i));
-    if (!space.satisfies(point)) continue;
-    if (i >= kFewTries && !taken) taken.emplace(study);
-    if (taken ? !taken->contains(point) : !is_taken(study, point)) return point;
+    if (space.satisfies(point) && !taken.contains(point)) return point;
   }
-  return any_free_point(study, seed);
+  return any_free_point(space, taken, seed);
 }
 
-std::optional<Point> any_free_point(const Study& study, uint64_t seed) {
-  const SearchSpace& space = study.recipe.space;
+std::optional<Point> any_free_point(const SearchSpace& space,
+                                    const TakenPoints& taken, uint64_t seed) {
   const std::optional<uint64_t> count = space.cardinality();
   if (!count || *count > kMaxEnumerated) return std::nullopt;
   std::vector<uint32_t> order(*count);
   std::iota(order.begin(), order.end(), 0);
   Rng(seed).shuffle(std::span(order));
-  const TakenPoints taken(study);
   for (const uint32_t number : order) {
     Point point = numbered_point(space, number);
     if (space.satisfies(point) && !taken.contains(point)) return point;

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <set>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "dtune/study/study.h"
@@ -17,21 +18,37 @@ namespace dtune {
 // points under any scheduler.
 int64_t proposals_so_far(const Study& study);
 
-// A trial of the study, pending or ended, has this very point. O(trials).
-bool is_taken(const Study& study, const Point& point);
+// A key for sets of points; equal points have equal keys.
+uint64_t hash_point(const Point& point);
 
-// The same for many points: O(log trials) each. Points into the study, which
-// must not change.
+// The points that trials of a study have, pending or ended, kept up to date as
+// trials are added: samplers ask for many points, and a study may have a
+// hundred thousand trials. Two points that differ have the same key (64 bits)
+// with a chance that does not matter: one is passed over then. Not thread-safe.
+//
+// A cache, not a state: update() reads every trial again if the study is
+// another one. A trial's point never changes.
 class TakenPoints {
  public:
-  explicit TakenPoints(const Study& study);
-  bool contains(const Point& point) const { return points_.contains(&point); }
+  // Whether all was read again. O(new trials).
+  bool update(const Study& study);
+
+  // O(1).
+  bool contains(const Point& point) const {
+    return contains_key(hash_point(point));
+  }
+  bool contains_key(uint64_t key) const { return keys_.contains(key); }
+  // Trials of the search, as proposals_so_far.
+  int64_t proposals() const { return proposals_; }
 
  private:
-  struct Less {
-    bool operator()(const Point* a, const Point* b) const { return *a < *b; }
-  };
-  std::set<const Point*, Less> points_;
+  bool goes_on(const Study& study) const;
+
+  std::string study_id_;
+  size_t trials_ = 0;
+  uint64_t last_ = 0;  // key of the last trial
+  int64_t proposals_ = 0;
+  std::unordered_set<uint64_t> keys_;
 };
 
 // The first of generate(0), generate(1), ... (points of the unit cube) that,
@@ -39,11 +56,12 @@ class TakenPoints {
 // number of tries the points of a small discrete space are gone through one by
 // one, in an order shuffled by `seed`; empty where that finds none either.
 std::optional<Point> first_free_point(
-    const Study& study,
+    const SearchSpace& space, const TakenPoints& taken,
     const std::function<std::vector<double>(int64_t)>& generate, uint64_t seed);
 
 // A free point of a discrete space by enumeration, as above; empty where the
 // space is continuous, has more than 2^16 points or none is free.
-std::optional<Point> any_free_point(const Study& study, uint64_t seed);
+std::optional<Point> any_free_point(const SearchSpace& space,
+                                    const TakenPoints& taken, uint64_t seed);
 
 }  // namespace dtune

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "dtune/base/random.h"
-#include "dtune/tuner/candidates.h"
 #include "dtune/tuner/evidence.h"
 #include "dtune/tuner/feasibility.h"
 #include "dtune/tuner/gp_model.h"
@@ -58,7 +57,7 @@ class GpSampler final : public ModelSampler {
     const double weight = kPriorStrength / double(evidence.outcomes.size());
     feasibility_->update(study);
     const auto place = find_best_point(
-        study, space,
+        taken(), space,
         [&](std::span<const double> at, std::vector<double>* slope) {
           return acquire(model, weight, at, slope);
         },

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <numeric>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/random.h"
 #include "dtune/space/axis.h"
+#include "dtune/tuner/candidates.h"
 #include "dtune/tuner/options.h"
 #include "dtune/tuner/samplers.h"
 
@@ -56,16 +56,6 @@ std::vector<double> grid_levels(const Parameter& parameter,
   return spread(parameter, *points);
 }
 
-// A key for sets of points; equal points give equal keys.
-uint64_t hash_point(const Point& point) {
-  uint64_t hash = 0;
-  for (const auto& [name, value] : point) {
-    hash = mix_seed(
-        {hash, hash_text(name), value.index(), std::hash<Value>()(value)});
-  }
-  return hash;
-}
-
 class GridSampler final : public Sampler {
  public:
   explicit GridSampler(const Recipe& recipe) {
@@ -86,12 +76,9 @@ class GridSampler final : public Sampler {
   std::optional<Proposal> propose(const Study& study,
                                   int64_t /*decision*/) override {
     const SearchSpace& space = study.recipe.space;
-    std::unordered_set<uint64_t> taken;
-    for (const Trial& trial : study.trials) {
-      taken.insert(hash_point(trial.point));
-    }
+    taken_.update(study);
     for (size_t i = 0; i < order_.size(); ++i) {
-      if (taken.contains(hash_at(space, i))) continue;
+      if (taken_.contains_key(hash_at(space, i))) continue;
       Point point = combination(space, order_[i]);
       if (!space.satisfies(point)) continue;
       return Proposal{
@@ -137,6 +124,7 @@ class GridSampler final : public Sampler {
   std::vector<std::vector<double>> levels_;  // per parameter: coordinates
   std::vector<uint32_t> order_;
   std::vector<uint64_t> hashes_;
+  TakenPoints taken_;
 };
 
 }  // namespace

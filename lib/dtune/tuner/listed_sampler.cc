@@ -16,11 +16,12 @@ class ListedSampler final : public Sampler {
   std::optional<Proposal> propose(const Study& study,
                                   int64_t decision) override {
     const std::vector<Point>& points = study.recipe.points;
-    for (size_t i = 0; i < points.size(); ++i) {
-      if (is_taken(study, points[i])) continue;
+    if (taken_.update(study)) next_ = 0;
+    for (; next_ < points.size(); ++next_) {
+      if (taken_.contains(points[next_])) continue;
       return Proposal{
-          points[i],
-          fmt::format("point {} of the recipe's {}", i + 1, points.size()),
+          points[next_],
+          fmt::format("point {} of the recipe's {}", next_ + 1, points.size()),
           true};
     }
     return rest_->propose(study, decision);
@@ -43,6 +44,8 @@ class ListedSampler final : public Sampler {
 
  private:
   std::unique_ptr<Sampler> rest_;
+  TakenPoints taken_;
+  size_t next_ = 0;  // all listed points before it are taken
 };
 
 }  // namespace

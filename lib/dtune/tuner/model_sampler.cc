@@ -1,6 +1,5 @@
 #include "dtune/tuner/model_sampler.h"
 
-#include "dtune/tuner/candidates.h"
 #include "dtune/tuner/samplers.h"
 
 namespace dtune {
@@ -19,7 +18,8 @@ ModelSampler::ModelSampler(const Recipe& recipe, int startup)
 
 std::optional<Sampler::Proposal> ModelSampler::propose(const Study& study,
                                                        int64_t decision) {
-  const int64_t proposals = proposals_so_far(study);
+  taken_.update(study);
+  const int64_t proposals = taken_.proposals();
   const Evidence evidence = gather_evidence(study);
   if (proposals < startup_ || !evidence.varied ||
       study.recipe.space.dimensions() == 0) {

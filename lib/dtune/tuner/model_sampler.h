@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "dtune/study/tuner.h"
+#include "dtune/tuner/candidates.h"
 #include "dtune/tuner/evidence.h"
 
 namespace dtune {
@@ -15,6 +16,9 @@ class ModelSampler : public Sampler {
   std::optional<Proposal> propose(const Study& study, int64_t decision) final;
 
  protected:
+  // Of the study that propose() was given.
+  const TakenPoints& taken() const { return taken_; }
+
   // `startup`: proposals before the model is asked; options are not looked at.
   ModelSampler(const Recipe& recipe, int startup);
 
@@ -27,6 +31,7 @@ class ModelSampler : public Sampler {
 
   std::unique_ptr<Sampler> sobol_;
   int startup_;
+  TakenPoints taken_;
 };
 
 }  // namespace dtune

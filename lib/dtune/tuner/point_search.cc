@@ -5,7 +5,6 @@
 
 #include "dtune/base/random.h"
 #include "dtune/surrogate/bfgs.h"
-#include "dtune/tuner/candidates.h"
 #include "dtune/tuner/sequence.h"
 
 namespace dtune {
@@ -24,9 +23,9 @@ struct Scored {
 
 class Search {
  public:
-  Search(const Study& study, const ModelSpace& space,
+  Search(const TakenPoints& taken, const ModelSpace& space,
          const Acquisition& acquisition, uint64_t seed)
-      : study_(study), space_(space), acquisition_(acquisition), seed_(seed) {}
+      : taken_(taken), space_(space), acquisition_(acquisition), seed_(seed) {}
 
   void spread();
   void around(const std::vector<Place>& centres);
@@ -39,7 +38,7 @@ class Search {
   std::vector<double> climb(const Place& from) const;
   void sort();
 
-  const Study& study_;
+  const TakenPoints& taken_;
   const ModelSpace& space_;
   const Acquisition& acquisition_;
   uint64_t seed_;
@@ -158,19 +157,19 @@ void Search::refine() {
 std::optional<Place> Search::best_free() {
   sort();
   for (Scored& scored : found_) {
-    if (!is_taken(study_, scored.place.point)) return std::move(scored.place);
+    if (!taken_.contains(scored.place.point)) return std::move(scored.place);
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Place> find_best_point(const Study& study,
+std::optional<Place> find_best_point(const TakenPoints& taken,
                                      const ModelSpace& space,
                                      const Acquisition& acquisition,
                                      const std::vector<Place>& centres,
                                      uint64_t seed) {
-  Search search(study, space, acquisition, seed);
+  Search search(taken, space, acquisition, seed);
   search.spread();
   search.around(centres);
   search.refine();

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "dtune/study/study.h"
+#include "dtune/tuner/candidates.h"
 #include "dtune/tuner/model_space.h"
 
 namespace dtune {
@@ -22,7 +22,7 @@ using Acquisition = std::function<double(std::span<const double> coordinates,
 // compared, the best few refined by gradients in smooth coordinates and by
 // trying neighbours in the others. Deterministic given its arguments. Empty
 // where no point that was looked at is free and satisfies the constraints.
-std::optional<Place> find_best_point(const Study& study,
+std::optional<Place> find_best_point(const TakenPoints& taken,
                                      const ModelSpace& space,
                                      const Acquisition& acquisition,
                                      const std::vector<Place>& centres,

@@ -34,13 +34,14 @@ class SequenceSampler final : public Sampler {
   // constraints or earlier trials rule out are passed over, none is skipped.
   std::optional<Proposal> propose(const Study& study,
                                   int64_t /*decision*/) override {
-    const int64_t first = proposals_so_far(study);
+    taken_.update(study);
+    const int64_t first = taken_.proposals();
     if (first == 0 && !prior_.empty()) {
       if (auto proposal = propose_prior(study)) return proposal;
     }
     int64_t element = first;
     auto point = first_free_point(
-        study,
+        study.recipe.space, taken_,
         [&](int64_t i) {
           element = first + i;
           return warped(study, element);
@@ -72,6 +73,7 @@ class SequenceSampler final : public Sampler {
   std::string name_;
   Prior prior_;
   std::unique_ptr<const Sequence> sequence_;
+  TakenPoints taken_;
 };
 
 }  // namespace

@@ -68,14 +68,15 @@ class SurrogateSampler final : public Sampler {
   std::vector<Candidate> candidates(const Study& study, Rng& rng) const;
   std::optional<Proposal> opening(const Study& study) const;
   std::optional<Proposal> first(const Study& study) const;
-  static std::optional<Proposal> far_off(const Study& study);
-  static std::optional<size_t> best_free(const Study& study,
-                                         std::vector<Candidate>& candidates,
-                                         std::vector<double> chances);
+  std::optional<Proposal> far_off(const Study& study) const;
+  std::optional<size_t> best_free(const Study& study,
+                                  std::vector<Candidate>& candidates,
+                                  std::vector<double> chances) const;
 
   Prior prior_;
   Feasibility feasibility_;
   std::shared_ptr<SurrogateModel> model_;
+  TakenPoints taken_;
 };
 
 // Reals that depend on nothing: a point is worth being made of a unit only where
@@ -98,15 +99,13 @@ std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
       d > 3 ? std::min((d - 3) * kMoreADimension, kMostMore) : 0;
   std::vector<Candidate> result;
   const bool continuous = is_continuous(space);
-  std::optional<TakenPoints> taken;
-  if (!continuous) taken.emplace(study);
   const auto add = [&](const std::vector<double>& unit) {
     if (continuous) {
       result.push_back({std::nullopt, unit});
       return;
     }
     Point point = space.decode(unit);
-    if (!space.satisfies(point) || taken->contains(point)) return;
+    if (!space.satisfies(point) || taken_.contains(point)) return;
     std::vector<double> snapped = space.encode(point);
     result.push_back({std::move(point), std::move(snapped)});
   };
@@ -120,7 +119,8 @@ std::vector<SurrogateSampler::Candidate> SurrogateSampler::candidates(
   const std::vector<double>& centre = study.trial(model_->leader().trial).unit;
   for (size_t i = 0; i < kLocal + more; ++i) add(neighbour(centre, rng));
   if (result.empty()) {
-    if (auto free = any_free_point(study, rng())) add(space.encode(*free));
+    if (auto free = any_free_point(space, taken_, rng()))
+      add(space.encode(*free));
   }
   return result;
 }
@@ -137,7 +137,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::opening(
     Rng rng(mix_seed({study.recipe.seed, hash_text("opening"), uint64_t(i)}));
     for (double& u : unit) u = i == 0 ? u : rng.uniform();
     Point point = space.decode(model_->opening_point(i, std::move(unit)));
-    if (!space.satisfies(point) || is_taken(study, point)) continue;
+    if (!space.satisfies(point) || taken_.contains(point)) continue;
     return Proposal{std::move(point),
                     "one of the points that suit most recorded studies", true};
   }
@@ -161,7 +161,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::first(
       : model_->prior_best() ? "the best point of recorded studies"
                              : "where the best is expected";
   auto point = first_free_point(
-      study,
+      study.recipe.space, taken_,
       [&](int64_t i) {
         if (i == 0) return best;
         if (i % 2 == 0 && size_t(i / 2) < old.size()) return old[size_t(i / 2)];
@@ -179,7 +179,8 @@ std::optional<Sampler::Proposal> SurrogateSampler::first(
 // The first point at another learning rate, as far as can be from those tried:
 // where nothing learns at all, it is the rate, and predictions have nothing to
 // go by. An end of the range is rarely good, so its distance counts half.
-std::optional<Sampler::Proposal> SurrogateSampler::far_off(const Study& study) {
+std::optional<Sampler::Proposal> SurrogateSampler::far_off(
+    const Study& study) const {
   constexpr int kRates = 20;
   constexpr double kTooNear = 0.05;
   const auto& parameters = study.recipe.space.parameters();
@@ -204,7 +205,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::far_off(const Study& study) {
   }
   Point point = study.recipe.space.decode(unit);
   if (farthest < kTooNear || !study.recipe.space.satisfies(point) ||
-      is_taken(study, point)) {
+      taken_.contains(point)) {
     return std::nullopt;
   }
   return Proposal{std::move(point),
@@ -214,14 +215,14 @@ std::optional<Sampler::Proposal> SurrogateSampler::far_off(const Study& study) {
 // Where the chance is largest; it has its point then.
 std::optional<size_t> SurrogateSampler::best_free(
     const Study& study, std::vector<Candidate>& candidates,
-    std::vector<double> chances) {
+    std::vector<double> chances) const {
   for (size_t left = candidates.size(); left > 0; --left) {
     const auto best = static_cast<size_t>(
         std::max_element(chances.begin(), chances.end()) - chances.begin());
     Candidate& candidate = candidates[best];
     if (candidate.point) return best;
     Point point = study.recipe.space.decode(candidate.unit);
-    if (!is_taken(study, point)) {
+    if (!taken_.contains(point)) {
       candidate.point = std::move(point);
       return best;
     }
@@ -235,6 +236,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   const std::vector<Expectation> bounds = draw_bounds(study, decision);
   model_->bound(bounds);
   model_->update(study);
+  taken_.update(study);
   if (auto proposal = opening(study)) return proposal;
   if (model_->empty()) return first(study);
   if (is_brief(*model_) && nothing_learnt(study)) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "dtune/base/random.h"
-#include "dtune/tuner/candidates.h"
 #include "dtune/tuner/evidence.h"
 #include "dtune/tuner/model_sampler.h"
 #include "dtune/tuner/model_space.h"
@@ -121,7 +120,7 @@ class TpeSampler final : public ModelSampler {
     int found = 0;
     for (int i = 0; i < 20 * candidates_ && found < candidates_; ++i) {
       auto place = space.snap(good.sample(rng));
-      if (!place || is_taken(study, place->point)) continue;
+      if (!place || taken().contains(place->point)) continue;
       ++found;
       const double score = good.log_density(*place) -
                            others.log_density(*place) +
