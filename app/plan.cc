@@ -163,8 +163,9 @@ class PlanPrinter {
     const bool levels = trains_levels(plan_.recipe);
     if (levels) line("training", level_text());
     const double passes =
-        train.epochs *
-        (levels ? full_share(plan_.recipe, plan_.check.horizon) : 1);
+        train.epochs * (levels ? share_until(plan_.recipe, plan_.check.horizon,
+                                             plan_.check.horizon)
+                               : 1);
     line("training",
          fmt::format("{}FLOP for one full training",
                      with_prefix(double(training_flops(plan_.check.layers)) *

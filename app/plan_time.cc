@@ -131,7 +131,7 @@ StudyTime study_time(const Recipe& recipe, const StudyCheck& check,
   const BudgetSpec& budget = recipe.budget;
   StudyTime time;
   const bool open = check.horizon >= kOpenHorizon;
-  const double steps = full_share(recipe, check.horizon);
+  const double steps = share_until(recipe, check.horizon, check.horizon);
   time.training = step.seconds * (open ? std::max(step.most_steps, 1) : steps);
   time.at_once = std::max(check.slots.slots * check.slots.fused /
                               std::max(gang_members(recipe.parallel), 1),

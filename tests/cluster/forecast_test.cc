@@ -58,6 +58,53 @@ TEST_CASE("the time left includes the final training") {
   CHECK(under_way->high < with->high);
 }
 
+TEST_CASE("where steps are levels, time goes by their images") {
+  Study study = study_of(1, 0);
+  study.horizon = 4;
+  study.recipe.fidelity.kind = FidelityKind::data_limit;
+  study.recipe.fidelity.levels = 4;
+  Trial& trial = study.trials.front();
+  trial.target_step = 4;
+  // An eighth, a quarter, half of the images, 8 s for all of them.
+  for (int step = 1; step <= 3; ++step) {
+    StepReport report;
+    report.step = step;
+    report.seconds = double(1 << (step - 1));
+    trial.curve.push_back(report);
+  }
+  const auto left = Forecaster().estimate(study, facts_of(7, 3)).left;
+  REQUIRE(left);
+  CHECK(left->low == doctest::Approx(8));
+  CHECK(left->high == doctest::Approx(8));
+  // Another trial as far as this one, or to its end.
+  study.recipe.budget.trials = 2;
+  const auto two = Forecaster().estimate(study, facts_of(7, 3)).left;
+  CHECK(two->low == doctest::Approx(8 + 7));
+  CHECK(two->high == doctest::Approx(8 + 15));
+  study.recipe.budget.trials = 0;
+  study.recipe.budget.steps = 6;
+  CHECK(Forecaster().estimate(study, facts_of(7, 3)).left->high ==
+        doctest::Approx(7));
+  // A final training of the last level alone, through twice the epochs, has
+  // another 16 s.
+  ForecastFacts facts = facts_of(7, 3);
+  facts.searching = false;
+  facts.finals = {2};
+  facts.final_steps = 1;
+  study.recipe.train.epochs = 10;
+  study.recipe.final_training.epochs = 20;
+  Trial final_trial;
+  final_trial.id = 2;
+  final_trial.kind = TrialKind::final;
+  final_trial.target_step = 1;
+  study.trials.push_back(final_trial);
+  const auto last = Forecaster().estimate(study, facts).left;
+  CHECK(last->low < 16);
+  CHECK(last->low > 8);
+  CHECK(last->high > 16);
+  CHECK(last->high < 32);
+}
+
 TEST_CASE("budgets of time and of steps cap what is left") {
   Study study = study_of(1000, 5);
   study.recipe.budget.time = std::chrono::seconds(60);

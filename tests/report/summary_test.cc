@@ -204,6 +204,23 @@ x.db: the database is damaged
   CHECK(ls_text({}, {}) == "no studies here\n");
 }
 
+TEST_CASE("a final training is shown with its own last step") {
+  Study study = sample_study();
+  Trial& trial = study.trial(7);
+  REQUIRE(trial.kind == TrialKind::final);
+  trial.target_step = 9;
+  trial.curve.clear();
+  CHECK(trial_text(study, trial, {}, {}).find("steps    0/9\n") !=
+        std::string::npos);
+  const std::string status = status_text(study, sample_facts(), {}, 7);
+  CHECK_MESSAGE(status.find(" 0/9 ") != std::string::npos, status);
+  CHECK(state_line(study, trial, 1).find(" at step 0/9") != std::string::npos);
+  StepReport report;
+  report.step = 5;
+  CHECK(report_line(study, trial, report, 1).find(" step 5/9 ") !=
+        std::string::npos);
+}
+
 TEST_CASE("every event is one line that grep can find") {
   Study study = sample_study();
   const Trial& trial = study.trial(2);

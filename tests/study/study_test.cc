@@ -144,14 +144,17 @@ TEST_CASE("the horizon counts steps of epochs or of samples") {
 TEST_CASE("levels of images are steps, each of twice the images") {
   Recipe recipe;
   CHECK(step_share(recipe, 1, 12) == 1);
-  CHECK(full_share(recipe, 12) == 12);
+  CHECK(share_until(recipe, 12, 12) == 12);
   recipe.fidelity = {FidelityKind::data_limit, 4};
   CHECK(horizon_steps(recipe, 1000) == 4);
   CHECK(step_share(recipe, 1, 4) == 0.125);
   CHECK(step_share(recipe, 3, 4) == 0.5);
   CHECK(step_share(recipe, 4, 4) == 1);
   CHECK(step_share(recipe, 1, 1) == 1);
-  CHECK(full_share(recipe, 4) == 1.875);
+  CHECK(share_until(recipe, 0, 4) == 0);
+  CHECK(share_until(recipe, 2, 4) == 0.375);
+  CHECK(share_until(recipe, 4, 4) == 1.875);
+  CHECK(share_until(recipe, 1, 1) == 1);
 }
 
 TEST_CASE("a command's horizon is what it says, or open") {

@@ -16,11 +16,9 @@ constexpr double kLeastSeconds = 1;
 // Less of a step says nothing about its rest.
 constexpr double kLeastFraction = 0.02;
 
-// Of the images, by which steps differ; a final training has steps of its own.
+// Of the images, by which steps differ.
 double share_of_step(const Study& study, const Trial& trial, int step) {
-  const bool final = trial.kind == TrialKind::final;
-  return step_share(study.recipe, step,
-                    final ? trial.target_step : study.horizon);
+  return step_share(study.recipe, step, last_step(study, trial));
 }
 
 }  // namespace

@@ -11,12 +11,14 @@ constexpr double kFinalFastest = 0.6;
 constexpr double kFinalSlowest = 1.5;
 constexpr double kMostDone = 0.99;  // before the end
 
+// Work is counted in steps; where steps are levels, in those of all images.
 struct Seen {
   int64_t started = 0;
   int64_t steps = 0;  // all
-  int longest = 0;    // of one trial
-  int64_t due = 0;    // steps up to the targets of what runs
-  int64_t open = 0;   // steps up to the horizon of what may still go on
+  double work = 0;    // of them
+  int longest = 0;    // steps of one trial
+  double due = 0;     // work up to the targets of what runs
+  double open = 0;    // work up to the horizon of what may still go on
 };
 
 // Steps of a full training; of an open-ended one, the longest seen.
@@ -31,6 +33,7 @@ Seen look_at(const Study& study) {
     if (trial.state == TrialState::invalid) continue;
     ++seen.started;
     seen.steps += trial.steps();
+    seen.work += share_until(study.recipe, trial.steps(), study.horizon);
     seen.longest = std::max(seen.longest, trial.steps());
   }
   const int full = full_length(study, seen.longest);
@@ -38,32 +41,39 @@ Seen look_at(const Study& study) {
     const bool ended =
         is_terminal(trial.state) && trial.state != TrialState::lost;
     if (trial.kind != TrialKind::search || ended) continue;
-    seen.open += std::max(0, full - trial.steps());
+    const double done = share_until(study.recipe, trial.steps(), full);
+    seen.open += std::max(0.0, share_until(study.recipe, full, full) - done);
     if (trial.state == TrialState::paused) continue;
-    seen.due += std::max(0, std::min(trial.target_step, full) - trial.steps());
+    const int target = std::min(trial.target_step, full);
+    seen.due += std::max(0.0, share_until(study.recipe, target, full) - done);
   }
   return seen;
 }
 
-// Seconds that a trial's step takes, its checkpoint included; 0: unknown.
-double step_seconds(const Trial& trial) {
+// Seconds that a trial takes for a step's work, its checkpoints included; 0:
+// unknown.
+double step_seconds(const Study& study, const Trial& trial) {
   if (trial.curve.empty()) return 0;
   double sum = 0;
   for (const StepReport& report : trial.curve) {
     sum += report.seconds + report.checkpoint_seconds;
   }
-  return sum / static_cast<double>(trial.curve.size());
+  return sum /
+         share_until(study.recipe, trial.steps(), last_step(study, trial));
 }
 
-// Of the search's steps, as they follow each other in time.
-double search_pace(const Study& study, const ForecastFacts& facts) {
+// Of the search's work, as its steps follow each other in time.
+double search_pace(const Study& study, const ForecastFacts& facts,
+                   const Seen& seen) {
   if (facts.session_steps > 0 && facts.session > 0) {
-    return facts.session / static_cast<double>(facts.session_steps);
+    const double average =
+        seen.steps > 0 ? seen.work / static_cast<double>(seen.steps) : 1;
+    return facts.session / (static_cast<double>(facts.session_steps) * average);
   }
   double sum = 0;
   int64_t trials = 0;
   for (const Trial& trial : study.trials) {
-    const double seconds = step_seconds(trial);
+    const double seconds = step_seconds(study, trial);
     sum += seconds;
     trials += seconds > 0 ? 1 : 0;
   }
@@ -79,34 +89,54 @@ std::optional<TimeRange> search_left(const Study& study,
           ? std::max(0.0, to_seconds(budget.time) - study.searched_seconds)
           : -1;
   const Seen seen = look_at(study);
-  const double pace = search_pace(study, facts);
+  const double pace = search_pace(study, facts, seen);
   const bool counted = budget.trials > 0 || budget.steps > 0;
   if (!counted || pace <= 0) {
     if (time_left < 0) return std::nullopt;
     return TimeRange{counted ? 0 : time_left, time_left};
   }
-  auto low = static_cast<double>(seen.due);
-  auto high = static_cast<double>(seen.open);
+  double low = seen.due;
+  double high = seen.open;
   if (budget.trials > 0) {
     const auto fresh =
         static_cast<double>(std::max<int64_t>(0, budget.trials - seen.started));
     const double usual =
-        static_cast<double>(seen.steps) /
-        static_cast<double>(std::max<int64_t>(1, seen.started));
-    low += fresh * std::max(1.0, usual);
-    high += fresh * full_length(study, seen.longest);
+        seen.work / static_cast<double>(std::max<int64_t>(1, seen.started));
+    const int full = full_length(study, seen.longest);
+    low += fresh * std::max(share_until(study.recipe, 1, full), usual);
+    high += fresh * share_until(study.recipe, full, full);
   }
   if (budget.steps > 0) {
     const auto steps =
         static_cast<double>(std::max<int64_t>(0, budget.steps - seen.steps));
-    high = budget.trials > 0 ? std::min(high, steps) : steps;
-    low = budget.trials > 0 ? std::min(low, steps) : steps;
+    const double work =
+        seen.steps > 0 ? steps * seen.work / static_cast<double>(seen.steps)
+                       : steps;
+    high = budget.trials > 0 ? std::min(high, work) : work;
+    low = budget.trials > 0 ? std::min(low, work) : work;
   }
   TimeRange left{low * pace, std::max(low, high) * pace};
   if (time_left >= 0) {
     left = {std::min(left.low, time_left), std::min(left.high, time_left)};
   }
   return left;
+}
+
+// The test of the model, and what it takes to begin: an epoch of a level, else
+// a step.
+double test_work(const Study& study) {
+  return trains_levels(study.recipe)
+             ? 1 / std::max(1.0, study.recipe.train.epochs)
+             : 1;
+}
+
+// Of the first `steps` of a final training of `all` steps.
+double final_work(const Study& study, int all, int steps) {
+  const double work = share_until(study.recipe, steps, all);
+  const double epochs = study.recipe.final_training.epochs;
+  // Other epochs are other steps, but of a level.
+  const bool longer = trains_levels(study.recipe) && epochs > 0;
+  return longer ? work * epochs / study.recipe.train.epochs : work;
 }
 
 // The final training before it has begun; empty: its point was not trained yet.
@@ -118,11 +148,12 @@ std::optional<TimeRange> final_ahead(const Study& study,
   const int seeds = std::max(1, study.recipe.final_training.seeds);
   const int rounds =
       (seeds + facts.trials_at_once - 1) / std::max(1, facts.trials_at_once);
-  const double seconds = step_seconds(best) * rounds;
-  // One step is the test of the model, and what it takes to begin.
-  const int all = facts.final_steps + 1;
-  return TimeRange{kFinalFastest * seconds * (all - facts.final_known),
-                   kFinalSlowest * seconds * all};
+  const double seconds = step_seconds(study, best) * rounds;
+  const double all = final_work(study, facts.final_steps, facts.final_steps);
+  const double known = final_work(study, facts.final_steps, facts.final_known);
+  const double test = test_work(study);
+  return TimeRange{kFinalFastest * seconds * (all - known + test),
+                   kFinalSlowest * seconds * (all + test)};
 }
 
 std::optional<TimeRange> final_left(const Study& study,
@@ -130,11 +161,15 @@ std::optional<TimeRange> final_left(const Study& study,
   TimeRange longest;
   for (const TrialId id : facts.finals) {
     const Trial& trial = study.trial(id);
+    const bool fresh = trial.curve.empty();
     const double seconds =
-        step_seconds(trial.curve.empty() ? study.trial(facts.best) : trial);
-    const int steps = std::max(0, facts.final_steps - trial.steps()) + 1;
-    longest.low = std::max(longest.low, kFinalFastest * seconds * steps);
-    longest.high = std::max(longest.high, kFinalSlowest * seconds * steps);
+        step_seconds(study, fresh ? study.trial(facts.best) : trial);
+    const int all = std::max(facts.final_steps, trial.steps());
+    const double work = final_work(study, all, all) -
+                        final_work(study, all, trial.steps()) +
+                        test_work(study);
+    longest.low = std::max(longest.low, kFinalFastest * seconds * work);
+    longest.high = std::max(longest.high, kFinalSlowest * seconds * work);
   }
   return longest;
 }

@@ -55,7 +55,7 @@ std::string report_line(const Study& study, const Trial& trial,
                         const StepReport& report, double elapsed_seconds) {
   return stamp(elapsed_seconds) +
          fmt::format("trial {} step {} {}{} {}", trial.id,
-                     format_step(report.step, study.horizon),
+                     format_step(report.step, last_step(study, trial)),
                      metric_text(report, study.recipe.objective.metric),
                      best_text(study), describe_point(study, trial.point));
 }
@@ -65,7 +65,7 @@ std::string state_line(const Study& study, const Trial& trial,
   std::string line =
       stamp(elapsed_seconds) +
       fmt::format("trial {} {} at step {}", trial.id, state_words(trial.state),
-                  format_step(trial.steps(), study.horizon));
+                  format_step(trial.steps(), last_step(study, trial)));
   if (trial.reason != Reason::none) {
     line += fmt::format(": {}", to_string(trial.reason));
   }

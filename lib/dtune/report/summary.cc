@@ -70,8 +70,7 @@ std::string best_lines(const Study& study, const StudyFacts& facts,
 std::string kept_step(const Study& study, const FinalResult& model) {
   std::string trial = fmt::format("trial {}", model.final_trial);
   if (model.step == 0) return trial;
-  const Trial& trained = study.trial(model.final_trial);
-  const int last = std::max(trained.target_step, trained.steps());
+  const int last = last_step(study, study.trial(model.final_trial));
   return trial + ", step " + format_step(model.step, last);
 }
 
@@ -292,7 +291,8 @@ std::string trial_text(const Study& study, const Trial& trial,
       paint(style, color_of(trial.state), state_words(trial.state)));
   text += labelled(style, "reason", cause_of(trial));
   text += labelled(style, "params", describe_point(study, trial.point));
-  text += labelled(style, "steps", format_step(trial.steps(), study.horizon));
+  text += labelled(style, "steps",
+                   format_step(trial.steps(), last_step(study, trial)));
   if (!trial.checkpoint.empty()) {
     text += labelled(style, "saved",
                      fmt::format("{} (step {})", printable(trial.checkpoint),

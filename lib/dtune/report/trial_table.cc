@@ -95,7 +95,7 @@ TableRow row_of(const Study& study, const Trial& trial, const Trial* best,
        color},
       {sparkline(curve_of(objective, trial), scale, kCurveWidth, unicode),
        Color::cyan},
-      {format_step(trial.steps(), study.horizon), Color::none},
+      {format_step(trial.steps(), last_step(study, trial)), Color::none},
       {last_shown(objective, trial), Color::none},
       {shown(objective, best_value(objective, trial)), strong},
   };

@@ -162,7 +162,7 @@ std::string trial_explanation_text(const Study& study,
       fmt::format("{} ({}) after step {}",
                   paint(style, color_of(trial.state), state_words(trial.state)),
                   to_string(trial.reason),
-                  format_step(trial.steps(), study.horizon)));
+                  format_step(trial.steps(), last_step(study, trial))));
   lines.add("point", describe_point(study, trial.point));
   if (!trial.detail.empty()) lines.add("now", printable(trial.detail));
   for (const ExplainedDecision& explained : explanation.decisions) {

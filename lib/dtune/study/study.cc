@@ -133,6 +133,11 @@ int horizon_steps(const Recipe& recipe, int64_t training_samples) {
   return static_cast<int>(std::clamp(steps, 1.0, double{kOpenHorizon}));
 }
 
+int last_step(const Study& study, const Trial& trial) {
+  if (trial.kind != TrialKind::final) return study.horizon;
+  return std::max(trial.target_step, trial.steps());
+}
+
 bool trains_levels(const Recipe& recipe) {
   return recipe.fidelity.kind == FidelityKind::data_limit;
 }
@@ -142,8 +147,9 @@ double step_share(const Recipe& recipe, int step, int horizon) {
   return part ? std::exp2(step - horizon) : 1;
 }
 
-double full_share(const Recipe& recipe, int horizon) {
-  return trains_levels(recipe) ? 2 - step_share(recipe, 1, horizon) : horizon;
+double share_until(const Recipe& recipe, int step, int horizon) {
+  if (!trains_levels(recipe)) return step;
+  return std::exp2(step + 1 - horizon) - std::exp2(1 - horizon);
 }
 
 int64_t last_sequence(const std::vector<Trial>& trials) {

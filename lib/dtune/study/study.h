@@ -115,13 +115,17 @@ const Trial* incumbent(const Study& study);
 inline constexpr int kOpenHorizon = 1'000'000'000;
 int horizon_steps(const Recipe& recipe, int64_t training_samples);
 
+// The last step of the trial's training: the horizon, but of a final training
+// its own, which may be of other epochs.
+int last_step(const Study& study, const Trial& trial);
+
 // `fidelity` is data.limit: the steps are trainings on more and more images.
 bool trains_levels(const Recipe& recipe);
 // The share of a full training's images that a step trains on: 1, but where
 // steps are such levels. A step takes time in proportion.
 double step_share(const Recipe& recipe, int step, int horizon);
-// Those of all steps up to the horizon, summed.
-double full_share(const Recipe& recipe, int horizon);
+// Those of the steps 1 .. `step`, summed; 0 for none.
+double share_until(const Recipe& recipe, int step, int horizon);
 
 // The last sequence number of the reports in the trials' whole curves: what
 // Study::reports is after loading.

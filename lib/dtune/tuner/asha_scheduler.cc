@@ -63,23 +63,14 @@ double average_cost(const std::vector<int>& rungs, size_t first, int eta,
   return sum;
 }
 
-// In full trainings' last steps, where steps are levels.
-double images_of_steps(const Recipe& recipe, int from, int to, int horizon) {
-  if (!trains_levels(recipe)) return to - from;
-  double sum = 0;
-  for (int step = from + 1; step <= to; ++step) {
-    sum += step_share(recipe, step, horizon);
-  }
-  return sum;
-}
-
 // A bracket for each rung; one that costs less for each trial gets more trials.
 std::vector<double> equal_budgets(const Recipe& recipe,
                                   const std::vector<int>& rungs, int eta) {
   std::vector<double> shares;
   shares.reserve(rungs.size());
   const auto price = [&](int from, int to) {
-    return images_of_steps(recipe, from, to, rungs.back());
+    return share_until(recipe, to, rungs.back()) -
+           share_until(recipe, from, rungs.back());
   };
   for (size_t first = 0; first < rungs.size(); ++first) {
     shares.push_back(1 / average_cost(rungs, first, eta, price));

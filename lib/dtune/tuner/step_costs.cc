@@ -73,11 +73,8 @@ double StepCosts::log_relative(std::span<const double> unit) const {
 
 double StepCosts::log_share(int from, int to) const {
   if (!trains_levels(study_.recipe)) return 0;
-  double sum = 0;
-  for (int step = from + 1; step <= to; ++step) {
-    sum += step_share(study_.recipe, step, study_.horizon);
-  }
-  return std::log(sum);
+  return std::log(share_until(study_.recipe, to, study_.horizon) -
+                  share_until(study_.recipe, from, study_.horizon));
 }
 
 }  // namespace dtune
