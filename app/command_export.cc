@@ -102,8 +102,9 @@ int export_storage(const Console& console, const LoadedStudy& loaded,
       return wrote(options.optuna, "a journal of Optuna 4 and 5");
     }
     write_optuna_database(loaded.study, loaded.facts, options.optuna);
-    return wrote(options.optuna,
-                 fmt::format("optuna-dashboard sqlite:///{}", options.optuna));
+    return wrote(
+        options.optuna,
+        "optuna-dashboard " + shell_quoted("sqlite:///" + options.optuna));
   }
   if (!options.tensorboard.empty()) {
     write_tensorboard(loaded.study, options.tensorboard);

@@ -116,9 +116,8 @@ int resume(const Console& standard, const ResumeOptions& options) {
       !options.trials.empty() || !options.time.empty() || !options.set.empty();
   if (loaded.study.state == StudyState::finished && !asked) {
     console.notice(fmt::format(
-        "the study in {} is finished; this is its result (more: 'dtune resume "
-        "{} --trials +20')",
-        loaded.facts.database, shell_quoted(loaded.facts.database)));
+        "the study in {} is finished; this is its result (more: {})",
+        loaded.facts.database, more_trials_command(loaded)));
     return report_result(console, loaded, options.view);
   }
   apply_overrides(options.set, loaded);

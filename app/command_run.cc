@@ -65,10 +65,10 @@ fs::path choose_database(const Console& console, const RunOptions& options,
 
 int show_result(const Console& console, const LoadedStudy& seen,
                 const RunView& view) {
-  console.notice(fmt::format(
-      "the study in {} is finished; this is its result (more: 'dtune "
-      "resume {} --trials +20', anew: --fresh)",
-      seen.facts.database, shell_quoted(seen.facts.database)));
+  console.notice(
+      fmt::format("the study in {} is finished; this is its result (more: {}, "
+                  "anew: --fresh)",
+                  seen.facts.database, more_trials_command(seen)));
   return report_result(console, seen, view);
 }
 

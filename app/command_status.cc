@@ -177,11 +177,12 @@ int best(const Console& console, const BestOptions& options) {
   }
   const Trial* chosen = chosen_trial(loaded.study, loaded.facts);
   if (chosen == nullptr) {
-    throw Error(ErrorKind::study,
-                fmt::format("{}: no trial has a result yet (see 'dtune status "
-                            "{}')",
-                            loaded.facts.database,
-                            shell_quoted(loaded.facts.database)));
+    throw Error(
+        ErrorKind::study,
+        fmt::format("{}: no trial has a result yet (see {})",
+                    loaded.facts.database,
+                    quoted_command("dtune status " +
+                                   shell_quoted(loaded.facts.database))));
   }
   if (options.recipe) {
     console.print(recipe_of(loaded, chosen->point));

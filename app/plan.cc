@@ -58,9 +58,11 @@ std::vector<std::string> time_texts(const StudyPlan& plan) {
   if (!plan.step_time) {
     return {plan.recipe.command
                 ? "not known before the program has run in a trial"
-                : fmt::format("not known yet: 'dtune plan {} --measure' "
-                              "trains for some seconds to tell",
-                              shell_quoted(plan.recipe_path))};
+                : fmt::format("not known yet: {} trains for some seconds to "
+                              "tell",
+                              quoted_command("dtune plan " +
+                                             shell_quoted(plan.recipe_path) +
+                                             " --measure"))};
   }
   const StudyTime time = study_time(plan.recipe, plan.check, *plan.step_time);
   std::vector<std::string> lines = {fmt::format("{} for one full training ({})",

@@ -44,9 +44,8 @@ bool folder_is_writable(const fs::path& folder) {
 void refuse_folder(const std::string& name) {
   std::error_code error;
   if (!fs::is_directory(name, error)) return;
-  fail_study(
-      fmt::format("{}: is a folder ('dtune ls {}' lists the studies in it)",
-                  name, shell_quoted(name)));
+  fail_study(fmt::format("{}: is a folder ({} lists the studies in it)", name,
+                         quoted_command("dtune ls " + shell_quoted(name))));
 }
 
 // What SQLite and the store keep beside a database.
@@ -118,10 +117,11 @@ fs::path find_database(const std::string& name) {
   for (const char* ending : {"", ".yaml", ".yml"}) {
     const std::string recipe = name + ending;
     if (!is_recipe_name(recipe) || !is_file(recipe)) continue;
-    fail_study(fmt::format(
-        "{}: has not been run yet: there is no {} (start with "
-        "'dtune run {}', or name the database)",
-        recipe, with_extension(recipe, ".db").string(), shell_quoted(recipe)));
+    fail_study(
+        fmt::format("{}: has not been run yet: there is no {} (start with "
+                    "{}, or name the database)",
+                    recipe, with_extension(recipe, ".db").string(),
+                    quoted_command("dtune run " + shell_quoted(recipe))));
   }
   fail_study(fmt::format(
       "{}: there is no such file (name a study's .db, its recipe "
@@ -142,10 +142,10 @@ fs::path find_recipe(const std::string& name) {
     if (is_file(beside)) return beside;
   }
   if (database) {
-    fail_study(
-        fmt::format("{}: is a study's database, and no recipe lies beside it "
-                    "('dtune resume {}' continues the study)",
-                    name, shell_quoted(name)));
+    fail_study(fmt::format(
+        "{}: is a study's database, and no recipe lies beside it "
+        "({} continues the study)",
+        name, quoted_command("dtune resume " + shell_quoted(name))));
   }
   fail_study(
       fmt::format("{}: there is no such recipe (check the path; 'dtune init' "

@@ -382,6 +382,11 @@ int with_junit(const RunView& view, const std::string& name,
   }
 }
 
+std::string more_trials_command(const LoadedStudy& loaded) {
+  return quoted_command("dtune resume " + shell_quoted(loaded.facts.database) +
+                        " --trials +20");
+}
+
 int report_result(const Console& console, const LoadedStudy& loaded,
                   const RunView& view) {
   const Study& study = loaded.study;

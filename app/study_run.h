@@ -51,6 +51,9 @@ int run_study(const Console& console, LoadedStudy& loaded, const RunView& view);
 int with_junit(const RunView& view, const std::string& name,
                const std::function<int()>& command);
 
+// How a study that is finished goes on, as a sentence quotes it.
+std::string more_trials_command(const LoadedStudy& loaded);
+
 // Prints the result, evaluates `expect:`, writes the files that `view` names;
 // returns the exit code.
 int report_result(const Console& console, const LoadedStudy& loaded,

@@ -91,9 +91,10 @@ void check_same_study(const LoadedStudy& loaded, const RecipeFile& file) {
   throw Error(
       ErrorKind::config,
       fmt::format("{0}: holds a study of another recipe (changed: {1}) (go on "
-                  "with that study: 'dtune resume {2}'; start anew, the old "
+                  "with that study: {2}; start anew, the old "
                   "one is moved aside: --fresh; keep both: --db OTHER.db)",
-                  name, keys, shell_quoted(name)));
+                  name, keys,
+                  quoted_command("dtune resume " + shell_quoted(name))));
 }
 
 bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {

@@ -308,7 +308,10 @@ TEST_CASE("commands that want a study say how to get one") {
   const Outcome outcome = place.run({"status", "tiny.yaml"});
   CHECK(outcome.code == 2);
   CHECK(contains(outcome.err, "has not been run yet"));
-  CHECK(contains(outcome.err, "dtune run tiny.yaml"));
+  CHECK(contains(outcome.err, "start with 'dtune run tiny.yaml',"));
+  place.write("my tiny.yaml", kSynthetic);
+  CHECK(contains(place.run({"status", "my tiny.yaml"}).err,
+                 "start with `dtune run 'my tiny.yaml'`, or"));
   place.write("other.db", "no database at all, but long enough to be one");
   CHECK(place.run({"status", "other.db"}).code == 3);
   CHECK(place.run({"run", "tiny.yaml", "--db", "other.db"}).code == 3);

@@ -87,6 +87,12 @@ TEST_CASE("words for the shell are quoted where they must be") {
         "$'a\\011b\\n\\'\\\\\\033[1m\\377'");
 }
 
+TEST_CASE("a command within a sentence has no quotes inside quotes") {
+  CHECK(quoted_command("dtune ls a") == "'dtune ls a'");
+  CHECK(quoted_command("dtune ls " + shell_quoted("my studies")) ==
+        "`dtune ls 'my studies'`");
+}
+
 TEST_CASE("a table leaves out its least important columns first") {
   const std::vector<TableColumn> columns = {
       {"name", false, 0, 10}, {"n", true, 1, 5}, {"note", false, 2, 40}};

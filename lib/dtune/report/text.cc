@@ -288,4 +288,9 @@ std::string shell_quoted(const std::string& word) {
   return printable(word) == word ? shell_word(word) : escape_quoted(word);
 }
 
+std::string quoted_command(const std::string& command) {
+  const char mark = command.find('\'') == std::string::npos ? '\'' : '`';
+  return mark + command + mark;
+}
+
 }  // namespace dtune

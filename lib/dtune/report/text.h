@@ -62,5 +62,8 @@ std::string progress_bar(double fraction, int width, bool unicode);
 // A word for a POSIX shell, quoted where it has to be; one that printable()
 // would change in the form $'...', which takes bash or zsh.
 std::string shell_quoted(const std::string& word);
+// A command within a sentence: 'dtune resume r.db'; between `...` where it has
+// quotes itself, so that what lies between the marks is what a shell takes.
+std::string quoted_command(const std::string& command);
 
 }  // namespace dtune
