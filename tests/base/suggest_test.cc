@@ -56,6 +56,13 @@ TEST_CASE("only near words are suggested") {
   CHECK(did_you_mean("momentum", keys).empty());
 }
 
+TEST_CASE("capitals do not count as misspelt") {
+  const std::vector<std::string> words = {"tpe", "gp", "SGD"};
+  CHECK(nearest("TPE", words) == "tpe");
+  CHECK(nearest("GP", words) == "gp");
+  CHECK(nearest("sgd", words) == "SGD");
+}
+
 TEST_CASE("a single letter suggests nothing that shares none with it") {
   const std::vector<std::string> keys = {"a", "b"};
   CHECK(nearest("q", keys).empty());

@@ -119,6 +119,11 @@ TEST_CASE("an unknown kind is named with the nearest one and all others") {
       "convlstm, learnt-gp, plain-gp, sobol, halton, random, gp, tpe, grid)",
       Error);
   CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("tpe", {}), 5),
+      "scheduler.kind: 'tpe' is no scheduler, but a sampler (write sampler: "
+      "tpe; scheduler is one of freeze-thaw, asha, hyperband, median, fifo)",
+      Error);
+  CHECK_THROWS_WITH_AS(
       make_scheduler(with_scheduler("bohb", {}), 5),
       "scheduler.kind: unknown scheduler 'bohb' (one of freeze-thaw, asha, "
       "hyperband, median, fifo)",

@@ -26,6 +26,14 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
+std::string without_capitals(std::string_view word) {
+  std::string text(word);
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
 // The one candidate that begins with the word: an abbreviation.
 const std::string* only_continuation(std::string_view word,
                                      std::span<const std::string> candidates) {
@@ -33,7 +41,7 @@ const std::string* only_continuation(std::string_view word,
   if (word.size() < kFewestLetters) return nullptr;
   const std::string* found = nullptr;
   for (const std::string& candidate : candidates) {
-    if (!candidate.starts_with(word)) continue;
+    if (!without_capitals(candidate).starts_with(word)) continue;
     if (found != nullptr) return nullptr;
     found = &candidate;
   }
@@ -42,15 +50,16 @@ const std::string* only_continuation(std::string_view word,
 
 }  // namespace
 
-std::string nearest(std::string_view word,
+std::string nearest(std::string_view written,
                     std::span<const std::string> candidates) {
+  const std::string word = without_capitals(written);
   if (const std::string* whole = only_continuation(word, candidates)) {
     return *whole;
   }
   std::string best;
   int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const int distance = edit_distance(word, candidate);
+    const int distance = edit_distance(word, without_capitals(candidate));
     // A word that shares no letter is no misspelling.
     const bool alike =
         distance < static_cast<int>(std::max(word.size(), candidate.size()));

@@ -11,9 +11,9 @@ namespace dtune {
 // alignment). O(|a| |b|).
 int edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`: the only one that begins with it; else, by
-// distance, "" where none is near enough (more than a third of the letters
-// differ).
+// The candidate nearest to `word`, capitals aside: the only one that begins with
+// it; else, by distance, "" where none is near enough (more than a third of the
+// letters differ).
 std::string nearest(std::string_view word,
                     std::span<const std::string> candidates);
 

@@ -37,7 +37,7 @@ struct ForecastFacts {
 // The search is taken to go on at the speed that it had in this session: each
 // trial that is still to be started takes as many steps as those so far (low)
 // or runs to the horizon, as all that are open (high); budgets of steps and of
-// time cap both.
+// time cap both. Where steps are levels, it is their images that count.
 class Forecaster {
  public:
   Forecast estimate(const Study& study, const ForecastFacts& facts);

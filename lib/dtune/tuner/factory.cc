@@ -91,6 +91,21 @@ std::vector<NamedKind> kinds_of(const std::vector<Entry>& table) {
   return kinds;
 }
 
+bool is_among(const std::vector<NamedKind>& kinds, const std::string& name) {
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&](const NamedKind& kind) { return kind.name == name; });
+}
+
+// The key that takes such a word, where it is not `what`; "" where none does.
+std::string other_key(const char* what, const std::string& name) {
+  for (const auto& [key, kinds] :
+       {std::pair{"sampler", &sampler_kinds()},
+        std::pair{"scheduler", &scheduler_kinds()}}) {
+    if (key != std::string(what) && is_among(*kinds, name)) return key;
+  }
+  return "";
+}
+
 template <typename Entry>
 const Entry& find_entry(const std::vector<Entry>& table, const char* what,
                         const std::string& name) {
@@ -99,10 +114,15 @@ const Entry& find_entry(const std::vector<Entry>& table, const char* what,
     if (entry.kind.name == name) return entry;
     names.push_back(entry.kind.name);
   }
+  const std::string other = other_key(what, name);
   throw Error(
       ErrorKind::config,
-      fmt::format("{0}.kind: unknown {0} '{1}'{2} (one of {3})", what, name,
-                  did_you_mean(name, names), fmt::join(names, ", ")));
+      other.empty()
+          ? fmt::format("{0}.kind: unknown {0} '{1}'{2} (one of {3})", what,
+                        name, did_you_mean(name, names), fmt::join(names, ", "))
+          : fmt::format("{0}.kind: '{1}' is no {0}, but a {2} (write {2}: "
+                        "{1}; {0} is one of {3})",
+                        what, name, other, fmt::join(names, ", ")));
 }
 
 // Of the warm start, of all its studies together: a fit's time is the cube.
