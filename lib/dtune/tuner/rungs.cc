@@ -1,7 +1,6 @@
 #include "dtune/tuner/rungs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -21,7 +20,7 @@ Rungs::Rungs(std::vector<int> steps, int eta, std::vector<double> shares)
 // brackets divide by their shares.
 size_t Rungs::bracket(TrialId trial) const {
   constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
-  double place = std::ldexp(double(uint64_t(trial - 1) * kGolden), -64);
+  double place = double(uint64_t(trial - 1) * kGolden) * 0x1p-64;
   size_t bracket = 0;
   while (bracket + 1 < brackets() && place >= shares_[bracket]) {
     place -= shares_[bracket++];
@@ -46,12 +45,12 @@ int Rungs::next_step(const Trial& trial) const {
 bool Rungs::counts(const Trial& trial, size_t bracket, size_t rung) const {
   if (trial.kind != TrialKind::search) return false;
   if (trial.state == TrialState::invalid) return false;
-  if (this->bracket(trial.id) != bracket) return false;
-  if (trial.steps() >= steps_[rung]) return true;
+  const int steps = trial.steps();
   const bool gone = trial.state == TrialState::failed ||
                     trial.state == TrialState::timed_out ||
                     trial.state == TrialState::cut;
-  return gone && (rung == bracket || trial.steps() >= steps_[rung - 1]);
+  const bool lost = gone && (rung == bracket || steps >= steps_[rung - 1]);
+  return (lost || steps >= steps_[rung]) && this->bracket(trial.id) == bracket;
 }
 
 std::vector<RungResult> Rungs::results(const Study& study,
