@@ -178,6 +178,8 @@ TEST_CASE("a study begins with points of recorded ones, two looks at each") {
   for (const Trial& trial : study.trials) CHECK(trial.steps() == ladder[1]);
   CHECK(duplicate_points(study) == 0);
   CHECK_FALSE(opens(*tuner.sampler->propose(study, 99)));
+  CHECK(tuner.scheduler->describe_plan(recipe, kHorizon).at(1) ==
+        "first 5 points that suit most recorded studies, to step 2 each");
 }
 
 TEST_CASE(

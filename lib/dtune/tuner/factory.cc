@@ -35,7 +35,8 @@ struct SchedulerEntry {
 const std::vector<SamplerEntry>& samplers() {
   static const std::vector<SamplerEntry> table = {
       {{"convlstm",
-        "best chance by recorded studies, a ConvLSTM and the study itself"},
+        "largest expected gain by recorded studies, a ConvLSTM and the study "
+        "itself"},
        nullptr},
       {{"learnt-gp", "the same by the process learnt from recorded studies"},
        nullptr},
@@ -63,7 +64,7 @@ const std::vector<SamplerEntry>& samplers() {
 const std::vector<SchedulerEntry>& schedulers() {
   static const std::vector<SchedulerEntry> table = {
       {{"freeze-thaw",
-        "gives each next step to the trial with the best chance of beating "
+        "gives each next step to the trial with the largest expected gain over "
         "the leader (option: epsilon)"},
        nullptr},
       {{"asha",

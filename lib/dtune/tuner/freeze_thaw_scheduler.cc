@@ -374,16 +374,24 @@ std::optional<double> FreezeThawScheduler::chance_of_gain(const Study& study,
 
 std::vector<std::string> FreezeThawScheduler::describe_plan(
     const Recipe& /*recipe*/, int horizon) const {
-  return {
+  std::vector<std::string> plan = {
       horizon >= kOpenHorizon
           ? "trials are looked at when their program ends (the recipe does not "
             "say how many steps it has)"
           : fmt::format("trials are looked at after steps {}",
-                        fmt::join(model_->ladder(), ", ")),
-      "each time a slot is free, the trial or new point with the best chance "
-      "of beating the leader gets the next steps",
-      fmt::format("a trial with less than {:.2g} of a chance is cut",
-                  epsilon_)};
+                        fmt::join(model_->ladder(), ", "))};
+  if (const size_t points = model_->opening_points()) {
+    plan.push_back(fmt::format(
+        "first {} points that suit most recorded studies, to step {} each",
+        points, model_->ladder().at(kOpeningLooks - 1)));
+  }
+  plan.push_back(
+      "each time a slot is free, the trial or new point with the largest "
+      "expected gain over the leader gets the next steps");
+  plan.push_back(fmt::format(
+      "a trial with less than {:.2g} of a chance to beat the leader is cut",
+      epsilon_));
+  return plan;
 }
 
 std::vector<std::string> FreezeThawScheduler::explain(
