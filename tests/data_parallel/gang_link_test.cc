@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "eventually.h"
 #include <doctest/doctest.h>
 
 #include "dtune/comm/socket.h"
@@ -80,6 +81,34 @@ std::array<GroupsSeen, kMembers> run_members(
 }
 
 }  // namespace
+
+TEST_CASE("any order but a go makes void what a member computes") {
+  SocketDirectory sockets;
+  GangServer server({.local = sockets.endpoint("g")}, {});
+  GangOptions options;
+  options.gang = "7.1";
+  options.parallel.mode = ParallelMode::data;
+  options.parallel.ranks = 1;
+  server.open(options);
+  RankInfo rank;
+  rank.gang = "7.1";
+  rank.members = 1;
+  rank.endpoint = server.local_endpoint();
+  GangLink link(rank);
+  const std::atomic<bool> stop = false;
+  CHECK_FALSE(link.is_void());
+  link.client().begin({.end = 64, .epoch_samples = 64, .batch_size = 8});
+  REQUIRE(eventually([&] { return link.is_void(); }));
+  CHECK(link.is_void());  // until it is taken
+  const auto order = std::get<gang::Regroup>(link.wait(stop));
+  CHECK_FALSE(link.is_void());
+  link.client().ready({.round = order.work.round});
+  REQUIRE(eventually([&] { return link.has_order(); }));
+  CHECK_FALSE(link.is_void());
+  link.wait(stop);
+  server.close("7.1", "enough");
+  CHECK(eventually([&] { return link.is_void(); }));
+}
 
 TEST_CASE("groups of some members are kept while they are used") {
   const auto seen = run_members(30, participants_in);

@@ -75,35 +75,76 @@ TEST_CASE("a spike is not waited for and its samples are trained by others") {
   CHECK(without);
 }
 
-// Spikes of a second with five between them, for four minutes, and the goal of
-// bench_gang, without the machine's own disturbances. Rounds are shorter than a
-// spike; none is reduced while gradients are computed.
-TEST_CASE(
-    "under spikes a gang with straggler mitigation is faster than one "
-    "without") {
-  const auto share = [](StragglerPolicy policy, bool spikes) {
-    simulated::Setting setting = long_step(4);
-    setting.batch = 2000;
-    setting.samples = setting.step_samples = 8'000 * 240;
-    setting.stragglers = policy;
-    setting.overlap = 0;
-    simulated::Gang gang(setting);
-    for (int at = 5; spikes && at < 600; at += 6) {
-      gang.at(seconds(at), [&] { gang.suspend(3, seconds(1)); });
-    }
-    gang.run(seconds(1200));
-    CHECK(gang.problem == "");
-    CHECK(gang.committed == 1);
-    return 240 / to_seconds(gang.elapsed());  // of the summed speeds
-  };
-  const double undisturbed = share(StragglerPolicy::automatic, false);
-  const double minded = share(StragglerPolicy::automatic, true);
-  const double waiting = share(StragglerPolicy::off, true);
-  MESSAGE("undisturbed ", undisturbed, ", stragglers: auto ", minded,
-          ", stragglers: off ", waiting);
-  CHECK(undisturbed > 0.94);
-  CHECK(waiting < 0.84);
-  CHECK(minded > 0.85);
+// One rank stands still for a second in every six, for four minutes: the goal of
+// bench_gang, without the machine's own disturbances. Rounds take a quarter of a
+// second. What can be won is all but the rank's own time.
+TEST_CASE("of what spikes cost a gang that waits, two thirds are won back") {
+  // Of the ranks that are ready at their first gradient.
+  for (const double overlap : {0.0, 0.5}) {
+    CAPTURE(overlap);
+    const auto share = [&](StragglerPolicy policy, bool spikes) {
+      simulated::Setting setting = long_step(4);
+      setting.batch = 2000;
+      setting.samples = setting.step_samples = 8'000 * 240;
+      setting.stragglers = policy;
+      setting.overlap = overlap;
+      simulated::Gang gang(setting);
+      for (int at = 5; spikes && at < 600; at += 6) {
+        gang.at(seconds(at), [&] { gang.suspend(3, seconds(1)); });
+      }
+      gang.run(seconds(1200));
+      CHECK(gang.problem == "");
+      CHECK(gang.committed == 1);
+      return 240 / to_seconds(gang.elapsed());  // of the summed speeds
+    };
+    const double undisturbed = share(StragglerPolicy::automatic, false);
+    const double minded = share(StragglerPolicy::automatic, true);
+    const double waiting = share(StragglerPolicy::off, true);
+    const double best = undisturbed * (1 - 1.0 / 6 / 4);
+    const double won = (minded - waiting) / (best - waiting);
+    MESSAGE("undisturbed ", undisturbed, ", stragglers: auto ", minded,
+            ", stragglers: off ", waiting, ", won ", won);
+    CHECK(undisturbed > 0.94);
+    CHECK(waiting < 0.82);
+    CHECK(won > 2.0 / 3);
+  }
+}
+
+// In rounds of two seconds, where a rank loses more by being left behind.
+TEST_CASE("short spikes in long rounds are waited for") {
+  simulated::Setting setting = long_step(4);
+  setting.batch = 16'000;
+  setting.samples = setting.step_samples = 8'000 * 100;
+  setting.overlap = 0;
+  simulated::Gang gang(setting);
+  // After the first rounds; at all places in one.
+  for (int i = 0; i < 20; ++i) {
+    gang.at(milliseconds(20'000 + 4'123 * i),
+            [&] { gang.suspend(3, milliseconds(300)); });
+  }
+  gang.run(seconds(1200));
+  CHECK(gang.problem == "");
+  CHECK(gang.committed == 1);
+  // A first one may be taken for a long one.
+  CHECK(gang.count(Kind::late) <= 2);
+}
+
+TEST_CASE("a rank has its old share when it comes back from a spike") {
+  simulated::Setting setting = long_step(4);
+  setting.batch = 2000;
+  setting.samples = setting.step_samples = 8'000 * 10;
+  setting.overlap = 0;
+  simulated::Gang gang(setting);
+  gang.at(milliseconds(5'000), [&] { gang.suspend(3, seconds(1)); });
+  gang.run(seconds(100));
+  CHECK(gang.problem == "");
+  CHECK(gang.count(Kind::late) == 1);
+  CHECK(gang.count(Kind::rejoined) == 1);
+  for (const gang::Go& go : gang.gos) {
+    if (go.participants.size() < 4 || go.totals.samples < 2000) continue;
+    CAPTURE(go.round);
+    CHECK(gang.size_of(go.round, 3) > 400);
+  }
 }
 
 // Wherever it stops: computing, in a reduction, receiving state, evaluating,

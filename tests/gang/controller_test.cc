@@ -74,6 +74,91 @@ TEST_CASE("another writes the checkpoint of a leader that has stopped") {
   CHECK(driven.last<gang::Go>(1).last);
 }
 
+// Four ranks that are ready every half a second, and talk: until the pace is
+// known. The round that is next, and updates.
+static std::pair<int64_t, int64_t> train_some(DrivenGang& driven) {
+  driven.all_begin(
+      gang::Begin{.end = 4800, .epoch_samples = 4800, .batch_size = 48});
+  int64_t round = driven.last<gang::Regroup>(0).work.round;
+  int64_t updates = 0;
+  for (; updates < 12; ++updates, ++round) {
+    driven.pass(milliseconds(500), {0, 1, 2, 3});
+    for (const int m : {0, 1, 2, 3}) driven.ready(m, round, updates);
+  }
+  for (const int m : {0, 1, 2, 3}) driven.orders(m);
+  return {round, updates};
+}
+
+TEST_CASE("what a rank computes that stands still is void") {
+  DrivenGang driven(spec(ParallelMode::data, 4));
+  const auto [round, updates] = train_some(driven);
+  driven.pass(milliseconds(200), {0, 1, 2, 3});
+  driven.pass(milliseconds(300), {0, 1, 2});
+  for (const int m : {0, 1, 2}) driven.ready(m, round, updates);
+  driven.pass(milliseconds(100), {0, 1, 2});
+  // Long before 1.5 times the usual round.
+  CHECK(driven.last<gang::Go>(0).participants == std::vector<int>{0, 1, 2});
+  const auto order = driven.last<gang::CatchUp>(3);
+  CHECK(order.source == -1);
+  CHECK(order.work.round == round);
+  CHECK(order.work.spans.empty());
+  // It is back, and its work is ready: it takes part from the next go on.
+  driven.ready(3, round, updates);
+  CHECK(driven.orders(3).empty());
+  for (const int m : {0, 1, 2}) driven.ready(m, round + 1, updates + 1);
+  const auto next = driven.last<gang::CatchUp>(3);
+  CHECK(next.source >= 0);
+  CHECK(next.work.round == round + 2);
+  CHECK(samples_of(next.work.spans) == 12);
+}
+
+TEST_CASE("a slow rank that is heard finishes what it computes") {
+  DrivenGang driven(spec(ParallelMode::data, 4));
+  const auto [round, updates] = train_some(driven);
+  driven.pass(milliseconds(500), {0, 1, 2, 3});
+  for (const int m : {0, 1, 2}) driven.ready(m, round, updates);
+  driven.pass(milliseconds(100), {0, 1, 2, 3});
+  CHECK(driven.orders(0).empty());
+  driven.pass(milliseconds(200), {0, 1, 2, 3});
+  CHECK(driven.last<gang::Go>(0).participants == std::vector<int>{0, 1, 2});
+  CHECK(driven.orders(3).empty());
+}
+
+// It has its deadline and the time that it stood still.
+TEST_CASE("a rank whose spike is over is given time to finish") {
+  DrivenGang driven(spec(ParallelMode::data, 4));
+  const auto [round, updates] = train_some(driven);
+  driven.pass(milliseconds(300), {0, 1, 2});
+  driven.pass(milliseconds(200), {0, 1, 2, 3});
+  for (const int m : {0, 1, 2}) driven.ready(m, round, updates);
+  driven.pass(milliseconds(400), {0, 1, 2, 3});
+  CHECK(driven.orders(0).empty());
+  driven.ready(3, round, updates);
+  CHECK(driven.last<gang::Go>(0).participants == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("a first gradient commits no rank where spikes are frequent") {
+  DrivenGang driven(spec(ParallelMode::data, 4));
+  const auto [round, updates] = train_some(driven);
+  driven.pass(milliseconds(100), {0, 1, 2, 3});
+  for (const int m : {0, 1, 2}) driven.ready(m, round, updates, false);
+  driven.pass(milliseconds(300), {0, 1, 2});  // rank 3 stands still
+  driven.ready(3, round, updates, false);
+  CHECK(driven.last<gang::Go>(0).round == round);
+  // Half a round later the spike was .3 of the last .8 s.
+  driven.pass(milliseconds(500), {0, 1, 2, 3});
+  for (const int m : {0, 1, 2, 3})
+    driven.ready(m, round + 1, updates + 1, false);
+  CHECK(driven.orders(0).empty());
+  for (const int m : {0, 1, 2, 3}) driven.ready(m, round + 1, updates + 1);
+  CHECK(driven.last<gang::Go>(0).round == round + 1);
+  // It was the only one for a while.
+  driven.pass(seconds(10), {0, 1, 2, 3});
+  for (const int m : {0, 1, 2, 3})
+    driven.ready(m, round + 2, updates + 2, false);
+  CHECK(driven.last<gang::Go>(0).round == round + 2);
+}
+
 // Its source would wait for it, and all the others for the source.
 TEST_CASE("a late member gets state when it has nothing left to compute") {
   DrivenGang driven(spec(ParallelMode::data, 3));

@@ -1,4 +1,4 @@
-// A process that is one member of a gang, to be killed:
+// A process that is one member of a gang, to be killed or stopped:
 //   gang_member_process ENDPOINT MEMBER MEMBERS SAMPLES MILLISECONDS_A_ROUND
 #include <atomic>
 #include <chrono>
@@ -21,8 +21,10 @@ int main(int argc, char** argv) {
   const std::chrono::milliseconds labour(std::atoi(argv[5]));
   const std::atomic<bool> never{false};
   dtune::GangClient client(rank);
-  const auto seen = dtune::toy::run_step(
-      client, begin, never,
-      [&](const auto&) { std::this_thread::sleep_for(labour); });
+  const auto seen =
+      dtune::toy::run_step(client, begin, never, [&](const auto&) {
+        std::this_thread::sleep_for(labour);
+        client.gauge("stood_still", dtune::to_seconds(client.stood_still()));
+      });
   return seen.ended.empty() ? 0 : 1;
 }

@@ -125,6 +125,29 @@ TEST_CASE("a member whose process is killed does not stop the others") {
   CHECK(eventually([&] { return count(stage.server, GangEvent::Kind::lost); }));
 }
 
+TEST_CASE("a member measures how long it has stood still") {
+  Stage stage;
+  stage.server.open(gang_of(1));
+  const std::string endpoint = stage.server.local_endpoint();
+  pid_t child = -1;
+  const char* const argv[] = {
+      DTUNE_GANG_MEMBER, endpoint.c_str(), "0", "1", "3200000", "5", nullptr};
+  REQUIRE(posix_spawn(&child, DTUNE_GANG_MEMBER, nullptr, nullptr,
+                      const_cast<char**>(argv), environ) == 0);
+  const auto stood_still = [&] {
+    const auto gauges = stage.server.status("7.1").members[0].gauges;
+    const auto found = gauges.find("stood_still");
+    return found == gauges.end() ? -1 : found->second;
+  };
+  CHECK(eventually([&] { return stood_still() >= 0; }));
+  kill(child, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  kill(child, SIGCONT);
+  CHECK(eventually([&] { return stood_still() > 0.5; }));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 TEST_CASE("the newer of two processes in one place wins") {
   Stage stage;
   stage.server.open(gang_of(1));

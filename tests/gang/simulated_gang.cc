@@ -117,6 +117,23 @@ void Gang::as(int member, Duration in, std::function<void()> act) {
   });
 }
 
+// How long it has been suspended so far.
+Duration Gang::stopped(int member) const {
+  const Process& p = process(member);
+  return p.stopped_before + std::min(now_, p.suspended_until) -
+         std::min(now_, p.suspended_from);
+}
+
+// Needs the process for so long, in which suspensions do not count.
+void Gang::compute(int member, Duration takes, std::function<void()> act) {
+  const MonoTime running = now_ - stopped(member) + takes;
+  as(member, takes, [this, member, running, act = std::move(act)] {
+    const Duration left = running - (now_ - stopped(member));
+    if (left <= Duration{0}) return act();
+    compute(member, left, act);
+  });
+}
+
 void Gang::run(Duration limit) {
   MonoTime tick = now_;
   MonoTime beat = now_;
@@ -142,7 +159,7 @@ void Gang::run(Duration limit) {
       now_ = tick;
       tick += GangController::kTick;
       if (now_ >= beat) {
-        beat += 200 * kMs;
+        beat += controller_.options().heartbeat;
         for (int m = 0; m < setting_.ranks; ++m) {
           const Process& p = process(m);
           if (p.alive && p.known && p.suspended_until <= now_ &&
@@ -272,6 +289,11 @@ void Gang::arrive(int member, int64_t life, Order order) {
     return;
   }
   p.inbox.push_back(std::move(order));
+  if (p.computing != 0 && p.backward) {
+    as(member, kLayer, [this, member, computing = p.computing] {
+      look_for_orders(member, computing);
+    });
+  }
   as(member, Duration{0}, [this, member] { next(member); });
 }
 

@@ -67,10 +67,14 @@ class Gang {
   Duration elapsed() const { return now_ - MonoTime{}; }
   int count(GangEvent::Kind kind) const;
   int alive() const;
+  int64_t size_of(int64_t round, int member) const {  // samples handed out
+    return samples_of(handed_.at(round).spans.at(member));
+  }
   gang::GangController& controller() { return controller_; }
 
  private:
   static constexpr Duration kMs = std::chrono::milliseconds(1);
+  static constexpr Duration kLayer = 10 * kMs;
 
   using State = std::vector<int64_t>;  // rounds whose update was applied
 
@@ -78,7 +82,9 @@ class Gang {
     int64_t life = 0;
     bool alive = false;
     bool known = false;  // by the controller
+    MonoTime suspended_from{};
     MonoTime suspended_until{};
+    Duration stopped_before{0};  // suspended, before that
     MonoTime cut_until{};
     MonoTime last_arrival{};
     State state;
@@ -87,7 +93,9 @@ class Gang {
     bool in_step = false;
     bool over = false;  // all steps done, closed or evicted
     bool busy = false;
-    bool broken = false;  // has said failed
+    int64_t computing = 0;  // numbers what it computes; 0: nothing
+    bool backward = false;  // its forward pass is done
+    bool broken = false;    // has said failed
     int incarnation = 0;
     std::vector<int> group;
     gang::Work work;
@@ -104,6 +112,9 @@ class Gang {
   };
 
   Process& process(int m) { return processes_.at(static_cast<size_t>(m)); }
+  const Process& process(int m) const {
+    return processes_.at(static_cast<size_t>(m));
+  }
   void fail(const std::string& what);
   // To stderr, where this seed is traced.
   template <class Text>
@@ -113,6 +124,9 @@ class Gang {
   void write(const std::string& text) const;
   void later(Duration in, std::function<void()> act);
   void as(int member, Duration in, std::function<void()> act);
+  Duration stopped(int member) const;
+  void compute(int member, Duration takes, std::function<void()> act);
+  void look_for_orders(int member, int64_t computing);
   double chance() { return rng_.uniform(); }
   Duration jitter(double most_ms);
 
@@ -160,6 +174,7 @@ class Gang {
   };
   std::map<int64_t, Handed> handed_;                  // by round
   std::map<int64_t, std::vector<int>> participants_;  // by round
+  int64_t computations_ = 0;
   State checkpoint_;
   int checkpoint_step_ = 0;
 };

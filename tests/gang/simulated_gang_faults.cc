@@ -51,6 +51,10 @@ void Gang::kill(int member, bool known) {
 void Gang::suspend(int member, Duration how_long) {
   Process& p = process(member);
   if (!p.alive) return;
+  if (p.suspended_until <= now_) {
+    p.stopped_before += p.suspended_until - p.suspended_from;
+    p.suspended_from = now_;
+  }
   p.suspended_until = std::max(p.suspended_until, now_ + how_long);
   cut_off(member, how_long);
 }

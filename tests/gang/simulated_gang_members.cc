@@ -120,27 +120,58 @@ void Gang::work(int member, const Work& work) {
   seconds *= rng_.uniform(0.95, 1.05);
   if (chance() < setting_.faults.spike) seconds *= 20;
   ready.times.samples = ready.totals.samples;
-  ready.times.backward = seconds;
-  ready.times.until_ready = 0.6 * seconds;
   say([&] {
     return fmt::format("{} ready {} in {:.3f}", member, work.round, seconds);
   });
   if (work.phase == Phase::train) draw_faults(member);
   // Some are ready at their first gradient, and go on computing.
   const bool early = work.phase == Phase::train && chance() < setting_.overlap;
-  if (early) {
-    as(member, from_seconds(0.6 * seconds), [this, member, ready] {
-      Ready first = ready;
-      first.complete = false;
-      say_ready(member, first);
-    });
-  }
-  as(member, from_seconds(seconds + 1e-4), [this, member, ready, early] {
-    Process& q = process(member);
-    q.busy = false;
-    if (!early || q.inbox.empty()) say_ready(member, ready);
-    next(member);
+  const Duration then = stopped(member);
+  const auto measure = [this, member, ready, then, seconds] {
+    Ready now = ready;
+    now.times.stopped = to_seconds(stopped(member) - then);
+    now.times.backward = seconds + now.times.stopped;
+    now.times.until_ready = 0.6 * seconds + now.times.stopped;
+    return now;
+  };
+  const int64_t computing = p.computing = ++computations_;
+  p.backward = false;
+  compute(member, from_seconds(0.4 * seconds), [this, member, computing] {
+    if (process(member).computing != computing) return;
+    process(member).backward = true;
+    look_for_orders(member, computing);
   });
+  if (early) {
+    compute(member, from_seconds(0.6 * seconds),
+            [this, member, measure, computing] {
+              if (process(member).computing != computing) return;
+              Ready first = measure();
+              first.complete = false;
+              say_ready(member, first);
+            });
+  }
+  compute(member, from_seconds(seconds + 1e-4),
+          [this, member, measure, early, computing] {
+            Process& q = process(member);
+            if (q.computing != computing) return;
+            q.computing = 0;
+            q.busy = false;
+            if (!early || q.inbox.empty()) say_ready(member, measure());
+            next(member);
+          });
+}
+
+// After the forward pass and between layers of the backward pass: all but a go
+// makes void what is computed.
+void Gang::look_for_orders(int member, int64_t computing) {
+  Process& p = process(member);
+  const bool all_go =
+      std::all_of(p.inbox.begin(), p.inbox.end(),
+                  [](const Order& o) { return std::holds_alternative<Go>(o); });
+  if (p.computing != computing || all_go) return;
+  p.computing = 0;
+  p.busy = false;
+  next(member);
 }
 
 void Gang::say_ready(int member, const Ready& ready) {

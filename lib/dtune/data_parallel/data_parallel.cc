@@ -28,6 +28,9 @@ int64_t bucket_bytes(const ParallelSpec& parallel) {
   return std::max<int64_t>(1, std::llround(parallel.bucket_mb * (1 << 20)));
 }
 
+// Another order came while a round was computed.
+struct RoundVoid {};
+
 // When the parts of a round began and ended.
 struct Marks {
   MonoTime begin{};
@@ -38,6 +41,7 @@ struct Marks {
   MonoTime go{};        // came; by the reducer's thread
   MonoTime reduced{};
   MonoTime updated{};
+  Duration stood_still{0};  // of the process, until backward was done
 };
 
 gang::RoundTimes times_of(const Marks& marks, int64_t samples) {
@@ -51,6 +55,7 @@ gang::RoundTimes times_of(const Marks& marks, int64_t samples) {
   times.exposed =
       seconds_between(std::max(marks.backward, marks.go), marks.reduced);
   times.update = seconds_between(marks.reduced, marks.updated);
+  times.stopped = std::min(to_seconds(marks.stood_still), times.compute());
   return times;
 }
 
@@ -92,6 +97,8 @@ class DataParallelSession final : public GangSession {
 
  private:
   LossTotals forward(const Work& work);
+  void look_for_orders();
+  void end_void_round();
   Order reduce(const Work& work, const LossTotals& totals,
                const std::atomic<bool>& stop);
   void backward(const Work& work, const LossTotals& totals);
@@ -112,7 +119,9 @@ class DataParallelSession final : public GangSession {
   int64_t own_samples_ = 0;  // trained since the running statistics were merged
   bool settled_ = false;     // they were, with these
   Marks marks_;
-  Order order_;  // the answer to ready; by the reducer's thread
+  Duration stood_still_{0};  // before the round
+  bool reducing_ = false;    // the reducer takes the orders
+  Order order_;              // the answer to ready; by the reducer's thread
   std::atomic<bool> answered_ = false;  // it has come; by the same
   std::atomic<bool> given_up_ = false;  // it is not waited for any more
   Reducer reducer_;                     // last: its thread uses the others
@@ -122,11 +131,20 @@ Order DataParallelSession::train(const Work& work,
                                  const std::atomic<bool>& stop) {
   if (stop.load(std::memory_order_relaxed)) throw StepStopped();
   marks_ = {};
-  answered_ = given_up_ = false;
+  answered_ = given_up_ = reducing_ = false;
   if (std::exchange(settled_, false)) own_samples_ = 0;
   marks_.begin = system_clock().now();
-  const LossTotals totals = forward(work);
-  Order order = reduce(work, totals, stop);
+  stood_still_ = client().stood_still();
+  LossTotals totals;
+  Order order;
+  try {
+    totals = forward(work);
+    order = reduce(work, totals, stop);
+  } catch (const RoundVoid&) {
+    end_void_round();
+    order = answered_ ? std::move(order_) : link().wait_for(work.round, stop);
+    totals = {};
+  }
   if (const auto* go = std::get_if<Go>(&order); go && !go->last) {
     update(work, *go);
     own_samples_ += totals.samples;
@@ -150,7 +168,27 @@ LossTotals DataParallelSession::forward(const Work& work) {
   const LossTotals sums = trainer_.forward();
   marks_.forward = system_clock().now();
   record("compute", "forward", marks_.gathered);
+  look_for_orders();
   return sums;
+}
+
+// The gang may have gone on without this rank, which stood still: what it
+// computes is void then, and the sooner it comes back the better.
+void DataParallelSession::look_for_orders() {
+  const bool is_void = reducing_
+                           ? answered_ && !std::holds_alternative<Go>(order_)
+                           : link().is_void();
+  if (is_void) throw RoundVoid();
+}
+
+// Its time was spent on no sample.
+void DataParallelSession::end_void_round() {
+  const MonoTime now = system_clock().now();
+  for (MonoTime* mark : {&marks_.gathered, &marks_.forward, &marks_.backward,
+                         &marks_.ready, &marks_.go, &marks_.reduced}) {
+    if (*mark == MonoTime{}) *mark = now;
+  }
+  marks_.stood_still = client().stood_still() - stood_still_;
 }
 
 // Backward and reduction, side by side or one after the other. A loss that is
@@ -159,7 +197,8 @@ Order DataParallelSession::reduce(const Work& work, const LossTotals& totals,
                                   const std::atomic<bool>& stop) {
   const auto decide_go = [&] { return decide(work, totals, stop); };
   const bool computes = totals.samples > 0 && std::isfinite(totals.loss);
-  if (overlap_.overlaps() || !computes) reducer_.begin(decide_go);
+  reducing_ = overlap_.overlaps() || !computes;
+  if (reducing_) reducer_.begin(decide_go);
   if (computes) {
     backward(work, totals);
   } else {
@@ -167,6 +206,7 @@ Order DataParallelSession::reduce(const Work& work, const LossTotals& totals,
     reducer_.ready(0);
   }
   marks_.backward = system_clock().now();
+  marks_.stood_still = client().stood_still() - stood_still_;
   if (!overlap_.overlaps() && computes) {
     say_ready(work, totals, true);
     reducer_.begin(decide_go);
@@ -182,6 +222,7 @@ void DataParallelSession::backward(const Work& work, const LossTotals& totals) {
   client().set_phase("backward of batch", work.number);
   try {
     trainer_.backward([&](int layer) {
+      look_for_orders();
       if (overlap_.overlaps() && reducer_.ready(layer))
         say_ready(work, totals, false);
     });

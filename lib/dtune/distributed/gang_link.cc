@@ -109,6 +109,19 @@ bool GangLink::has_order() {
   return !orders_.empty();
 }
 
+bool GangLink::is_void() {
+  const auto voids = [](const gang::Order& order) {
+    const auto* go = std::get_if<gang::Go>(&order);
+    return go == nullptr || go->last;
+  };
+  if (std::any_of(orders_.begin(), orders_.end(), voids)) return true;
+  while (auto order = client_.poll(Duration(0))) {
+    orders_.push_back(std::move(*order));
+    if (voids(orders_.back())) return true;
+  }
+  return false;
+}
+
 void GangLink::regroup(const gang::Regroup& order,
                        const std::atomic<bool>& stop) {
   if (order.incarnation == incarnation_) {

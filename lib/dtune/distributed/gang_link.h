@@ -47,6 +47,10 @@ class GangLink {
   // that what is under way is void.
   bool has_order();
 
+  // Whether an order waits that makes what this member computes void: any but
+  // the go of a round.
+  bool is_void();
+
   // Makes the data plane of an incarnation, unless this is the one that it has:
   // blocks until all its members have come, or another order, or `stop`.
   void regroup(const gang::Regroup& order, const std::atomic<bool>& stop);

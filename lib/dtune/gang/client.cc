@@ -44,6 +44,7 @@ GangClient::Impl::Impl(const RankInfo& rank_in)
       socket(context, Socket::Kind::dealer, socket_options(rank)) {
   socket.connect(rank.endpoint);
   heard = turns.now();
+  awake_at = system_clock().now();
   join();
   thread = start_quiet_thread([this] { run(); });
 }
@@ -141,6 +142,14 @@ void GangClient::Impl::check_server() const {
                              format_duration(silent)));
 }
 
+// The thread has nothing to do but to wake up: where it comes later than that
+// by so much, the process stood still.
+Duration GangClient::Impl::stood_still() const {
+  constexpr Duration kSpike = std::chrono::milliseconds(100);
+  const Duration late = system_clock().now() - awake_at;
+  return stood_still_before + (late > kSpike ? late : Duration{0});
+}
+
 void GangClient::Impl::send(Message message) {
   outbox.push_back(link.send(std::move(message), begun, turns.now()));
 }
@@ -196,6 +205,11 @@ std::optional<Order> GangClient::poll(Duration patience) {
   if (auto order = impl_->next_order()) return order;
   impl_->check_server();
   return std::nullopt;
+}
+
+Duration GangClient::stood_still() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->stood_still();
 }
 
 void GangClient::set_phase(const char* text, int64_t number) {

@@ -51,6 +51,10 @@ class GangClient {
   // The next order if it is here or comes within `patience`.
   std::optional<gang::Order> poll(Duration patience);
 
+  // How long this process has stood still (was not scheduled) so far, in spikes
+  // of more than a tenth of a second.
+  Duration stood_still() const;
+
   // What this member does just now ("forward", "backward micro 3", ...): sent
   // with heartbeats and shown when it hangs. `text` must live forever; cheap.
   void set_phase(const char* text, int64_t number = -1);

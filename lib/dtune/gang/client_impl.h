@@ -44,6 +44,7 @@ struct GangClient::Impl final : RendezvousStore {
 
   std::optional<gang::Order> next_order();
   void check_server() const;
+  Duration stood_still() const;
   void send(gang::Message message);
   void join();
   void flush_trace();
@@ -89,6 +90,8 @@ struct GangClient::Impl final : RendezvousStore {
   MonoTime joined_at{};
   MonoTime heard{};
   TurnClock turns{kLongestTurn};  // of the thread: the server's silence
+  MonoTime awake_at{};            // when the thread looks around next
+  Duration stood_still_before{0};
   Duration heartbeat{std::chrono::milliseconds(200)};
   Duration lease{std::chrono::seconds(15)};
   std::map<std::string, std::string> own_values;

@@ -29,10 +29,12 @@ void GangClient::Impl::run() {
   while (true) {
     MonoTime t;
     bool last = false;
+    Duration patience{0};
     {
       const std::lock_guard lock(mutex);
       turns.turn();
       t = turns.now();
+      stood_still_before = stood_still();
       if (t >= beat) {
         beat = t + heartbeat;
         send_heartbeat();
@@ -43,9 +45,11 @@ void GangClient::Impl::run() {
       if (session == 0 && t - joined_at > kJoinAgain) join();
       last = ending;
       send_outbox();
+      patience = std::min(beat - t, kLongestTurn / 2);
+      awake_at = system_clock().now() + patience;
     }
     if (last) return;
-    polls.wait(std::min(beat - t, kLongestTurn / 2));
+    polls.wait(patience);
     wakeup.drain();
     receive_all();
   }

@@ -12,6 +12,9 @@ namespace {
 
 using State = MemberState;
 
+// Between two heartbeats: what the server has for each member.
+constexpr Duration kMemberTime = std::chrono::milliseconds(1);
+
 const char* name_of(Phase phase) {
   switch (phase) {
     case Phase::train:
@@ -38,6 +41,8 @@ GangController::GangController(GangOptions options, MonoTime now)
       round_(static_cast<size_t>(members())),
       gathering_since_(now) {
   options_.nodes.resize(static_cast<size_t>(members()));
+  options_.heartbeat =
+      std::max<Duration>(options_.heartbeat, members() * kMemberTime);
 }
 
 bool GangController::automatic() const {
@@ -48,6 +53,11 @@ bool GangController::automatic() const {
 bool GangController::stopped(int member, MonoTime now) const {
   const Duration allowed = std::max(kStopped, 8 * options_.heartbeat);
   return now - members_.at(member).heard > allowed;
+}
+
+bool GangController::stands_still(int member, MonoTime now) const {
+  return now - members_.at(member).heard >
+         kMissedHeartbeats * options_.heartbeat;
 }
 
 Duration GangController::allowed_silence(int member) const {
@@ -72,6 +82,16 @@ void GangController::joined(int member, MonoTime now) {
   members_.hear(member, now);
   if (closed()) return decisions_.send(member, Closed{why_closed_});
   if (members_.join(member, now)) timing_.forget(member);
+}
+
+void GangController::heard(int member, MonoTime now) {
+  if (stands_still(member, now)) {
+    const MonoTime since = members_.at(member).heard;
+    timing_.add_spike(now - since, now);
+    round_.note_spike(member,
+                      now - std::max(since, round_.part(member).handed));
+  }
+  members_.hear(member, now);
 }
 
 void GangController::begin(int member, const Begin& begin, MonoTime now) {

@@ -50,7 +50,7 @@ class GangController {
   // Messages of a member. REQUIRES: 0 <= member < members(). What does not fit
   // is ignored: it is late or a repetition.
   void joined(int member, MonoTime now);
-  void heard(int member, MonoTime now) { members_.hear(member, now); }
+  void heard(int member, MonoTime now);
   void phase(int member, const std::string& text, Duration age, MonoTime now) {
     members_.note_phase(member, text, now - age);
   }
@@ -86,6 +86,8 @@ class GangController {
   // lost after kReplaced, and the trial goes on from its checkpoint.
   static constexpr Duration kStopped = std::chrono::seconds(2);
   static constexpr Duration kReplaced = std::chrono::seconds(5);
+  // Heartbeats without which a member stands still: a spike.
+  static constexpr int kMissedHeartbeats = 3;
   static constexpr Duration kHanging = std::chrono::seconds(30);
 
  private:
@@ -96,6 +98,7 @@ class GangController {
   bool automatic() const;
   bool open_round() const { return running() && step_->is_open_round(); }
   bool stopped(int member, MonoTime now) const;
+  bool stands_still(int member, MonoTime now) const;
   Duration allowed_silence(int member) const;
   bool result_is_lost() const;
   void step_abandoned(MonoTime now);
@@ -110,12 +113,14 @@ class GangController {
   bool half_are_ready() const;
   bool only_stopped_are_awaited(MonoTime now) const;
   bool overdue(MonoTime now) const;
+  bool costs_too_much(int member, MonoTime base, MonoTime now) const;
   void finish_round(MonoTime now);
   LossTotals accept_round(const std::vector<int>& participants, MonoTime now);
   void finish_commit(Go go);
   void go_on(Go go, int evicted, MonoTime now);
   void take_back(int member, const Go& go);
   void drop_late(MonoTime now);
+  void make_void(int member);
   int judge(const std::vector<int>& participants, MonoTime now);
   void hand_out(const std::vector<int>& to, int leader, bool idle,
                 MonoTime now);

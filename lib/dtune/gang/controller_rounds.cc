@@ -17,6 +17,7 @@ void GangController::ready(int member, const Ready& ready, MonoTime now) {
   const bool owes = state == State::working || state == State::late;
   if (!running() || !owes) return;
   if (ready.round != round_.part(member).work.round) return;
+  if (!ready.complete && !timing_.commits_early(now)) return;
   if (round_.note_ready(member, ready, now)) time_round(member, ready, now);
   const bool current =
       !step_->trains_by_batches() || ready.updates == step_->updates();
@@ -33,7 +34,7 @@ void GangController::time_round(int member, const Ready& ready, MonoTime now) {
   const Round::Part& part = round_.part(member);
   const bool train = part.work.phase == Phase::train;
   const int64_t samples = samples_of(part.work.spans);
-  const Duration taken = now - part.handed;
+  const Duration taken = now - part.handed - part.stood_still;
   if (train && step_->trains_by_batches() && !part.unpaced && samples > 0) {
     timing_.add_pace(taken);
   }
@@ -92,13 +93,31 @@ bool GangController::overdue(MonoTime now) const {
   if (phase != Phase::train || round_.idle()) {
     return now - base > 3 * half + kSilent;
   }
-  const auto deadline = timing_.deadline(round_);
   // Where all are held up together, none is late: what the first half needed
   // beyond the usual is given to the others as well.
-  if (round_.new_group()) {
-    base += std::max(Duration{0}, half - timing_.round_time(0.5));
-  }
-  return deadline && now - base > *deadline && since_half > Pace::kFloor;
+  const Duration held_up =
+      round_.new_group() ? std::max(Duration{0}, half - timing_.round_time(0.5))
+                         : Duration{0};
+  const auto deadline = timing_.deadline(round_);
+  const auto is_late = [&](int m) {
+    if (stands_still(m, now)) return costs_too_much(m, base, now);
+    const Duration taken = now - base - round_.part(m).stood_still;
+    return deadline && taken - held_up > *deadline && since_half > Pace::kFloor;
+  };
+  const std::vector<int> awaited = members_.in_state(State::working);
+  return std::all_of(awaited.begin(), awaited.end(), is_late);
+}
+
+// `base`: when the members began to compute.
+bool GangController::costs_too_much(int member, MonoTime base,
+                                    MonoTime now) const {
+  const MonoTime heard = members_.at(member).heard;
+  const Duration until = std::max(Duration{0}, heard - base);
+  return timing_.worth_going_on(
+      {.waiting = members_.in_state(State::ready).size(),
+       .usual = round_.half_ready() - base,
+       .worked = std::max(Duration{0}, until - round_.part(member).stood_still),
+       .silent = now - heard});
 }
 
 void GangController::finish_round(MonoTime now) {
@@ -200,11 +219,21 @@ void GangController::drop_late(MonoTime now) {
   for (const int w : members_.in_state(State::working)) {
     members_.go_without(w);
     if (open_round()) members_.note_untrained(w);
+    if (stands_still(w, now)) make_void(w);
     decisions_.event(GangEvent::Kind::late, w,
                      fmt::format("round {} went on without {}", round_.number(),
                                  members_.describe(w, now)));
     decisions_.mark(fmt::format("go without rank {}", w));
   }
+}
+
+// Its work is done by others before it goes on: it need not finish it. A rank
+// that is slow does, since its time is the best that is known of its speed.
+void GangController::make_void(int member) {
+  if (step_->phase() != Phase::train || !step_->trains_by_batches()) return;
+  round_.make_void(member);
+  decisions_.send(member, CatchUp{round_.number(), step_->updates(), -1,
+                                  Duration{0}, round_.part(member).work});
 }
 
 // The member that is not worth its company any more; -1: none.

@@ -86,6 +86,7 @@ struct RoundTimes {
   double update = 0;    // optimizer
   double other = 0;
   double until_ready = 0;  // of compute: before `ready`; 0: all
+  double stopped = 0;      // of compute: the process stood still
   double compute() const { return data + forward + backward; }
   RoundTimes& operator+=(const RoundTimes& more) {
     samples += more.samples;
@@ -96,6 +97,7 @@ struct RoundTimes {
     waiting += more.waiting;
     update += more.update;
     other += more.other;
+    stopped += more.stopped;
     return *this;
   }
 };
@@ -126,7 +128,8 @@ struct Go {
 };
 
 // To a member that missed a round: it receives the source's state as it is
-// after `round`, then does the work.
+// after `round`, then does the work. What it computes still is void; work
+// without spans is all that there is for it until the round after.
 struct CatchUp {
   int64_t round = 0;
   int64_t updates = 0;

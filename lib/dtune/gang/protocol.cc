@@ -48,6 +48,7 @@ void fields(V& visit, RoundTimes& m) {
   visit("update", m.update);
   visit("other", m.other);
   visit("until_ready", m.until_ready);
+  visit("stopped", m.stopped);
 }
 
 template <class V>

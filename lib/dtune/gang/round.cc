@@ -38,6 +38,7 @@ void Round::hand_out(RoundPlan plan, MonoTime now) {
     offset += plan_.sizes[i];
     part.handed = now;
     part.unpaced = false;
+    part.stood_still = Duration{0};
   }
 }
 

@@ -35,6 +35,7 @@ class Round {
     MonoTime ready_at{};
     Phase phase_before = Phase::train;  // of the work before
     bool unpaced = false;               // it has more to do than others
+    Duration stood_still{0};            // since then, until it was heard again
     int64_t ready_for = 0;              // its last round
     LossTotals totals;
     std::map<std::string, double> metrics;
@@ -72,6 +73,12 @@ class Round {
   // After hand_out, of a go that `participants` reduce.
   void reduce(const std::vector<int>& participants, int source);
   void unpace(int member) { edit(member).unpaced = true; }
+
+  void note_spike(int member, Duration stood_still) {
+    edit(member).stood_still += stood_still;
+  }
+  // What it has to do in this round does not count any more.
+  void make_void(int member) { edit(member).work.spans.clear(); }
 
   // False where it was ready for this round already.
   bool note_ready(int member, const Ready& ready, MonoTime now);

@@ -19,7 +19,8 @@ struct GangOptions {
   std::string gang;  // RankInfo::gang
   ParallelSpec parallel;
   std::vector<std::string> nodes;  // of each member, for messages
-  Duration heartbeat{200'000'000};
+  // Where there are more than 50 members, a millisecond for each.
+  Duration heartbeat{50'000'000};
   Duration lease{15'000'000'000};  // a member silent for longer is gone
 };
 

@@ -28,12 +28,16 @@ void Timing::observe(int member, const RoundTimes& times, bool trained) {
   if (!std::isfinite(all)) return;
   m.times += times;
   if (!trained || times.samples <= 0 || !(compute > 0)) return;
-  balancer_.observe(member, static_cast<double>(times.samples) / compute);
+  // A spike is no speed: shares do not follow it.
+  const double running = compute - std::max(0.0, times.stopped);
+  if (running > 0) {
+    balancer_.observe(member, static_cast<double>(times.samples) / running);
+  }
   m.wait_share += kNewest * (times.waiting / all - m.wait_share);
   const double overhead = times.exposed + times.update;
   m.overhead = m.overhead < 0 ? overhead
                               : m.overhead + kNewest * (overhead - m.overhead);
-  if (times.until_ready > 0) {
+  if (times.until_ready > 0 && times.stopped == 0) {
     const double share = std::min(1.0, times.until_ready / compute);
     ready_share_ += kNewest * (share - ready_share_);
   }

@@ -12,6 +12,7 @@
 #include "dtune/gang/messages.h"
 #include "dtune/gang/pace.h"
 #include "dtune/gang/round.h"
+#include "dtune/gang/spikes.h"
 
 namespace dtune::gang {
 
@@ -32,6 +33,8 @@ class Timing {
   // known of its speed until its own figures come.
   void suspect(int member, int64_t samples, Duration taken);
   void end_round(int64_t samples, MonoTime now);
+  // A member has stood still for so long.
+  void add_spike(Duration length, MonoTime end) { spikes_.add(length, end); }
 
   // --- What follows.
 
@@ -50,6 +53,15 @@ class Timing {
   }
   // From when a round of training has taken too long, since it was handed out.
   std::optional<Duration> deadline(const Round& round) const;
+  // From when on a round of training goes on without a rank that stands still.
+  bool worth_going_on(const Standstill& standstill) const {
+    return pace_.known() && spikes_.worth_going_on(standstill);
+  }
+  // Whether a rank that has only its first gradients counts as ready
+  // (Ready::complete). Where spikes take more of the time than this saves, no:
+  // one after that would break the reduction.
+  bool commits_early(MonoTime now) const { return spikes_.share(now) < kOften; }
+  static constexpr double kOften = 0.1;
   // The one that the others are least likely to wait for.
   int fastest(const std::vector<int>& members) const;
   // Sizes for `members` by predicted speeds; reports those that differ much
@@ -84,6 +96,7 @@ class Timing {
   bool automatic_;
   Balancer balancer_;
   Pace pace_;
+  Spikes spikes_;
   double ready_share_ = 1;  // of a round's compute time, before `ready`
   std::vector<Sums> sums_;
   std::vector<double> shares_;           // of the batch, by member

@@ -96,6 +96,7 @@ void PsWorkerSession::train_parts(const std::atomic<bool>& stop) {
 
 void PsWorkerSession::train_part(const ps::Grant& grant) {
   const MonoTime begin = system_clock().now();
+  const Duration stood_still_before = client().stood_still();
   client().set_phase("computing a gradient of batch", grant.number);
   const Span span{grant.first, grant.size};
   trainer().gather({.epoch = grant.epoch,
@@ -109,9 +110,12 @@ void PsWorkerSession::train_part(const ps::Grant& grant) {
   if (std::isfinite(sums.loss)) trainer().backward();
   HostTensor gradient(trainer().network().gradients());
   const MonoTime end = system_clock().now();
+  const Duration stood_still = client().stood_still() - stood_still_before;
   client().trace().span("compute", "gradient", begin, end);
   client().set_phase("sending the gradient of batch", grant.number);
-  worker_->push(gradient.values(), sums, to_seconds(end - begin) + sending_);
+  // A spike is no speed: shares do not follow it.
+  const double running = to_seconds(end - begin - stood_still);
+  worker_->push(gradient.values(), sums, running + sending_);
   sending_ = to_seconds(system_clock().now() - end);
   trainer().network().gradients().zero_();
   client().trace().span("comm", "push", end, system_clock().now());
@@ -120,6 +124,7 @@ void PsWorkerSession::train_part(const ps::Grant& grant) {
   times.forward += to_seconds(forward - gathered);
   times.backward += to_seconds(end - forward);
   times.exposed += to_seconds(system_clock().now() - end);
+  times.stopped += to_seconds(stood_still);
 }
 
 void PsWorkerSession::finish() {
