@@ -112,6 +112,34 @@ TEST_CASE("what a rank computes that stands still is void") {
   CHECK(samples_of(next.work.spans) == 12);
 }
 
+// Where ranks share cores, the others have those of a rank that stands still.
+TEST_CASE("shares do not follow what ranks do while another stands still") {
+  DrivenGang driven(spec(ParallelMode::data, 4));
+  driven.all_begin(
+      gang::Begin{.end = 4800, .epoch_samples = 4800, .batch_size = 48});
+  int64_t round = driven.last<gang::Regroup>(0).work.round;
+  int64_t updates = 0;
+  // It computed the round before at so many samples a second.
+  const auto ready = [&](int member, double speed) {
+    gang::Ready message{.round = round, .updates = updates};
+    message.times.samples = 12;
+    message.times.backward = 12 / speed;
+    driven.controller.ready(member, message, driven.now);
+  };
+  for (; updates < 12; ++updates, ++round) {
+    driven.pass(milliseconds(500), {0, 1, 2, 3});
+    for (const int m : {0, 1, 2, 3}) ready(m, 24);
+  }
+  for (int without = 0; without < 3; ++without, ++updates, ++round) {
+    driven.pass(milliseconds(500), {0, 1, 2});
+    for (const int m : {0, 1, 2}) ready(m, without < 2 ? 24 : 48);
+    driven.pass(milliseconds(100), {0, 1, 2});
+  }
+  driven.ready(3, round - 3, updates - 3);
+  for (const int m : {0, 1, 2}) ready(m, 48);
+  CHECK(samples_of(driven.last<gang::CatchUp>(3).work.spans) == 12);
+}
+
 TEST_CASE("a slow rank that is heard finishes what it computes") {
   DrivenGang driven(spec(ParallelMode::data, 4));
   const auto [round, updates] = train_some(driven);

@@ -125,6 +125,7 @@ class GangController {
   void hand_out(const std::vector<int>& to, int leader, bool idle,
                 MonoTime now);
   void share_out(RoundPlan& plan);
+  bool shows_speeds(const RoundPlan& plan) const;
 
   // controller_groups.cc
   void gather(MonoTime now);

@@ -38,7 +38,7 @@ void GangController::time_round(int member, const Ready& ready, MonoTime now) {
   if (train && step_->trains_by_batches() && !part.unpaced && samples > 0) {
     timing_.add_pace(taken);
   }
-  timing_.observe(member, ready.times, part.phase_before == Phase::train);
+  timing_.observe(member, ready.times, part.showed_speed);
   if (train && members_.is(member, State::late)) {
     timing_.suspect(member, samples, taken);
   }
@@ -260,11 +260,26 @@ void GangController::hand_out(const std::vector<int>& to, int leader, bool idle,
   plan.open = open_round();
   plan.work.phase = step_->phase();
   if (!idle) share_out(plan);
+  plan.shows_speeds = shows_speeds(plan);
   const bool again = plan.open && round_.open();
   round_.hand_out(std::move(plan), now);
   for (const int m : to) {
     if (!again || !members_.is(m, State::ready)) members_.work(m);
   }
+}
+
+// Not a small batch, which is fixed costs above all; and not while a rank stands
+// still: the others have its cores, where they share them.
+bool GangController::shows_speeds(const RoundPlan& plan) const {
+  if (plan.idle || plan.work.phase != Phase::train) return false;
+  if (!step_->trains_by_batches()) return true;
+  const std::vector<int> late = members_.in_state(State::late);
+  const bool all_run = std::none_of(late.begin(), late.end(), [this](int m) {
+    return round_.part(m).work.spans.empty();
+  });
+  const Begin& step = step_->begin();
+  const int64_t usual = std::min(step.batch_size, step.epoch_samples);
+  return all_run && 2 * plan.batch.size >= usual;
 }
 
 // What all members' work has in common, and how much of it each gets.

@@ -31,7 +31,7 @@ void Round::hand_out(RoundPlan plan, MonoTime now) {
   int64_t offset = 0;
   for (size_t i = 0; i < plan_.members.size(); ++i) {
     Part& part = edit(plan_.members[i]);
-    part.phase_before = part.work.phase;
+    part.showed_speed = std::exchange(part.shows_speed, plan_.shows_speeds);
     part.work = plan_.work;
     part.work.first_sample = offset;
     part.work.spans = slice(plan_.batch.spans, offset, plan_.sizes[i]);

@@ -19,8 +19,9 @@ struct RoundPlan {
   std::vector<int> members;
   std::vector<int64_t> sizes;  // of the first members; the others have none
   int leader = -1;
-  bool idle = false;  // no work: a regroup follows
-  bool open = false;  // members may come and go in the middle of it
+  bool idle = false;          // no work: a regroup follows
+  bool open = false;          // members may come and go in the middle of it
+  bool shows_speeds = false;  // as they are usually
 };
 
 // Not thread-safe. REQUIRES everywhere: 0 <= member < members.
@@ -33,10 +34,11 @@ class Round {
     Work work;
     MonoTime handed{};
     MonoTime ready_at{};
-    Phase phase_before = Phase::train;  // of the work before
-    bool unpaced = false;               // it has more to do than others
-    Duration stood_still{0};            // since then, until it was heard again
-    int64_t ready_for = 0;              // its last round
+    bool shows_speed = false;
+    bool showed_speed = false;  // the work before
+    bool unpaced = false;       // it has more to do than others
+    Duration stood_still{0};    // since then, until it was heard again
+    int64_t ready_for = 0;      // its last round
     LossTotals totals;
     std::map<std::string, double> metrics;
   };

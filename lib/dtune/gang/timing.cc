@@ -20,14 +20,14 @@ Timing::Timing(const ParallelSpec& parallel, size_t members)
       sums_(members),
       shares_(members) {}
 
-void Timing::observe(int member, const RoundTimes& times, bool trained) {
+void Timing::observe(int member, const RoundTimes& times, bool shows_speed) {
   Sums& m = sums_.at(static_cast<size_t>(member));
   const double compute = times.compute();
   const double all =
       compute + times.exposed + times.waiting + times.update + times.other;
   if (!std::isfinite(all)) return;
   m.times += times;
-  if (!trained || times.samples <= 0 || !(compute > 0)) return;
+  if (!shows_speed || times.samples <= 0 || !(compute > 0)) return;
   // A spike is no speed: shares do not follow it.
   const double running = compute - std::max(0.0, times.stopped);
   if (running > 0) {

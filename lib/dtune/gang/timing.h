@@ -25,8 +25,8 @@ class Timing {
 
   // A new process: what was known of its speed is void.
   void forget(int member) { balancer_.forget(member); }
-  // Once a round, of the round before; `trained`: that was training.
-  void observe(int member, const RoundTimes& times, bool trained);
+  // Once a round, of the round before; `shows_speed`: as it is usually.
+  void observe(int member, const RoundTimes& times, bool shows_speed);
   // From handing out to `ready`, in a round that all have the same to do in.
   void add_pace(Duration taken) { pace_.add(taken); }
   // What it needed for the work that went on without it is the best that is
