@@ -112,8 +112,12 @@ Results run(const WinogradKernels& kernels, const Convolution& conv) {
   kernels.weights(shape, conv.weights.data(), true, transformed.data());
   kernels.forward(back, kImages, conv.dy.data(), transformed.data(), nullptr,
                   scratch.data(), results.dx.data());
-  kernels.backward_weights(shape, kImages, conv.x.data(), conv.dy.data(),
-                           scratch.data(), transformed.data());
+  // An image at a time: the second one adds to what is there.
+  for (int64_t i = 0; i < kImages; ++i) {
+    kernels.backward_weights(shape, 1, conv.x.data() + i * shape.input_size(),
+                             conv.dy.data() + i * shape.output_size(), i == 0,
+                             scratch.data(), transformed.data());
+  }
   kernels.weights_gradient(shape, transformed.data(), results.dweights.data());
   return results;
 }

@@ -148,7 +148,8 @@ class ConvBlock : public Layer {
   // Fills output and choice by ATen.
   void forward_exactly(Saved& saved) const {
     const at::Tensor dense =
-        convolve_exactly(saved.tensors[kInput], weight_, bias_);
+        convolve_exactly(saved.tensors[kInput], weight_.value,
+                         bias_ ? bias_->value : at::Tensor());
     const auto [best, index] = at::max_pool2d_with_indices(dense, {2, 2});
     const at::Tensor row = at::floor_divide(index, shape_.width);
     const at::Tensor choice = row.remainder(2) * 2 + index.remainder(2);

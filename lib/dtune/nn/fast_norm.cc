@@ -1,73 +1,73 @@
 #include "dtune/nn/fast_norm.h"
 
 #include <cmath>
-#include <functional>
 
 #include "dtune/nn/channels_last.h"
-#include "dtune/nn/kernels/batch_norm.h"
 #include "dtune/nn/ranges.h"
 
 namespace dtune {
 namespace {
 
-NormRows rows_of(const at::Tensor& x, bool relu) {
-  return {x.numel() / x.size(1), static_cast<int>(x.size(1)), relu};
-}
-
-std::vector<float> copy_of(const at::Tensor& x) {
-  const float* first = x.data_ptr<float>();
-  return {first, first + x.numel()};
-}
-
-at::Tensor tensor_of(const std::vector<float>& values) {
-  return at::tensor(values, at::kFloat);
-}
-
-// Two sums over all rows for each channel, added up in the ranges' order.
-class ChannelSums {
- public:
-  using Work =
-      std::function<void(NormRows part, int64_t first, double*, double*)>;
-
-  ChannelSums(const NormRows& shape, const Work& work)
-      : first(static_cast<size_t>(shape.channels)), second(first) {
-    const size_t ranges = range_count(shape.rows);
-    const size_t each = first.size();
-    std::vector<double> sums(2 * ranges * each);
-    for_each_range(shape.rows, [&](size_t i, Range range) {
-      NormRows part = shape;
-      part.rows = range.size();
-      double* mine = sums.data() + 2 * i * each;
-      work(part, range.begin * shape.channels, mine, mine + each);
-    });
-    for (size_t i = 0; i < ranges; ++i) {
-      for (size_t c = 0; c < each; ++c) {
-        first[c] += sums[2 * i * each + c];
-        second[c] += sums[(2 * i + 1) * each + c];
-      }
-    }
-  }
-
-  std::vector<double> first;
-  std::vector<double> second;
-};
-
-// The mean of some pixels from all over the batch. A single one could be far
+// The mean of some pixels from all over the part. A single one could be far
 // from the mean (corners see zeros beyond the image), and what the shift is for
 // would be lost; the running mean is, in the first batches.
-std::vector<float> typical_pixel(const NormRows& shape, const float* x) {
+std::vector<float> typical_pixel(const NormRows& part, const float* x) {
   constexpr int64_t kPixels = 31;
-  std::vector<float> sum(static_cast<size_t>(shape.channels));
+  std::vector<float> sum(static_cast<size_t>(part.channels));
   for (int64_t i = 0; i < kPixels; ++i) {
-    const int64_t row = shape.rows * (2 * i + 1) / (2 * kPixels);
+    const int64_t row = part.rows * (2 * i + 1) / (2 * kPixels);
     for (size_t c = 0; c < sum.size(); ++c) {
-      sum[c] += x[row * shape.channels + static_cast<int64_t>(c)] / kPixels;
+      sum[c] += x[row * part.channels + static_cast<int64_t>(c)] / kPixels;
     }
   }
   return sum;
 }
 
+NormRows part_of(NormRows shape, Range range) {
+  shape.rows = range.size();
+  return shape;
+}
+
 }  // namespace
+
+void NormSums::add(const NormSums& other) {
+  for (size_t c = 0; c < first.size(); ++c) {
+    first[c] += other.first[c];
+    second[c] += other.second[c];
+  }
+}
+
+void PixelStatistics::add(const NormRows& part, const float* x) {
+  if (part.rows == 0) return;
+  if (shift_.empty()) shift_ = typical_pixel(part, x);
+  norm_kernels().statistics(part, x, shift_.data(), sums_.first.data(),
+                            sums_.second.data());
+  rows_ += part.rows;
+}
+
+double PixelStatistics::mean(size_t channel) const {
+  return shift_[channel] + sums_.first[channel] / static_cast<double>(rows_);
+}
+
+double PixelStatistics::variance(size_t channel) const {
+  const auto rows = static_cast<double>(rows_);
+  const double away = sums_.first[channel] / rows;
+  const double variance = sums_.second[channel] / rows - away * away;
+  return variance < 0 ? 0 : variance;  // by rounding; NaN stays
+}
+
+// Sums after another shift: x - a = (x - b) + (b - a).
+void PixelStatistics::merge(const PixelStatistics& other) {
+  if (shift_.empty()) shift_ = other.shift_;
+  const auto rows = static_cast<double>(other.rows_);
+  for (size_t c = 0; c < other.shift_.size(); ++c) {
+    const double apart = double{other.shift_[c]} - shift_[c];
+    const double sum = other.sums_.first[c];
+    sums_.first[c] += sum + rows * apart;
+    sums_.second[c] += other.sums_.second[c] + apart * (2 * sum + rows * apart);
+  }
+  rows_ += other.rows_;
+}
 
 NormParameters::NormParameters(const LayerSpec& spec, const Shape& input,
                                ParameterPool& pool)
@@ -80,142 +80,167 @@ NormParameters::NormParameters(const LayerSpec& spec, const Shape& input,
       variance(pool.declare_buffer(spec.name + ".running_var", {input.channels},
                                    1)) {}
 
-FastNorm::Statistics FastNorm::running() const {
-  return {copy_of(own_.mean), copy_of(own_.variance)};
-}
-
-FastNorm::Statistics FastNorm::of_batch(const at::Tensor& x) const {
-  const NormRows shape = rows_of(x, relu_);
-  const std::vector<float> shift = typical_pixel(shape, x.data_ptr<float>());
-  const ChannelSums sums(shape, [&](const NormRows& part, int64_t at,
-                                    double* first, double* second) {
-    norm_kernels().statistics(part, x.data_ptr<float>() + at, shift.data(),
-                              first, second);
-  });
-  Statistics batch;
-  const auto rows = static_cast<double>(shape.rows);
-  for (size_t c = 0; c < sums.first.size(); ++c) {
-    const double away = sums.first[c] / rows;
-    const double variance = sums.second[c] / rows - away * away;
-    batch.mean.push_back(static_cast<float>(shift[c] + away));
-    // Rounding may make it negative; NaN stays.
-    batch.variance.push_back(variance < 0 ? 0.0F
-                                          : static_cast<float>(variance));
+template <typename Mean, typename Variance>
+NormMap NormParameters::make_map(const Mean& mean_of,
+                                 const Variance& variance_of) const {
+  const int64_t channels = weight.value.numel();
+  NormMap map{at::empty({4, channels}, at::kFloat)};
+  float* to = map.values.data_ptr<float>();
+  const float* by = weight.value.data_ptr<float>();
+  const float* plus = bias.value.data_ptr<float>();
+  for (int64_t c = 0; c < channels; ++c) {
+    const auto centre = static_cast<float>(mean_of(static_cast<size_t>(c)));
+    const double inverse =
+        1 / std::sqrt(variance_of(static_cast<size_t>(c)) + kNormEpsilon);
+    to[c] = centre;
+    to[channels + c] = static_cast<float>(inverse);
+    to[2 * channels + c] = static_cast<float>(by[c] * inverse);
+    to[3 * channels + c] =
+        static_cast<float>(plus[c] - centre * by[c] * inverse);
   }
-  return batch;
+  return map;
 }
 
-void FastNorm::move_running(const Statistics& batch, int64_t rows) {
+NormMap NormParameters::map_of_running() const {
+  const float* centre = mean.data_ptr<float>();
+  const float* spread = variance.data_ptr<float>();
+  return make_map([&](size_t c) { return centre[c]; },
+                  [&](size_t c) { return double{spread[c]}; });
+}
+
+NormMap NormParameters::map_of_batch(const PixelStatistics& batch,
+                                     const PassContext& context) const {
+  if (!context.repeated) {
+    const auto n = static_cast<double>(batch.rows());
+    float* centre = mean.data_ptr<float>();
+    float* spread = variance.data_ptr<float>();
+    for (int64_t i = 0; i < mean.numel(); ++i) {
+      const auto c = static_cast<size_t>(i);
+      const double unbiased = batch.variance(c) * n / (n - 1);
+      centre[i] +=
+          static_cast<float>(kNormMomentum * (batch.mean(c) - centre[i]));
+      spread[i] += static_cast<float>(kNormMomentum * (unbiased - spread[i]));
+    }
+  }
+  return make_map([&](size_t c) { return batch.mean(c); },
+                  [&](size_t c) { return batch.variance(c); });
+}
+
+NormGradientMap NormParameters::add_gradient(const NormMap& map,
+                                             const NormSums& sums, int64_t rows,
+                                             bool training) const {
+  NormGradientMap gradient;
   const auto n = static_cast<double>(rows);
-  float* mean = own_.mean.data_ptr<float>();
-  float* variance = own_.variance.data_ptr<float>();
-  for (size_t c = 0; c < batch.mean.size(); ++c) {
-    const double unbiased = batch.variance[c] * n / (n - 1);
-    mean[c] += static_cast<float>(kNormMomentum * (batch.mean[c] - mean[c]));
-    variance[c] += static_cast<float>(kNormMomentum * (unbiased - variance[c]));
+  const float* by = weight.value.data_ptr<float>();
+  float* dweight = weight.gradient.data_ptr<float>();
+  float* dbias = bias.gradient.data_ptr<float>();
+  for (size_t c = 0; c < sums.first.size(); ++c) {
+    const double inverse = map.deviation()[c];
+    dweight[c] += static_cast<float>(sums.second[c] * inverse);
+    dbias[c] += static_cast<float>(sums.first[c]);
+    const double scale = by[c] * inverse;
+    const double slope =
+        training ? -scale * inverse * inverse * sums.second[c] / n : 0;
+    const double offset =
+        training ? -scale * sums.first[c] / n - slope * map.mean()[c] : 0;
+    gradient.scale.push_back(static_cast<float>(scale));
+    gradient.slope.push_back(static_cast<float>(slope));
+    gradient.offset.push_back(static_cast<float>(offset));
   }
+  return gradient;
 }
 
-at::Tensor FastNorm::forward(const at::Tensor& x, Saved* saved,
-                             const PassContext& context) {
-  return forward_sum(x, {}, saved, context);
+NormRows norm_rows(const at::Tensor& x, bool relu) {
+  return {x.numel() / x.size(1), static_cast<int>(x.size(1)), relu};
+}
+
+at::Tensor normalise(const at::Tensor& x, const NormMap& map, bool relu,
+                     const at::Tensor& addend) {
+  const NormRows shape = norm_rows(x, relu);
+  const at::Tensor y = at::empty_like(x, at::MemoryFormat::ChannelsLast);
+  for_each_range(shape.rows, [&](size_t, Range range) {
+    const int64_t at = range.begin * shape.channels;
+    norm_kernels().apply(
+        part_of(shape, range), x.data_ptr<float>() + at, map.scale(),
+        map.offset(),
+        addend.defined() ? addend.data_ptr<float>() + at : nullptr,
+        y.data_ptr<float>() + at);
+  });
+  return y;
+}
+
+NormSums gradient_sums(const at::Tensor& dy, const at::Tensor& x,
+                       const at::Tensor& y, const NormMap& map, bool relu,
+                       at::Tensor* daddend) {
+  const NormRows shape = norm_rows(x, relu);
+  float* masked = nullptr;
+  if (daddend != nullptr) {
+    *daddend = relu ? at::empty_like(x, at::MemoryFormat::ChannelsLast) : dy;
+    if (relu) masked = daddend->data_ptr<float>();
+  }
+  std::vector<NormSums> sums(range_count(shape.rows), NormSums(x.size(1)));
+  for_each_range(shape.rows, [&](size_t worker, Range range) {
+    const int64_t at = range.begin * shape.channels;
+    norm_kernels().gradient_sums(
+        part_of(shape, range), dy.data_ptr<float>() + at,
+        x.data_ptr<float>() + at, relu ? y.data_ptr<float>() + at : nullptr,
+        map.mean(), sums[worker].first.data(), sums[worker].second.data(),
+        masked == nullptr ? nullptr : masked + at);
+  });
+  for (size_t i = 1; i < sums.size(); ++i) sums[0].add(sums[i]);
+  return sums[0];
 }
 
 at::Tensor FastNorm::forward_sum(const at::Tensor& input,
                                  const at::Tensor& addend, Saved* saved,
                                  const PassContext& context) {
   const at::Tensor x = channels_last(input);
-  const at::Tensor more = addend.defined() ? channels_last(addend) : addend;
-  const NormRows shape = rows_of(x, relu_);
-  const Statistics used = context.training ? of_batch(x) : running();
-  if (context.training && !context.repeated) move_running(used, shape.rows);
-  std::vector<float> deviation;  // its inverse
-  std::vector<float> scale;
-  std::vector<float> offset;
-  const float* weight = own_.weight.value.data_ptr<float>();
-  const float* bias = own_.bias.value.data_ptr<float>();
-  for (size_t c = 0; c < used.mean.size(); ++c) {
-    const double inverse = 1 / std::sqrt(used.variance[c] + kNormEpsilon);
-    deviation.push_back(static_cast<float>(inverse));
-    scale.push_back(static_cast<float>(weight[c] * inverse));
-    offset.push_back(
-        static_cast<float>(bias[c] - used.mean[c] * weight[c] * inverse));
+  NormMap map;
+  if (context.training) {
+    const NormRows shape = norm_rows(x, relu_);
+    std::vector<PixelStatistics> parts(range_count(shape.rows),
+                                       PixelStatistics(x.size(1)));
+    for_each_range(shape.rows, [&](size_t worker, Range range) {
+      parts[worker].add(part_of(shape, range),
+                        x.data_ptr<float>() + range.begin * shape.channels);
+    });
+    for (size_t i = 1; i < parts.size(); ++i) parts[0].merge(parts[i]);
+    map = own_.map_of_batch(parts[0], context);
+  } else {
+    map = own_.map_of_running();
   }
-  const at::Tensor y = at::empty_like(x, at::MemoryFormat::ChannelsLast);
-  for_each_range(shape.rows, [&](size_t, Range range) {
-    NormRows part = shape;
-    part.rows = range.size();
-    const int64_t at = range.begin * shape.channels;
-    norm_kernels().apply(part, x.data_ptr<float>() + at, scale.data(),
-                         offset.data(),
-                         more.defined() ? more.data_ptr<float>() + at : nullptr,
-                         y.data_ptr<float>() + at);
-  });
+  const at::Tensor y = normalise(
+      x, map, relu_, addend.defined() ? channels_last(addend) : at::Tensor());
   if (saved) {
-    saved->tensors = {x, y, tensor_of(used.mean), tensor_of(deviation)};
+    saved->tensors = {x, y, map.values};
     saved->training = context.training;
   }
   return y;
 }
 
-at::Tensor FastNorm::backward(const at::Tensor& dy, Saved& saved,
-                              bool need_dx) {
-  return backward_sum(dy, saved, need_dx, nullptr);
-}
-
 at::Tensor FastNorm::backward_sum(const at::Tensor& gradient, Saved& saved,
                                   bool need_dx, at::Tensor* daddend) {
-  const at::Tensor dy = channels_last(gradient);
+  at::Tensor dy = channels_last(gradient);
   const at::Tensor x = saved.tensors.at(0);
   const at::Tensor y = saved.tensors.at(1);
-  const at::Tensor mean = saved.tensors.at(2);
-  const at::Tensor deviation = saved.tensors.at(3);
+  const NormMap map{saved.tensors.at(2)};
   saved.tensors.clear();
-  const NormRows shape = rows_of(x, relu_);
-  float* masked = nullptr;
-  if (daddend != nullptr) {
-    *daddend = relu_ ? at::empty_like(x, at::MemoryFormat::ChannelsLast) : dy;
-    if (relu_) masked = daddend->data_ptr<float>();
-  }
-  const ChannelSums sums(shape, [&](const NormRows& part, int64_t at,
-                                    double* first, double* second) {
-    norm_kernels().gradient_sums(
-        part, dy.data_ptr<float>() + at, x.data_ptr<float>() + at,
-        y.data_ptr<float>() + at, mean.data_ptr<float>(), first, second,
-        masked == nullptr ? nullptr : masked + at);
-  });
-  std::vector<float> scale;
-  std::vector<float> slope;
-  std::vector<float> offset;
-  const auto rows = static_cast<double>(shape.rows);
-  const float* weight = own_.weight.value.data_ptr<float>();
-  float* dweight = own_.weight.gradient.data_ptr<float>();
-  float* dbias = own_.bias.gradient.data_ptr<float>();
-  for (size_t c = 0; c < sums.first.size(); ++c) {
-    const double inverse = deviation.data_ptr<float>()[c];
-    dweight[c] += static_cast<float>(sums.second[c] * inverse);
-    dbias[c] += static_cast<float>(sums.first[c]);
-    const double by = weight[c] * inverse;
-    const double tilt =
-        saved.training ? -by * inverse * inverse * sums.second[c] / rows : 0;
-    const double shift = saved.training ? -by * sums.first[c] / rows -
-                                              tilt * mean.data_ptr<float>()[c]
-                                        : 0;
-    scale.push_back(static_cast<float>(by));
-    slope.push_back(static_cast<float>(tilt));
-    offset.push_back(static_cast<float>(shift));
-  }
+  NormRows shape = norm_rows(x, relu_);
+  const NormSums sums = gradient_sums(dy, x, y, map, relu_, daddend);
+  const NormGradientMap dmap =
+      own_.add_gradient(map, sums, shape.rows, saved.training);
   if (!need_dx) return {};
+  if (daddend != nullptr) {
+    dy = *daddend;
+    shape.relu = false;
+  }
   const at::Tensor dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);
   for_each_range(shape.rows, [&](size_t, Range range) {
-    NormRows part = shape;
-    part.rows = range.size();
-    part.relu = relu_ && masked == nullptr;
     const int64_t at = range.begin * shape.channels;
     norm_kernels().input_gradient(
-        part, (masked == nullptr ? dy.data_ptr<float>() : masked) + at,
-        x.data_ptr<float>() + at, y.data_ptr<float>() + at, scale.data(),
-        slope.data(), offset.data(), dx.data_ptr<float>() + at);
+        part_of(shape, range), dy.data_ptr<float>() + at,
+        x.data_ptr<float>() + at, y.data_ptr<float>() + at, dmap.scale.data(),
+        dmap.slope.data(), dmap.offset.data(), dx.data_ptr<float>() + at);
   });
   return dx;
 }

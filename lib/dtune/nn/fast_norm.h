@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "dtune/nn/kernels/batch_norm.h"
 #include "dtune/nn/layer.h"
 
 namespace dtune {
@@ -11,49 +12,134 @@ inline constexpr double kNormEpsilon = 1e-5;
 // running += 0.1 (batch - running)
 inline constexpr double kNormMomentum = 0.1;
 
-// What a batch norm declares of its channels; references into the pool.
+// Two sums over pixels for each channel.
+struct NormSums {
+  explicit NormSums(int64_t channels)
+      : first(static_cast<size_t>(channels)), second(first) {}
+  void add(const NormSums& other);
+
+  std::vector<double> first;
+  std::vector<double> second;
+};
+
+// Mean and variance of pixels that come in parts. They are summed up after a
+// shift that the first part gives: without it the variance would be a
+// difference of large numbers.
+class PixelStatistics {
+ public:
+  explicit PixelStatistics(int64_t channels) : sums_(channels) {}
+  // x: part.rows pixels.
+  void add(const NormRows& part, const float* x);
+  // The statistics of both.
+  void merge(const PixelStatistics& other);
+
+  int64_t rows() const { return rows_; }
+  double mean(size_t channel) const;
+  double variance(size_t channel) const;  // of the population
+
+ private:
+  int64_t rows_ = 0;
+  std::vector<float> shift_;
+  NormSums sums_;  // of x - shift, and its squares
+};
+
+// How a pass normalises, of each channel: y = x scale + offset.
+struct NormMap {
+  at::Tensor values;  // [4, C]
+
+  const float* mean() const { return row(0); }
+  const float* deviation() const { return row(1); }  // its inverse
+  const float* scale() const { return row(2); }
+  const float* offset() const { return row(3); }
+
+ private:
+  const float* row(int64_t i) const {
+    return values.data_ptr<float>() + i * values.size(1);
+  }
+};
+
+// The same of its gradient: dx = dy scale + x slope + offset.
+struct NormGradientMap {
+  std::vector<float> scale;
+  std::vector<float> slope;
+  std::vector<float> offset;
+};
+
+// What a batch norm declares of its channels; references into the pool. What is
+// said of BatchNorm in norm.cc holds.
 struct NormParameters {
   NormParameters(const LayerSpec& spec, const Shape& input,
                  ParameterPool& pool);
+
+  // By the batch's statistics, which move the running ones unless the pass is
+  // repeated.
+  NormMap map_of_batch(const PixelStatistics& batch,
+                       const PassContext& context) const;
+  NormMap map_of_running() const;
+  // sums: of dy and of dy (x - mean) over `rows` pixels. Adds to the gradients
+  // of weight and bias. `training`: the map was one of the batch.
+  NormGradientMap add_gradient(const NormMap& map, const NormSums& sums,
+                               int64_t rows, bool training) const;
 
   const Parameter& weight;
   const Parameter& bias;
   const at::Tensor& mean;  // running
   const at::Tensor& variance;
+
+ private:
+  template <typename Mean, typename Variance>
+  NormMap make_map(const Mean& mean_of, const Variance& variance_of) const;
+};
+
+// A layer to whose result another one is added before a ReLU.
+class SumLayer : public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& x, Saved* saved,
+                     const PassContext& context) override {
+    return forward_sum(x, {}, saved, context);
+  }
+  at::Tensor backward(const at::Tensor& dy, Saved& saved,
+                      bool need_dx) override {
+    return backward_sum(dy, saved, need_dx, nullptr);
+  }
+
+  // addend: shaped as the result (undefined: none); its gradient is set by
+  // backward_sum where it is asked for.
+  virtual at::Tensor forward_sum(const at::Tensor& input,
+                                 const at::Tensor& addend, Saved* saved,
+                                 const PassContext& context) = 0;
+  virtual at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
+                                  bool need_dx, at::Tensor* daddend) = 0;
 };
 
 // y = relu(batch_norm(x) + addend) by the kernels of kernels/batch_norm.h; ReLU
-// and addend are optional. What is said of BatchNorm in norm.cc holds.
-class FastNorm : public Layer {
+// and addend are optional.
+class FastNorm : public SumLayer {
  public:
   FastNorm(const LayerSpec& spec, const Shape& input, ParameterPool& pool,
            bool relu)
       : relu_(relu), own_(spec, input, pool) {}
 
-  at::Tensor forward(const at::Tensor& x, Saved* saved,
-                     const PassContext& context) override;
-  at::Tensor backward(const at::Tensor& dy, Saved& saved,
-                      bool need_dx) override;
-
-  // The same with an addend shaped as the input (undefined: none), whose
-  // gradient backward_sum sets where it is asked for.
   at::Tensor forward_sum(const at::Tensor& input, const at::Tensor& addend,
-                         Saved* saved, const PassContext& context);
+                         Saved* saved, const PassContext& context) override;
   at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
-                          bool need_dx, at::Tensor* daddend);
+                          bool need_dx, at::Tensor* daddend) override;
 
  private:
-  // Of each channel.
-  struct Statistics {
-    std::vector<float> mean;
-    std::vector<float> variance;
-  };
-  Statistics running() const;
-  Statistics of_batch(const at::Tensor& x) const;
-  void move_running(const Statistics& batch, int64_t rows);
-
   bool relu_;
   NormParameters own_;
 };
+
+// ---- The passes over whole tensors, which are channels-last. ----
+
+NormRows norm_rows(const at::Tensor& x, bool relu);
+// relu(x scale + offset + addend); an addend may be undefined.
+at::Tensor normalise(const at::Tensor& x, const NormMap& map, bool relu,
+                     const at::Tensor& addend);
+// The sums for add_gradient. y: with ReLU, what came out. daddend: null, or set
+// to dy where it counts.
+NormSums gradient_sums(const at::Tensor& dy, const at::Tensor& x,
+                       const at::Tensor& y, const NormMap& map, bool relu,
+                       at::Tensor* daddend);
 
 }  // namespace dtune

@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "dtune/nn/fast_norm.h"
+#include "dtune/nn/conv_chain.h"
+#include "dtune/nn/fast_conv.h"
 
 namespace dtune {
 namespace {
@@ -32,19 +33,16 @@ bool is_conv_block(const std::vector<LayerSpec>& layers, size_t at,
          input.height % 2 == 0 && input.width % 2 == 0;
 }
 
-// Below 3x3 a tile has more products than the plain convolution.
-bool is_winograd(const LayerSpec& layer, const Shape& input) {
-  return is_plain_conv(layer) && !input.flat && input.channels % 16 == 0 &&
-         input.height >= 3 && input.width >= 3;
-}
-
 LayerPtr make_fast(FastRun run, const std::vector<LayerSpec>& layers, size_t at,
                    const Shape& input, ParameterPool& pool, bool fuse) {
   switch (run.kind) {
     case FastKind::conv_block:
       return make_conv_block(layers[at], input, pool);
-    case FastKind::winograd:
-      return make_winograd_conv(layers[at], input, pool);
+    case FastKind::conv:
+      return make_fast_conv(layers[at], input, pool);
+    case FastKind::conv_chain:
+      return make_conv_chain(layers, at, run.count, input, pool,
+                             /*sum_relu=*/false);
     case FastKind::norm:
       return std::make_unique<FastNorm>(layers[at], input, pool,
                                         /*relu=*/run.count > 1);
@@ -57,12 +55,23 @@ LayerPtr make_fast(FastRun run, const std::vector<LayerSpec>& layers, size_t at,
   return make_layer(layers[at], input, pool, fuse);
 }
 
+// The stage whose last layer is a batch norm, with a sum and a ReLU behind it.
+std::unique_ptr<SumLayer> make_sum(FastRun run,
+                                   const std::vector<LayerSpec>& layers,
+                                   size_t at, const Shape& input,
+                                   ParameterPool& pool) {
+  if (run.kind == FastKind::norm) {
+    return std::make_unique<FastNorm>(layers[at], input, pool, /*relu=*/true);
+  }
+  return make_conv_chain(layers, at, run.count, input, pool, /*sum_relu=*/true);
+}
+
 }  // namespace
 
-at::Tensor convolve_exactly(const at::Tensor& x, const Parameter& weight,
-                            const Parameter* bias) {
-  return at::convolution(x, weight.value, bias ? bias->value : at::Tensor(),
-                         {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1);
+at::Tensor convolve_exactly(const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias) {
+  return at::convolution(x, weight, bias, {1, 1}, {1, 1}, {1, 1}, false, {0, 0},
+                         1);
 }
 
 bool is_fast_norm(const LayerSpec& layer, const Shape& input) {
@@ -71,11 +80,13 @@ bool is_fast_norm(const LayerSpec& layer, const Shape& input) {
 }
 
 FastRun fast_run(const std::vector<LayerSpec>& layers, size_t at,
-                 const Shape& input) {
+                 const Shape& input, bool in_branch) {
   const LayerSpec& layer = layers[at];
   const bool then_relu = at + 1 < layers.size() && is_relu(layers[at + 1]);
+  const int chain = in_branch ? conv_chain_length(layers, at, input) : 0;
+  if (chain > 0) return {FastKind::conv_chain, chain};
   if (is_conv_block(layers, at, input)) return {FastKind::conv_block, 3};
-  if (is_winograd(layer, input)) return {FastKind::winograd, 1};
+  if (is_fast_conv(layer, input)) return {FastKind::conv, 1};
   if (is_fast_norm(layer, input)) return {FastKind::norm, then_relu ? 2 : 1};
   if (layer.kind == LayerKind::residual && then_relu) {
     return {FastKind::residual_relu, 2};
@@ -84,10 +95,18 @@ FastRun fast_run(const std::vector<LayerSpec>& layers, size_t at,
 }
 
 Stage make_stage(const std::vector<LayerSpec>& layers, size_t at, Shape& shape,
-                 ParameterPool& pool, bool fuse) {
-  const FastRun run = fuse ? fast_run(layers, at, shape) : FastRun{};
-  Stage stage{make_fast(run, layers, at, shape, pool, fuse),
-              static_cast<int>(at), run.count};
+                 ParameterPool& pool, const StageOptions& options) {
+  const FastRun run =
+      options.fuse ? fast_run(layers, at, shape, options.in_branch) : FastRun{};
+  Stage stage{nullptr, static_cast<int>(at), run.count};
+  if (options.sum_relu &&
+      at + static_cast<size_t>(run.count) == layers.size()) {
+    auto layer = make_sum(run, layers, at, shape, pool);
+    stage.sums = layer.get();
+    stage.layer = std::move(layer);
+  } else {
+    stage.layer = make_fast(run, layers, at, shape, pool, options.fuse);
+  }
   const auto first = layers.begin() + stage.first;
   shape = infer_shapes({first, first + run.count}, shape).back().output;
   return stage;

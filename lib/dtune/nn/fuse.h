@@ -4,14 +4,15 @@
 
 #include <vector>
 
-#include "dtune/nn/layer.h"
+#include "dtune/nn/fast_norm.h"
 
 namespace dtune {
 
 enum class FastKind {
   none,           // the layer itself
   conv_block,     // conv, ReLU, max pool (or pool, then ReLU: the same)
-  winograd,       // a convolution
+  conv,           // a convolution
+  conv_chain,     // convolutions, each with a batch norm and perhaps a ReLU
   norm,           // batch norm and a ReLU behind it, if there is one
   residual_relu,  // a residual and the ReLU behind it
 };
@@ -22,12 +23,14 @@ struct FastRun {
 };
 
 // What stands for layers[at] and those behind it.
-// Convolutions: 3x3, stride 1, "same" padding, one group, a multiple of 16
-// outputs. conv_block: pool 2x2 of an even image; 1 to 4 or a multiple of 16
-// input channels. winograd: a multiple of 16 input channels, images of 3x3 or
-// more. norm: images, a multiple of 16 channels.
+// conv_block: 3x3, stride 1, "same" padding, one group, a multiple of 16
+// outputs, pool 2x2 of an even image; 1 to 4 or a multiple of 16 input channels.
+// conv: one group, multiples of 16 channels and outputs. norm: images, a
+// multiple of 16 channels. conv_chain: of these, without biases; in branches of
+// residuals alone, for elsewhere every layer is a unit of its own, and so are
+// its weights.
 FastRun fast_run(const std::vector<LayerSpec>& layers, size_t at,
-                 const Shape& input);
+                 const Shape& input, bool in_branch);
 
 bool is_fast_norm(const LayerSpec& layer, const Shape& input);
 
@@ -36,22 +39,29 @@ struct Stage {
   LayerPtr layer;
   int first;
   int count;
+  SumLayer* sums = nullptr;  // the layer, where `sum_relu` is a part of it
+};
+
+struct StageOptions {
+  bool fuse = false;  // as NetworkOptions::fuse, and what it needs is there
+  bool in_branch = false;  // of a residual
+  // Of a branch that ends in a batch norm: to its result another one is added,
+  // and a ReLU follows. They become a part of the stage that ends the list.
+  bool sum_relu = false;
 };
 
 // The stage that begins at layers[at]; `shape`, of its input, becomes that of
-// its output. `fuse`: as NetworkOptions::fuse, and what it needs is there.
+// its output.
 Stage make_stage(const std::vector<LayerSpec>& layers, size_t at, Shape& shape,
-                 ParameterPool& pool, bool fuse);
+                 ParameterPool& pool, const StageOptions& options);
 
 // By ATen, as conv.cc has it: 3x3, stride 1, "same" padding. Where the kernels
 // of a fast layer may have spread an Inf.
-at::Tensor convolve_exactly(const at::Tensor& x, const Parameter& weight,
-                            const Parameter* bias);
+at::Tensor convolve_exactly(const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& bias);
 
 // `conv`: the first of the three.
 LayerPtr make_conv_block(const LayerSpec& conv, const Shape& input,
                          ParameterPool& pool);
-LayerPtr make_winograd_conv(const LayerSpec& spec, const Shape& input,
-                            ParameterPool& pool);
 
 }  // namespace dtune

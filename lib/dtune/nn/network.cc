@@ -30,7 +30,9 @@ std::vector<int> network_units(const std::vector<LayerSpec>& layers,
   for (size_t at = 0; at < layers.size();) {
     units.push_back(static_cast<int>(at));
     const Shape& shape = at == 0 ? input : infos[at - 1].output;
-    const int count = fuses(options) ? fast_run(layers, at, shape).count : 1;
+    const int count =
+        fuses(options) ? fast_run(layers, at, shape, /*in_branch=*/false).count
+                       : 1;
     at += static_cast<size_t>(count);
   }
   return units;
@@ -53,8 +55,8 @@ Network::Network(std::vector<LayerSpec> layers, const Shape& input,
   const int count = static_cast<int>(layers.size());
   for (int i = 0; i < count; i += impl_->stages.back().count) {
     impl_->pool.begin_layer(i);
-    impl_->stages.push_back(
-        make_stage(layers, static_cast<size_t>(i), shape, impl_->pool, fuse));
+    impl_->stages.push_back(make_stage(layers, static_cast<size_t>(i), shape,
+                                       impl_->pool, {.fuse = fuse}));
   }
   impl_->pool.allocate(options);
 }

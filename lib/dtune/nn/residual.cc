@@ -1,39 +1,26 @@
 #include <utility>
 #include <vector>
 
-#include "dtune/nn/fast_norm.h"
 #include "dtune/nn/fuse.h"
 
 namespace dtune {
 namespace {
 
-// Layers one after the other, with a Saved for each. The last one may be a norm
-// that adds the other branch.
+// Layers one after the other, with a Saved for each. The last one may add the
+// other branch.
 class Branch {
  public:
   Branch(const std::vector<LayerSpec>& specs, Shape shape, ParameterPool& pool,
-         bool fuse) {
+         const StageOptions& options) {
     for (size_t at = 0; at < specs.size();) {
-      Stage stage = make_stage(specs, at, shape, pool, fuse);
+      Stage stage = make_stage(specs, at, shape, pool, options);
       at += static_cast<size_t>(stage.count);
+      sum_ = stage.sums;
       layers_.push_back(std::move(stage.layer));
     }
   }
 
-  // As above, but the ReLU that follows the sum is a part of the last layer.
-  static Branch with_sum(std::vector<LayerSpec> specs, Shape shape,
-                         ParameterPool& pool) {
-    const LayerSpec last = specs.back();
-    specs.pop_back();
-    Branch branch(specs, shape, pool, /*fuse=*/true);
-    if (!specs.empty()) shape = infer_shapes(specs, shape).back().output;
-    auto norm = std::make_unique<FastNorm>(last, shape, pool, /*relu=*/true);
-    branch.norm_ = norm.get();
-    branch.layers_.push_back(std::move(norm));
-    return branch;
-  }
-
-  bool sums() const { return norm_ != nullptr; }
+  bool sums() const { return sum_ != nullptr; }
 
   // addend: undefined unless sums().
   at::Tensor forward(at::Tensor x, const at::Tensor& addend, Saved* saved,
@@ -41,8 +28,8 @@ class Branch {
     if (saved) saved->children.resize(layers_.size());
     for (size_t i = 0; i < layers_.size(); ++i) {
       Saved* child = saved ? &saved->children[i] : nullptr;
-      x = layers_[i].get() == norm_
-              ? norm_->forward_sum(x, addend, child, context)
+      x = layers_[i].get() == sum_
+              ? sum_->forward_sum(x, addend, child, context)
               : layers_[i]->forward(x, child, context);
     }
     return x;
@@ -55,8 +42,8 @@ class Branch {
     for (size_t i = layers_.size(); i-- > 0;) {
       const bool need = i > 0 || need_dx;
       Saved& child = saved.children[i];
-      dy = layers_[i].get() == norm_
-               ? norm_->backward_sum(dy, child, need, daddend)
+      dy = layers_[i].get() == sum_
+               ? sum_->backward_sum(dy, child, need, daddend)
                : layers_[i]->backward(dy, child, need);
     }
     return dy;
@@ -64,7 +51,7 @@ class Branch {
 
  private:
   std::vector<LayerPtr> layers_;
-  FastNorm* norm_ = nullptr;  // the last one
+  SumLayer* sum_ = nullptr;  // the last one
 };
 
 // y = body(x) + shortcut(x) (He et al. 2015, arXiv 1512.03385), and a ReLU
@@ -74,8 +61,9 @@ class Residual : public Layer {
   Residual(const LayerSpec& spec, const Shape& input, ParameterPool& pool,
            const ResidualOptions& options)
       : relu_(options.relu),
-        body_(make_body(spec, input, pool, options)),
-        shortcut_(spec.shortcut, input, pool, options.fuse) {}
+        body_(spec.body, input, pool, body_options(spec, input, options)),
+        shortcut_(spec.shortcut, input, pool,
+                  {.fuse = options.fuse, .in_branch = true}) {}
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext& context) override {
@@ -109,14 +97,13 @@ class Residual : public Layer {
 
  private:
   // A batch norm at the end of the body takes the sum and the ReLU in.
-  static Branch make_body(const LayerSpec& spec, const Shape& input,
-                          ParameterPool& pool, const ResidualOptions& options) {
+  static StageOptions body_options(const LayerSpec& spec, const Shape& input,
+                                   const ResidualOptions& options) {
     const std::vector<LayerSpec>& body = spec.body;
     const bool sums =
         options.fuse && options.relu && !body.empty() &&
         is_fast_norm(body.back(), infer_shapes(body, input).back().output);
-    return sums ? Branch::with_sum(body, input, pool)
-                : Branch(body, input, pool, options.fuse);
+    return {.fuse = options.fuse, .in_branch = true, .sum_relu = sums};
   }
 
   bool relu_;

@@ -12,6 +12,9 @@ struct Workspace {
   struct Worker {  // of a thread
     at::Tensor scratch;
     at::Tensor dtransformed;
+    // Of a chain, what a convolution reads and the gradient of its result.
+    at::Tensor input;
+    at::Tensor gradient;
   };
   at::Tensor transformed;  // weights
   std::vector<Worker> workers;

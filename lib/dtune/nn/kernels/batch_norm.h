@@ -17,6 +17,7 @@ struct NormRows {
   int64_t rows = 0;
   int channels = 0;
   bool relu = false;
+  int pitch = 0;  // from a row of dx to the next; 0: as everywhere, channels
 };
 
 struct NormKernels {

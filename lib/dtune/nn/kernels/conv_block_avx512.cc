@@ -11,6 +11,10 @@ const ConvKernels kAvx512ConvKernels = {
     "avx512",     narrow_forward,        narrow_backward,
     wide_forward, wide_backward_weights, wide_backward_input};
 
+const ProductKernels kAvx512ProductKernels = {
+    "avx512", product_transform_weights, product_forward, product_backward,
+    product_weights_gradient};
+
 const WinogradKernels kAvx512WinogradKernels = {
     "avx512", winograd_transform_weights, winograd_forward,
     winograd_backward_weights, winograd_weights_gradient};

@@ -5,6 +5,7 @@
 #include "dtune/nn/kernels/activation.h"
 #include "dtune/nn/kernels/batch_norm.h"
 #include "dtune/nn/kernels/conv_block.h"
+#include "dtune/nn/kernels/product_conv.h"
 #include "dtune/nn/kernels/winograd.h"
 
 namespace dtune {
@@ -12,6 +13,10 @@ namespace dtune {
 extern const ConvKernels kAvx512ConvKernels;
 extern const ConvKernels kAvx2ConvKernels;
 extern const ConvKernels kPortableConvKernels;
+
+extern const ProductKernels kAvx512ProductKernels;
+extern const ProductKernels kAvx2ProductKernels;
+extern const ProductKernels kPortableProductKernels;
 
 extern const WinogradKernels kAvx512WinogradKernels;
 extern const WinogradKernels kAvx2WinogradKernels;

@@ -11,6 +11,10 @@ const ConvKernels kPortableConvKernels = {
     "portable",   narrow_forward,        narrow_backward,
     wide_forward, wide_backward_weights, wide_backward_input};
 
+const ProductKernels kPortableProductKernels = {
+    "portable", product_transform_weights, product_forward, product_backward,
+    product_weights_gradient};
+
 const WinogradKernels kPortableWinogradKernels = {
     "portable", winograd_transform_weights, winograd_forward,
     winograd_backward_weights, winograd_weights_gradient};

@@ -61,10 +61,11 @@ struct WinogradKernels {
                   const float* transformed, const float* bias, float* scratch,
                   float* y);
 
-  // Sets dtransformed, of transformed_size(). REQUIRES: images >= 1.
+  // Adds to dtransformed, of transformed_size(), or sets it if `fresh`.
+  // REQUIRES: images >= 1.
   void (*backward_weights)(const WinogradShape& shape, int64_t images,
-                           const float* x, const float* dy, float* scratch,
-                           float* dtransformed);
+                           const float* x, const float* dy, bool fresh,
+                           float* scratch, float* dtransformed);
   // Adds what dtransformed holds to dweights [O, C, 3, 3].
   void (*weights_gradient)(const WinogradShape& shape,
                            const float* dtransformed, float* dweights);
