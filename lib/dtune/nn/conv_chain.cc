@@ -78,20 +78,22 @@ class ConvChain : public SumLayer {
   }
 
   at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
-                          bool need_dx, at::Tensor* daddend) override {
+                          bool need_dx, AddendGradient* addend) override {
     std::vector<at::Tensor> kept = std::move(saved.tensors);
     saved.tensors.clear();
     const ChainStep& last = steps_.back();
     Gradient dy{channels_last(gradient), kept.back(), last.relu,
                 NormSums(last.output.channels)};
     dy.sums = gradient_sums(dy.values, z_of(kept, steps_.size() - 1), dy.y,
-                            map_of(kept, steps_.size() - 1), dy.relu, daddend);
-    if (daddend != nullptr) {
-      dy.values = *daddend;
+                            map_of(kept, steps_.size() - 1), dy.relu, addend);
+    if (addend != nullptr) {
+      dy.values = addend->values;
       dy.relu = false;
     }
     for (size_t k = steps_.size(); k-- > 0;) {
-      dy = step_back(k, dy, kept, saved.training, k > 0 || need_dx);
+      const bool onto = k == 0 && addend != nullptr && addend->of_input;
+      dy = step_back(k, dy, kept, saved.training, k > 0 || need_dx,
+                     onto ? addend->values : at::Tensor());
       kept.resize(2 * k + 1);
     }
     return dy.values;
@@ -150,18 +152,20 @@ class ConvChain : public SumLayer {
     return z;
   }
 
+  // onto: undefined, or what the gradient of the input is added to.
   Gradient step_back(size_t k, const Gradient& dy,
                      const std::vector<at::Tensor>& kept, bool training,
-                     bool need_dx) {
+                     bool need_dx, const at::Tensor& onto) {
     ChainStep& step = steps_[k];
     const at::Tensor x = k > 0 ? z_of(kept, k - 1) : kept[0];
     const NormMap before = k > 0 ? map_of(kept, k - 1) : NormMap{};
     const at::Tensor z = z_of(kept, k);
     const NormGradientMap dmap = step.norm.add_gradient(
         map_of(kept, k), dy.sums, norm_rows(z, false).rows, training);
-    const at::Tensor dx =
-        need_dx ? at::empty_like(x, at::MemoryFormat::ChannelsLast)
-                : at::Tensor();
+    at::Tensor dx = onto;
+    if (need_dx && !dx.defined()) {
+      dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);
+    }
     const int64_t items = step.conv->items(x.size(0));
     const size_t workers = range_count(items);
     std::vector<NormSums> sums(workers, NormSums(x.size(1)));
@@ -170,12 +174,19 @@ class ConvChain : public SumLayer {
       const Part from(x, chunk.items, step.conv->input_rows(),
                       k > 0 && steps_[k - 1].relu);
       const float* a = read(k, chunk.worker, from, before);
-      float* const da =
+      float* const to =
           need_dx ? Part(dx, chunk.items, step.conv->input_rows(), false).data
                   : nullptr;
+      float* const da =
+          onto.defined()
+              ? room_for(workspace_->workers[chunk.worker].dinput, from.size())
+              : to;
       step.conv->backward(chunk.worker, chunk.items.size(), a,
                           output_gradient(step, chunk, dy, z, dmap),
                           step.conv->best_pitch(), chunk.first, da);
+      if (da != to) {
+        for (int64_t i = 0; i < from.size(); ++i) to[i] += da[i];
+      }
       if (k == 0) return;
       // Where the ReLU before was off nothing goes back: a passes as y.
       NormSums& mine = sums[chunk.worker];

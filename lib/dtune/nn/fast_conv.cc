@@ -172,9 +172,10 @@ class ProductEngine : public ConvEngine {
 
   void backward(size_t worker, int64_t items, const float* x, const float* dy,
                 int dy_pitch, bool fresh, float* dx) override {
-    float* sums = room_for(workspace_->workers[worker].dtransformed,
-                           shape_.weights_size());
-    if (fresh) std::fill_n(sums, shape_.weights_size(), 0.0F);
+    float* sums = sums_of(worker);
+    if (fresh && !adds_directly(worker)) {
+      std::fill_n(sums, shape_.weights_size(), 0.0F);
+    }
     kernels_.backward(shape_, items, x, dy, dy_pitch,
                       workspace_->transformed.data_ptr<float>(),
                       scratch_of(worker), sums, dx);
@@ -182,13 +183,25 @@ class ProductEngine : public ConvEngine {
 
   void finish(size_t workers) override {
     for (size_t i = 0; i < workers; ++i) {
-      kernels_.weights_gradient(
-          shape_, workspace_->workers[i].dtransformed.data_ptr<float>(),
-          weight_.gradient.data_ptr<float>());
+      if (adds_directly(i)) continue;
+      kernels_.weights_gradient(shape_, sums_of(i),
+                                weight_.gradient.data_ptr<float>());
     }
   }
 
  private:
+  // Sums of 1x1 filters are laid out as their gradient.
+  bool adds_directly(size_t worker) const {
+    return worker == 0 && shape_.taps() == 1;
+  }
+
+  float* sums_of(size_t worker) const {
+    return adds_directly(worker)
+               ? weight_.gradient.data_ptr<float>()
+               : room_for(workspace_->workers[worker].dtransformed,
+                          shape_.weights_size());
+  }
+
   float* scratch_of(size_t worker) const {
     return room_for(workspace_->workers[worker].scratch,
                     product_scratch(shape_));

@@ -171,12 +171,16 @@ at::Tensor normalise(const at::Tensor& x, const NormMap& map, bool relu,
 
 NormSums gradient_sums(const at::Tensor& dy, const at::Tensor& x,
                        const at::Tensor& y, const NormMap& map, bool relu,
-                       at::Tensor* daddend) {
+                       AddendGradient* addend) {
   const NormRows shape = norm_rows(x, relu);
   float* masked = nullptr;
-  if (daddend != nullptr) {
-    *daddend = relu ? at::empty_like(x, at::MemoryFormat::ChannelsLast) : dy;
-    if (relu) masked = daddend->data_ptr<float>();
+  if (addend != nullptr && relu) {
+    if (!addend->values.defined()) {
+      addend->values = at::empty_like(x, at::MemoryFormat::ChannelsLast);
+    }
+    masked = addend->values.data_ptr<float>();
+  } else if (addend != nullptr) {
+    addend->values = dy;
   }
   std::vector<NormSums> sums(range_count(shape.rows), NormSums(x.size(1)));
   for_each_range(shape.rows, [&](size_t worker, Range range) {
@@ -219,19 +223,19 @@ at::Tensor FastNorm::forward_sum(const at::Tensor& input,
 }
 
 at::Tensor FastNorm::backward_sum(const at::Tensor& gradient, Saved& saved,
-                                  bool need_dx, at::Tensor* daddend) {
+                                  bool need_dx, AddendGradient* addend) {
   at::Tensor dy = channels_last(gradient);
   const at::Tensor x = saved.tensors.at(0);
   const at::Tensor y = saved.tensors.at(1);
   const NormMap map{saved.tensors.at(2)};
   saved.tensors.clear();
   NormRows shape = norm_rows(x, relu_);
-  const NormSums sums = gradient_sums(dy, x, y, map, relu_, daddend);
+  const NormSums sums = gradient_sums(dy, x, y, map, relu_, addend);
   const NormGradientMap dmap =
       own_.add_gradient(map, sums, shape.rows, saved.training);
   if (!need_dx) return {};
-  if (daddend != nullptr) {
-    dy = *daddend;
+  if (addend != nullptr) {
+    dy = addend->values;
     shape.relu = false;
   }
   const at::Tensor dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);
@@ -242,6 +246,7 @@ at::Tensor FastNorm::backward_sum(const at::Tensor& gradient, Saved& saved,
         x.data_ptr<float>() + at, y.data_ptr<float>() + at, dmap.scale.data(),
         dmap.slope.data(), dmap.offset.data(), dx.data_ptr<float>() + at);
   });
+  if (addend != nullptr && addend->of_input) dx.add_(addend->values);
   return dx;
 }
 

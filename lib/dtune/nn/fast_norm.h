@@ -91,6 +91,16 @@ struct NormParameters {
   NormMap make_map(const Mean& mean_of, const Variance& variance_of) const;
 };
 
+// What backward_sum sets.
+struct AddendGradient {
+  // Of the addend. Where it is a tensor before, it is overwritten: it may be dy
+  // itself.
+  at::Tensor values;
+  // The addend is the layer's input: its gradient is added to what backward_sum
+  // returns, in `values`.
+  bool of_input = false;
+};
+
 // A layer to whose result another one is added before a ReLU.
 class SumLayer : public Layer {
  public:
@@ -103,13 +113,13 @@ class SumLayer : public Layer {
     return backward_sum(dy, saved, need_dx, nullptr);
   }
 
-  // addend: shaped as the result (undefined: none); its gradient is set by
-  // backward_sum where it is asked for.
+  // addend: shaped as the result (undefined: none); with one, backward_sum sets
+  // its gradient.
   virtual at::Tensor forward_sum(const at::Tensor& input,
                                  const at::Tensor& addend, Saved* saved,
                                  const PassContext& context) = 0;
   virtual at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
-                                  bool need_dx, at::Tensor* daddend) = 0;
+                                  bool need_dx, AddendGradient* addend) = 0;
 };
 
 // y = relu(batch_norm(x) + addend) by the kernels of kernels/batch_norm.h; ReLU
@@ -123,7 +133,7 @@ class FastNorm : public SumLayer {
   at::Tensor forward_sum(const at::Tensor& input, const at::Tensor& addend,
                          Saved* saved, const PassContext& context) override;
   at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
-                          bool need_dx, at::Tensor* daddend) override;
+                          bool need_dx, AddendGradient* addend) override;
 
  private:
   bool relu_;
@@ -136,10 +146,10 @@ NormRows norm_rows(const at::Tensor& x, bool relu);
 // relu(x scale + offset + addend); an addend may be undefined.
 at::Tensor normalise(const at::Tensor& x, const NormMap& map, bool relu,
                      const at::Tensor& addend);
-// The sums for add_gradient. y: with ReLU, what came out. daddend: null, or set
-// to dy where it counts.
+// The sums for add_gradient. y: with ReLU, what came out. addend: null, or its
+// values become dy where it counts.
 NormSums gradient_sums(const at::Tensor& dy, const at::Tensor& x,
                        const at::Tensor& y, const NormMap& map, bool relu,
-                       at::Tensor* daddend);
+                       AddendGradient* addend);
 
 }  // namespace dtune

@@ -35,15 +35,18 @@ class Branch {
     return x;
   }
 
+  // Layers; 0: the branch gives back its input.
+  size_t size() const { return layers_.size(); }
+
   // The branch's input needs its gradient as soon as anything before it has
-  // weights, so only the first layer may skip it. daddend: likewise null.
+  // weights, so only the first layer may skip it. addend: null unless sums().
   at::Tensor backward(at::Tensor dy, Saved& saved, bool need_dx,
-                      at::Tensor* daddend) {
+                      AddendGradient* addend) {
     for (size_t i = layers_.size(); i-- > 0;) {
       const bool need = i > 0 || need_dx;
       Saved& child = saved.children[i];
       dy = layers_[i].get() == sum_
-               ? sum_->backward_sum(dy, child, need, daddend)
+               ? sum_->backward_sum(dy, child, need, addend)
                : layers_[i]->backward(dy, child, need);
     }
     return dy;
@@ -80,22 +83,44 @@ class Residual : public Layer {
 
   at::Tensor backward(const at::Tensor& gradient, Saved& saved,
                       bool need_dx) override {
+    if (body_.sums()) return backward_sums(gradient, saved, need_dx);
     at::Tensor dy = gradient;
-    if (relu_ && !body_.sums()) {
+    if (relu_) {
       dy = at::threshold_backward(dy, saved.tensors.at(0), 0);
       saved.tensors.clear();
     }
-    at::Tensor daddend = dy;
-    const at::Tensor body = body_.backward(dy, saved.children[0], need_dx,
-                                           body_.sums() ? &daddend : nullptr);
-    const at::Tensor other =
-        shortcut_.backward(daddend, saved.children[1], need_dx, nullptr);
-    if (!need_dx) return {};
-    // A new tensor, unless the branch gave back what it got or a view of it.
-    return body.is_alias_of(dy) ? body + other : body.add_(other);
+    const at::Tensor body =
+        body_.backward(dy, saved.children[0], need_dx, nullptr);
+    return add(body, dy,
+               shortcut_.backward(dy, saved.children[1], need_dx, nullptr),
+               need_dx);
   }
 
  private:
+  // Where nothing else holds the gradient it is overwritten.
+  at::Tensor backward_sums(const at::Tensor& gradient, Saved& saved,
+                           bool need_dx) {
+    const bool own = gradient.use_count() == 1 &&
+                     gradient.storage().use_count() == 1 &&
+                     gradient.is_contiguous(at::MemoryFormat::ChannelsLast);
+    AddendGradient addend{
+        own ? gradient : at::Tensor(),
+        need_dx && shortcut_.size() == 0 && body_.size() == 1};
+    const at::Tensor body =
+        body_.backward(gradient, saved.children[0], need_dx, &addend);
+    if (addend.of_input) return body;
+    const at::Tensor other =
+        shortcut_.backward(addend.values, saved.children[1], need_dx, nullptr);
+    return add(body, gradient, other, need_dx);
+  }
+
+  // A new tensor, unless a branch gave back what it got or a view of it.
+  static at::Tensor add(const at::Tensor& body, const at::Tensor& dy,
+                        const at::Tensor& other, bool need_dx) {
+    if (!need_dx) return {};
+    return body.is_alias_of(dy) ? body + other : body.add_(other);
+  }
+
   // A batch norm at the end of the body takes the sum and the ReLU in.
   static StageOptions body_options(const LayerSpec& spec, const Shape& input,
                                    const ResidualOptions& options) {

@@ -12,9 +12,11 @@ struct Workspace {
   struct Worker {  // of a thread
     at::Tensor scratch;
     at::Tensor dtransformed;
-    // Of a chain, what a convolution reads and the gradient of its result.
+    // Of a chain, what a convolution reads, the gradient of its result and that
+    // of what it reads.
     at::Tensor input;
     at::Tensor gradient;
+    at::Tensor dinput;
   };
   at::Tensor transformed;  // weights
   std::vector<Worker> workers;

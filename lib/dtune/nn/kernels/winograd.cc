@@ -23,7 +23,7 @@ int winograd4_tiles(const WinogradShape& shape) {
   // tiles, so that each weight that is fetched is used more often.
   constexpr int kScratchBytes = 768 * 1024;
   constexpr int kStep = 42;
-  if (shape.transformed_size() >= int64_t{36} * 256 * 256) return 4 * kStep;
+  if (int64_t{shape.channels} * shape.outputs >= 256 * 256) return 4 * kStep;
   const int bytes = 36 * 4 * (shape.channels + shape.outputs);
   return std::clamp(kScratchBytes / bytes / kStep, 1, 4) * kStep;
 }

@@ -37,9 +37,13 @@ struct WinogradShape {
   [[gnu::always_inline]] int64_t output_size() const {
     return int64_t{height} * width * outputs;
   }
-  // Of transformed weights and of their gradient.
+  // Of transformed weights and of their gradient: 36 planes, a line of the cache
+  // more from one to the next than they have, for powers of two collide there.
+  [[gnu::always_inline]] int64_t plane() const {
+    return int64_t{channels} * outputs + 16;
+  }
   [[gnu::always_inline]] int64_t transformed_size() const {
-    return int64_t{36} * channels * outputs;
+    return 36 * plane();
   }
   // The convolution that takes dy to dx.
   WinogradShape reversed() const { return {height, width, outputs, channels}; }
