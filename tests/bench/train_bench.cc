@@ -1,7 +1,8 @@
 // Images a second of one worker that trains a network of the zoo, against the
 // same layers, batch size and optimizer in plain C++ LibTorch (in its default
 // layout and channels-last: the faster one counts) and, where a Python has it,
-// in PyTorch. All on one thread, in turns; a ratio is that of the medians.
+// in PyTorch, also with torch.compile (train_baseline.py). All on one thread, in
+// turns; a ratio is that of the medians.
 //
 //   bench_train [TEXT]     the networks whose name contains TEXT
 #include <algorithm>
@@ -219,13 +220,9 @@ void print_python_row(const Case& chosen, const std::vector<LayerSpec>& layers,
   const TemporaryDirectory folder;
   const auto file = folder.path() / "network.json";
   const nlohmann::json network = {
-      {"layers", to_json(layers)},
-      {"channels", image.channels},
-      {"side", image.height},
-      {"batch", chosen.batch},
-      {"batches", chosen.batches},
-      {"rounds", chosen.rounds},
-      {"compile", std::getenv("DTUNE_TORCH_COMPILE") != nullptr}};
+      {"layers", to_json(layers)}, {"channels", image.channels},
+      {"side", image.height},      {"batch", chosen.batch},
+      {"batches", chosen.batches}, {"rounds", chosen.rounds}};
   write_file_atomic(file, network.dump(), /*durable=*/false);
   const std::string text = output_of(
       fmt::format("'{}' '{}/tests/bench/train_baseline.py' '{}' 2>/dev/null",

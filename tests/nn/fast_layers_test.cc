@@ -101,6 +101,64 @@ TEST_CASE("a residual with its ReLU computes what autograd computes") {
              image);
 }
 
+LayerSpec bare(const std::string& name, int channels, int kernel = 3,
+               int stride = 1) {
+  LayerSpec spec = conv(name, channels, kernel, stride);
+  spec.bias = false;
+  return spec;
+}
+
+TEST_CASE("1x1 and strided convolutions compute what autograd computes") {
+  const Shape image{32, 9, 7};
+  const LayerSpec end = layer(LayerKind::tanh, "t");
+  check_fast({conv("pixels", 48, 1), end}, image);
+  check_fast({bare("strided pixels", 16, 1, 2), end}, image);
+  check_fast({conv("strided", 48, 3, 2), end}, image);
+  check_fast({bare("large", 16, 5), conv("again", 16, 5, 3), end}, image);
+  CHECK(counts_of_runs({conv("a", 16, 1), conv("b", 16, 3, 2)}, image) ==
+        std::vector<int>{1, 1});
+}
+
+// ResNet's branches: in them convolutions and batch norms are one layer.
+TEST_CASE("a chain of convolutions and norms computes what autograd computes") {
+  const Shape image{32, 8, 6};
+  const std::vector<LayerSpec> bottleneck = {
+      bare("a", 16, 1), norm("na"), relu("ra"),       bare("b", 16),
+      norm("nb"),       relu("rb"), bare("c", 32, 1), norm("nc")};
+  // The sum is of what came in, with a ReLU and without.
+  check_fast({residual("same", bottleneck), relu("r")}, image);
+  check_fast({residual("linear", bottleneck), layer(LayerKind::tanh, "t")},
+             image);
+  check_fast({residual("first", bottleneck), relu("r"),
+              residual("smaller",
+                       {bare("sa", 16, 1), norm("sna"), relu("sra"),
+                        bare("sb", 16, 3, 2), norm("snb"), bare("sc", 64, 1),
+                        norm("snc")},
+                       {bare("ss", 64, 1, 2), norm("sns")}),
+              relu("r2")},
+             image);
+  // A chain that is a part of the branch.
+  check_fast(
+      {residual("part", {norm("n"), relu("ra"), bare("a", 32), norm("na"),
+                         relu("rb"), dropout("d", 0), bare("b", 32)}),
+       relu("r")},
+      image);
+}
+
+TEST_CASE("a backward pass leaves the caller's gradient as it was") {
+  const Shape image{16, 5, 5};
+  Network network({residual("block", {bare("c", 16), norm("n")}), relu("r")},
+                  image, {});
+  const at::Tensor x = batch_of(3, image);
+  Tape tape;
+  const at::Tensor y = network.forward(x, &tape, {.training = true});
+  const at::Tensor dy =
+      at::randn_like(y).contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor before = dy.clone();
+  network.backward(dy, tape, true);
+  CHECK(dy.equal(before));
+}
+
 TEST_CASE("fast layers change neither names nor first weights") {
   const Shape image{3, 16, 16};
   for (const char* arch : {"resnet18", "wide-resnet", "resnet50"}) {
@@ -132,7 +190,10 @@ TEST_CASE("fast layers in several threads add up the same gradients") {
   const std::vector<LayerSpec> layers = {
       residual("block", {conv("a", 16), norm("na"), relu("ra"), conv("b", 16),
                          norm("nb")}),
-      relu("r")};
+      relu("r"), conv("strided", 32, 3, 2),
+      residual("chain", {bare("c", 16, 1), norm("nc"), relu("rc"),
+                         bare("d", 32), norm("nd")}),
+      relu("r2")};
   const at::Tensor x = batch_of(7, image);
   std::vector<at::Tensor> gradients;
   const int before = at::get_num_threads();
@@ -140,8 +201,8 @@ TEST_CASE("fast layers in several threads add up the same gradients") {
     at::set_num_threads(threads);
     Network network(layers, image, {});
     Tape tape;
-    network.forward(x, &tape, {.training = true});
-    network.backward(x, tape);
+    const at::Tensor y = network.forward(x, &tape, {.training = true});
+    network.backward(y, tape);
     gradients.push_back(network.gradients().clone());
   }
   at::set_num_threads(before);
@@ -158,6 +219,22 @@ TEST_CASE("a repeated pass leaves running statistics alone") {
   const at::Tensor mean = x.mean({0, 2, 3}) * 0.1;
   const at::Tensor variance = x.var(at::IntArrayRef{0, 2, 3}) * 0.1 + 0.9;
   CHECK(relative_error(network.buffers(), at::cat({mean, variance})) < 1e-5);
+}
+
+TEST_CASE("a chain's norms move their running statistics once") {
+  const Shape image{16, 8, 8};
+  const std::vector<LayerSpec> layers = {
+      residual("block", {bare("a", 16), norm("na"), relu("ra"),
+                         bare("b", 16, 1), norm("nb")}),
+      relu("r")};
+  Network fast(layers, image, {.init_seed = 4});
+  Network plain(layers, image, {.init_seed = 4, .fuse = false});
+  const at::Tensor x = batch_of(70, image) + 100;
+  for (Network* network : {&fast, &plain}) {
+    network->forward(x, nullptr, {.training = true, .repeated = true});
+    network->forward(x, nullptr, {.training = true});
+  }
+  CHECK(relative_error(fast.buffers(), plain.buffers()) < 1e-5);
 }
 
 TEST_CASE("statistics keep their digits where the mean is large") {
@@ -203,6 +280,12 @@ TEST_CASE("Inf and NaN spread as in the plain convolution") {
   for (const float value :
        {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
     check_spread({conv("c", 16)}, {16, 12, 12}, value);
+    check_spread({conv("c", 16, 1)}, {16, 12, 12}, value);
+    check_spread({conv("c", 16, 3, 2)}, {16, 12, 12}, value);
+    check_spread({residual("b", {bare("a", 16), norm("na"), relu("ra"),
+                                 bare("b", 16, 1), norm("nb")}),
+                  relu("r")},
+                 {16, 12, 12}, value);
     const std::vector<LayerSpec> block = {conv("c", 16), relu("r"),
                                           pool(LayerKind::max_pool, "p")};
     check_spread(block, {16, 12, 12}, value);
