@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "dtune/tuner/factory.h"
-#include "dtune/tuner/schedulers.h"
+#include "dtune/tuner/rung_ladder.h"
 
 using namespace dtune;           // NOLINT(google-build-using-namespace)
 using namespace dtune::testing;  // NOLINT(google-build-using-namespace)
@@ -51,6 +51,28 @@ TEST_CASE("rungs grow by eta up to the horizon") {
   CHECK(asha_rungs(12, 3, 1) == std::vector{1, 3, 9, 12});
   CHECK(asha_rungs(50, 2, 4) == std::vector{4, 8, 16, 32, 50});
   CHECK(asha_rungs(1, 3, 1) == std::vector{1});
+}
+
+TEST_CASE("rungs of levels are as many levels apart as images are eta times") {
+  CHECK(level_rungs(4, 3, 1) == std::vector{1, 3, 4});
+  CHECK(level_rungs(8, 2, 5) == std::vector{5, 6, 7, 8});
+  CHECK(level_rungs(8, 4, 2) == std::vector{2, 4, 6, 8});
+  CHECK(level_rungs(2, 100, 1) == std::vector{1, 2});
+  CHECK(level_rungs(3, 3, 3) == std::vector{3});
+}
+
+TEST_CASE("where steps are levels the first rung is by their images") {
+  Recipe recipe = cube_recipe("sobol", "asha", 1, 9);
+  recipe.fidelity.kind = FidelityKind::data_limit;
+  recipe.fidelity.levels = 8;
+  const auto first = [&](const char* mode) {
+    recipe.scheduler.options["mode"] = Value(mode);
+    Study study = make_study(recipe, 8);
+    return ask(study, true).target_step;
+  };
+  CHECK(first("aggressive") == 4);  // 1/16 of the images, at least 1/24
+  CHECK(first("standard") == 5);
+  CHECK(first("conservative") == 6);
 }
 
 TEST_CASE("a rung just below the horizon is left out") {

@@ -149,6 +149,22 @@ TEST_CASE("where steps are levels the budget is in images") {
   CHECK(counts[1] < 4 * counts[4]);
 }
 
+TEST_CASE("where steps are levels a bracket begins two levels above another") {
+  Recipe recipe = hyperband_recipe(100);
+  recipe.fidelity.kind = FidelityKind::data_limit;
+  const auto rungs = [&](int levels) {
+    recipe.fidelity.levels = levels;
+    std::vector<int> steps;
+    for (const auto& [step, count] : first_target_counts(recipe, levels)) {
+      steps.push_back(step);
+    }
+    return steps;
+  };
+  CHECK(rungs(2) == std::vector{1, 2});
+  CHECK(rungs(4) == std::vector{2, 4});
+  CHECK(rungs(9) == std::vector{3, 5, 7, 9});
+}
+
 TEST_CASE("a trial is compared with those of its bracket") {
   const Rungs rungs = nine_steps();
   Study study = study_of(20, 9);

@@ -4,79 +4,12 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
-#include "dtune/tuner/options.h"
-#include "dtune/tuner/rungs.h"
+#include "dtune/tuner/rung_ladder.h"
 #include "dtune/tuner/schedulers.h"
 #include "dtune/tuner/simple_rules.h"
 
 namespace dtune {
 namespace {
-
-struct Settings {
-  int eta = 3;
-  int min_steps = 1;
-};
-
-Settings read_asha_settings(const Recipe& recipe, int horizon) {
-  const OptionReader options("scheduler", "asha", recipe.scheduler.options,
-                             {"mode", "eta", "min_steps"});
-  const std::string mode =
-      options.word("mode", {"standard", "aggressive", "conservative"});
-  const int share = mode == "aggressive" ? 24 : mode == "standard" ? 12 : 6;
-  const int eta = mode == "aggressive" ? 4 : mode == "standard" ? 3 : 2;
-  return {options.integer("eta", 2, 100).value_or(eta),
-          options.integer("min_steps", 1, horizon)
-              .value_or((horizon + share - 1) / share)};
-}
-
-// The last of at most three steps from the horizon down by the factor eta.
-Settings read_hyperband_settings(const Recipe& recipe, int horizon) {
-  const OptionReader options("scheduler", "hyperband", recipe.scheduler.options,
-                             {"eta", "min_steps"});
-  Settings settings;
-  settings.eta = options.integer("eta", 2, 100).value_or(settings.eta);
-  int lowest = horizon;
-  int64_t divisor = 1;
-  for (int i = 0; i < 3 && lowest > 1; ++i) {
-    divisor *= settings.eta;
-    if (i > 0 && divisor > horizon) break;
-    lowest = int((horizon + divisor - 1) / divisor);
-  }
-  settings.min_steps =
-      options.integer("min_steps", 1, horizon).value_or(lowest);
-  return settings;
-}
-
-// What a trial that begins at a rung costs on average, where a share eta^-k
-// goes on for k rungs; `price` is that of the steps after `from` up to `to`.
-template <class Price>
-double average_cost(const std::vector<int>& rungs, size_t first, int eta,
-                    Price price) {
-  double sum = 0;
-  double share = 1;
-  int from = 0;
-  for (size_t rung = first; rung < rungs.size(); ++rung) {
-    sum += share * price(from, rungs[rung]);
-    from = rungs[rung];
-    share /= eta;
-  }
-  return sum;
-}
-
-// A bracket for each rung; one that costs less for each trial gets more trials.
-std::vector<double> equal_budgets(const Recipe& recipe,
-                                  const std::vector<int>& rungs, int eta) {
-  std::vector<double> shares;
-  shares.reserve(rungs.size());
-  const auto price = [&](int from, int to) {
-    return share_until(recipe, to, rungs.back()) -
-           share_until(recipe, from, rungs.back());
-  };
-  for (size_t first = 0; first < rungs.size(); ++first) {
-    shares.push_back(1 / average_cost(rungs, first, eta, price));
-  }
-  return shares;
-}
 
 Directive resume(const Trial& trial, int target, std::string why) {
   Directive directive;
@@ -89,7 +22,7 @@ Directive resume(const Trial& trial, int target, std::string why) {
 
 class AshaScheduler final : public Scheduler {
  public:
-  AshaScheduler(int eta, Rungs rungs) : eta_(eta), rungs_(std::move(rungs)) {}
+  explicit AshaScheduler(Rungs rungs) : rungs_(std::move(rungs)) {}
 
   Directive next(const Study& study, Sampler& sampler, int64_t decision,
                  bool may_start) override;
@@ -118,7 +51,6 @@ class AshaScheduler final : public Scheduler {
   double trials_in(size_t bracket, double trials) const;
   std::vector<std::string> describe_shares(int horizon) const;
 
-  int eta_;
   Rungs rungs_;
   CurveBook curves_;
 };
@@ -271,11 +203,10 @@ Verdict AshaScheduler::judge(const Study& study, const Trial& trial,
 }
 
 double AshaScheduler::steps_per_trial() const {
+  const std::vector<double> steps(rungs_.steps().begin(), rungs_.steps().end());
   double sum = 0;
   for (size_t bracket = 0; bracket < rungs_.brackets(); ++bracket) {
-    sum += rungs_.share(bracket) *
-           average_cost(rungs_.steps(), bracket, eta_,
-                        [](int from, int to) { return to - from; });
+    sum += rungs_.share(bracket) * average_cost(steps, bracket, rungs_.eta());
   }
   return sum;
 }
@@ -298,7 +229,7 @@ AshaScheduler::Expected AshaScheduler::expect(double trials,
     expected.counts.push_back(trials);
     expected.steps += trials * (rungs_.steps()[rung] - before);
     before = rungs_.steps()[rung];
-    trials = std::max(1.0, std::floor(trials / eta_));
+    trials = std::max(1.0, std::floor(trials / rungs_.eta()));
   }
   return expected;
 }
@@ -345,7 +276,7 @@ std::vector<std::string> AshaScheduler::describe_shares(int horizon) const {
     }
     double share = 1;
     for (size_t rung = bracket + 1; rung <= rungs_.last(); ++rung) {
-      share /= eta_;
+      share /= rungs_.eta();
       const std::string best = fmt::format("the best {:.3g}%", 100 * share);
       const int step = rungs_.steps()[rung];
       if (alone) {
@@ -378,33 +309,18 @@ std::unique_ptr<Scheduler> fifo_if_open(const Recipe& recipe, int horizon) {
 
 }  // namespace
 
-std::vector<int> asha_rungs(int horizon, int eta, int min_steps) {
-  std::vector<int> steps;
-  for (int64_t step = min_steps; step * 5 < int64_t{horizon} * 4; step *= eta) {
-    steps.push_back(static_cast<int>(step));
-  }
-  steps.push_back(horizon);
-  return steps;
-}
-
 std::unique_ptr<Scheduler> make_asha_scheduler(const Recipe& recipe,
                                                int horizon) {
-  const Settings settings = read_asha_settings(recipe, horizon);
+  Rungs rungs = asha_ladder(recipe, horizon);
   if (auto fifo = fifo_if_open(recipe, horizon)) return fifo;
-  return std::make_unique<AshaScheduler>(
-      settings.eta, Rungs(asha_rungs(horizon, settings.eta, settings.min_steps),
-                          settings.eta));
+  return std::make_unique<AshaScheduler>(std::move(rungs));
 }
 
 std::unique_ptr<Scheduler> make_hyperband_scheduler(const Recipe& recipe,
                                                     int horizon) {
-  const Settings settings = read_hyperband_settings(recipe, horizon);
+  Rungs rungs = hyperband_ladder(recipe, horizon);
   if (auto fifo = fifo_if_open(recipe, horizon)) return fifo;
-  std::vector<int> steps =
-      asha_rungs(horizon, settings.eta, settings.min_steps);
-  std::vector<double> shares = equal_budgets(recipe, steps, settings.eta);
-  return std::make_unique<AshaScheduler>(
-      settings.eta, Rungs(std::move(steps), settings.eta, std::move(shares)));
+  return std::make_unique<AshaScheduler>(std::move(rungs));
 }
 
 }  // namespace dtune

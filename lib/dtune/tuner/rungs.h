@@ -26,6 +26,7 @@ class Rungs {
 
   const std::vector<int>& steps() const { return steps_; }
   size_t last() const { return steps_.size() - 1; }
+  int eta() const { return eta_; }
 
   size_t brackets() const { return shares_.size(); }
   // The share of the trials that a bracket gets; all of them sum to 1.

@@ -28,7 +28,8 @@ std::unique_ptr<Scheduler> make_median_scheduler(const Recipe& recipe,
 // reached its rung; otherwise a free slot starts a new trial. Options: `mode`
 // (how early and how hard trials are left: aggressive has eta 4 and its first
 // rung at 1/24 of the horizon, standard 3 and 1/12, conservative 2 and 1/6,
-// rounded up), `eta` and `min_steps` (the first rung) in place of the mode's.
+// rounded up; of the images where steps are levels), `eta` and `min_steps` (the
+// first rung) in place of the mode's.
 //
 // As implemented:
 // - a trial's value at a rung is its best up to there, so that the incumbent,
@@ -53,7 +54,8 @@ std::unique_ptr<Scheduler> make_asha_scheduler(const Recipe& recipe,
 // are many and soon paused; those of the last are trained to the horizon, so
 // that curves which cross late lose no more than the other brackets' budget.
 // Options: `eta` (3), `min_steps` (the first rung; default: the horizon divided
-// by eta up to three times, as long as a step is left, rounded up).
+// by eta up to three times, as long as a step is left, rounded up; where steps
+// are levels, up to three rungs below the last).
 //
 // As implemented, beside what is said of ASHA:
 // - brackets run at the same time, not one after the other: each new trial is
@@ -65,9 +67,5 @@ std::unique_ptr<Scheduler> make_asha_scheduler(const Recipe& recipe,
 //   is taken to the horizon at the end.
 std::unique_ptr<Scheduler> make_hyperband_scheduler(const Recipe& recipe,
                                                     int horizon);
-
-// The steps at which ASHA decides: min_steps eta^k, then the horizon; a rung
-// within a fifth of the horizon is left out, as it would save nothing.
-std::vector<int> asha_rungs(int horizon, int eta, int min_steps);
 
 }  // namespace dtune
