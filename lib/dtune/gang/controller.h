@@ -113,7 +113,7 @@ class GangController {
   bool half_are_ready() const;
   bool only_stopped_are_awaited(MonoTime now) const;
   bool overdue(MonoTime now) const;
-  bool costs_too_much(int member, MonoTime base, MonoTime now) const;
+  bool costs_too_much(int member, MonoTime now) const;
   void finish_round(MonoTime now);
   LossTotals accept_round(const std::vector<int>& participants, MonoTime now);
   void finish_commit(Go go);

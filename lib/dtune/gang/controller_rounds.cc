@@ -100,7 +100,7 @@ bool GangController::overdue(MonoTime now) const {
                          : Duration{0};
   const auto deadline = timing_.deadline(round_);
   const auto is_late = [&](int m) {
-    if (stands_still(m, now)) return costs_too_much(m, base, now);
+    if (stands_still(m, now)) return costs_too_much(m, now);
     const Duration taken = now - base - round_.part(m).stood_still;
     return deadline && taken - held_up > *deadline && since_half > Pace::kFloor;
   };
@@ -108,14 +108,12 @@ bool GangController::overdue(MonoTime now) const {
   return std::all_of(awaited.begin(), awaited.end(), is_late);
 }
 
-// `base`: when the members began to compute.
-bool GangController::costs_too_much(int member, MonoTime base,
-                                    MonoTime now) const {
+bool GangController::costs_too_much(int member, MonoTime now) const {
   const MonoTime heard = members_.at(member).heard;
-  const Duration until = std::max(Duration{0}, heard - base);
+  const Duration until = heard - round_.handed();
   return timing_.worth_going_on(
       {.waiting = members_.in_state(State::ready).size(),
-       .usual = round_.half_ready() - base,
+       .usual = round_.half_ready() - round_.handed(),
        .worked = std::max(Duration{0}, until - round_.part(member).stood_still),
        .silent = now - heard});
 }

@@ -21,6 +21,8 @@
 //     [reduce, update; next work]
 //     failed(round, what)        ->         a peer did not answer
 //                                <-  regroup(incarnation + 1, ...)
+//                                <-  catch_up(no source, no work)   to one that
+//                                    stands still: its round is void
 //                                <-  catch_up(source, work)   to a late member
 //                                <-  evicted | closed
 //
