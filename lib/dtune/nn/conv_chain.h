@@ -16,11 +16,12 @@ int conv_chain_length(const std::vector<LayerSpec>& layers, size_t at,
 // The first `count` of layers[at] and those behind it, which are a chain.
 // `sum_relu`: there is no ReLU at its end, but one of the sum.
 //
-// What a batch norm makes is never written to memory, save the last one's: the
-// next convolution makes it, a part of the batch at a time in cache, and so does
-// its backward pass. Sums of channels are made of what is in cache likewise.
-// So 6 passes over memory are left of 16 for a convolution with its norm, and
-// only the convolutions' results are kept for the way back.
+// The result of a batch norm is never written to memory, save the last one's:
+// the next convolution computes it, a part of the batch at a time in cache, and
+// so does its backward pass. The sums over channels are of what is in cache
+// too. A convolution with its norm reads or writes whole tensors 6 times where
+// separate layers do 16 times, and only the convolutions' results are kept for
+// the backward pass.
 std::unique_ptr<SumLayer> make_conv_chain(const std::vector<LayerSpec>& layers,
                                           size_t at, int count, Shape input,
                                           ParameterPool& pool, bool sum_relu);

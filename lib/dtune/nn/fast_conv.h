@@ -36,9 +36,9 @@ class ConvEngine {
   // time.
   virtual void forward(size_t worker, int64_t items, const float* x,
                        const float* bias, float* y) = 0;
-  // Keeps the weights' gradient for finish(); sets dx unless it is null. dy_pitch:
-  // best_pitch(), or the outputs. `fresh`:
-  // the worker's first call since prepare().
+  // Keeps the weights' gradient for finish(); sets dx unless it is null.
+  // dy_pitch: best_pitch(), or the outputs. `fresh`: the worker's first call
+  // since prepare().
   virtual void backward(size_t worker, int64_t items, const float* x,
                         const float* dy, int dy_pitch, bool fresh,
                         float* dx) = 0;
