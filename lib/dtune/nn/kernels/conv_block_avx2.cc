@@ -11,9 +11,9 @@ const ConvKernels kAvx2ConvKernels = {
     "avx2",       narrow_forward,        narrow_backward,
     wide_forward, wide_backward_weights, wide_backward_input};
 
-const ProductKernels kAvx2ProductKernels = {
-    "avx2", product_transform_weights, product_forward, product_backward,
-    product_weights_gradient};
+const ProductKernels kAvx2ProductKernels = {"avx2", product_transform_weights,
+                                            product_forward, product_backward,
+                                            product_weights_gradient};
 
 const WinogradKernels kAvx2WinogradKernels = {
     "avx2", winograd_transform_weights, winograd_forward,
