@@ -78,8 +78,7 @@ CubePoint CubePrior::best_point() const {
   ends = smoothed(ends, 1, n2);
   const auto best = static_cast<size_t>(
       std::max_element(ends.begin(), ends.end()) - ends.begin());
-  return {axes_.log10_lr[best / (n1 * n2)], axes_.log10_l2[best / n2 % n1],
-          axes_.dropout[best % n2]};
+  return axes_.point(best);
 }
 
 }  // namespace dtune

@@ -49,6 +49,12 @@ struct CubeAxes {
     return log10_lr.size() * log10_l2.size() * dropout.size();
   }
   size_t size() const { return voxels() * time.size(); }
+  // The grid point with this number of [lr][l2][dropout].
+  CubePoint point(size_t voxel) const {
+    const size_t row = voxel / dropout.size();
+    return {log10_lr[row / log10_l2.size()], log10_l2[row % log10_l2.size()],
+            dropout[voxel % dropout.size()]};
+  }
 
   // For for_each_corner() over [lr][l2][dropout][time]. Training time is
   // interpolated in its logarithm: curves are straighter there.

@@ -78,13 +78,10 @@ std::vector<CubePoint> LearntPrior::opening(
           static_cast<float>(std::clamp(regret, 0.0, 1.0)));
     }
   }
-  const size_t n1 = axes_.log10_l2.size();
-  const size_t n2 = axes_.dropout.size();
   std::vector<CubePoint> points;
   for (const size_t at :
        greedy_portfolio(regrets, weights(context, leave_out), count)) {
-    points.push_back({axes_.log10_lr[at / (n1 * n2)],
-                      axes_.log10_l2[at / n2 % n1], axes_.dropout[at % n2]});
+    points.push_back(axes_.point(at));
   }
   return points;
 }
