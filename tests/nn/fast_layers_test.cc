@@ -119,6 +119,19 @@ TEST_CASE("1x1 and strided convolutions compute what autograd computes") {
         std::vector<int>{1, 1});
 }
 
+// 1,280 rows of 128 channels and more.
+TEST_CASE(
+    "convolutions by Strassen's algorithm compute what autograd computes") {
+  const Shape image{128, 16, 16};
+  const LayerSpec end = layer(LayerKind::tanh, "t");
+  check_fast({conv("pixels", 160, 1), end}, image);
+  check_fast({bare("strided", 128, 3, 2), end}, {128, 33, 32});
+  check_fast({residual("chain", {bare("a", 128, 1), norm("na"), relu("ra"),
+                                 bare("b", 128, 1), norm("nb")}),
+              relu("r")},
+             image);
+}
+
 // ResNet's branches: in them convolutions and batch norms are one layer.
 TEST_CASE("a chain of convolutions and norms computes what autograd computes") {
   const Shape image{32, 8, 6};
@@ -193,8 +206,10 @@ TEST_CASE("fast layers in several threads add up the same gradients") {
       relu("r"), conv("strided", 32, 3, 2),
       residual("chain", {bare("c", 16, 1), norm("nc"), relu("rc"),
                          bare("d", 32), norm("nd")}),
-      relu("r2")};
-  const at::Tensor x = batch_of(7, image);
+      relu("r2"),
+      // By Strassen's algorithm.
+      conv("wide", 128, 1), conv("wider", 128, 1), conv("narrow", 16, 1)};
+  const at::Tensor x = batch_of(70, image);
   std::vector<at::Tensor> gradients;
   const int before = at::get_num_threads();
   for (const int threads : {1, 3}) {
@@ -282,6 +297,7 @@ TEST_CASE("Inf and NaN spread as in the plain convolution") {
     check_spread({conv("c", 16)}, {16, 12, 12}, value);
     check_spread({conv("c", 16, 1)}, {16, 12, 12}, value);
     check_spread({conv("c", 16, 3, 2)}, {16, 12, 12}, value);
+    check_spread({conv("c", 128, 1)}, {128, 24, 24}, value);
     check_spread({residual("b", {bare("a", 16), norm("na"), relu("ra"),
                                  bare("b", 16, 1), norm("nb")}),
                   relu("r")},

@@ -149,7 +149,8 @@ class ConvBlock : public Layer {
   void forward_exactly(Saved& saved) const {
     const at::Tensor dense =
         convolve_exactly(saved.tensors[kInput], weight_.value,
-                         bias_ ? bias_->value : at::Tensor());
+                         bias_ ? bias_->value : at::Tensor(), /*stride=*/1,
+                         /*padding=*/1);
     const auto [best, index] = at::max_pool2d_with_indices(dense, {2, 2});
     const at::Tensor row = at::floor_divide(index, shape_.width);
     const at::Tensor choice = row.remainder(2) * 2 + index.remainder(2);

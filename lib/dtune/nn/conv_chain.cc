@@ -138,7 +138,7 @@ class ConvChain : public SumLayer {
     const int64_t items = step.conv->items(x.size(0));
     const size_t workers = range_count(items);
     std::vector<PixelStatistics> batch(workers, PixelStatistics(out.channels));
-    step.conv->prepare(/*backward=*/false, workers);
+    step.conv->prepare(/*backward=*/false, items, workers);
     for_each_chunk(*step.conv, items, [&](const Chunk& chunk) {
       const Part from(x, chunk.items, step.conv->input_rows(), false);
       const Part to(z, chunk.items, step.conv->output_rows(), false);
@@ -169,7 +169,7 @@ class ConvChain : public SumLayer {
     const int64_t items = step.conv->items(x.size(0));
     const size_t workers = range_count(items);
     std::vector<NormSums> sums(workers, NormSums(x.size(1)));
-    step.conv->prepare(/*backward=*/true, workers);
+    step.conv->prepare(/*backward=*/true, items, workers);
     for_each_chunk(*step.conv, items, [&](const Chunk& chunk) {
       const Part from(x, chunk.items, step.conv->input_rows(),
                       k > 0 && steps_[k - 1].relu);

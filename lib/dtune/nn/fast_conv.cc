@@ -34,184 +34,228 @@ bool is_winograd(const LayerSpec& layer, const Shape& input) {
          effective_padding(layer) == 1 && input.height >= 3 && input.width >= 3;
 }
 
-class WinogradEngine : public ConvEngine {
+// What both kinds have: weights, each worker's memory, and what is done where
+// the kernel may have spread an Inf.
+class KernelEngine : public ConvEngine {
+ public:
+  // item: what a worker's part of the batch consists of.
+  KernelEngine(const LayerSpec& spec, const Shape& input, const Shape& item,
+               ParameterPool& pool)
+      : weight_(declare_filters(spec, input, pool)),
+        workspace_(pool.workspace),
+        spec_(spec),
+        item_(item),
+        output_(infer_shapes({spec}, item).back().output) {}
+
+  int64_t input_rows() const override {
+    return int64_t{item_.height} * item_.width;
+  }
+  int64_t output_rows() const override {
+    return int64_t{output_.height} * output_.width;
+  }
+
+ protected:
+  // Room for transformed weights; for each worker, for what it works on and for
+  // the sums of the weights' gradient.
+  float* make_room(size_t workers, int64_t transformed) {
+    if (workspace_->workers.size() < workers) {
+      workspace_->workers.resize(workers);
+    }
+    return room_for(workspace_->transformed, transformed);
+  }
+  const float* transformed() const {
+    return workspace_->transformed.data_ptr<float>();
+  }
+  float* scratch_of(size_t worker, int64_t floats) const {
+    return room_for(workspace_->workers[worker].scratch, floats);
+  }
+  float* sums_of(size_t worker, int64_t floats) const {
+    return room_for(workspace_->workers[worker].dtransformed, floats);
+  }
+
+  void convolve_exactly(int64_t items, const float* x, const float* bias,
+                        float* y) const {
+    const at::Tensor plain_bias =
+        bias ? at::from_blob(const_cast<float*>(bias), {output_.channels})
+             : at::Tensor();
+    images_at(y, items, output_)
+        .copy_(dtune::convolve_exactly(images_at(x, items, item_),
+                                       weight_.value, plain_bias, spec_.stride,
+                                       effective_padding(spec_)));
+  }
+
+  const Parameter& weight_;
+
+ private:
+  static at::Tensor images_at(const float* data, int64_t items,
+                              const Shape& shape) {
+    return at::from_blob(const_cast<float*>(data),
+                         {items, shape.height, shape.width, shape.channels})
+        .permute({0, 3, 1, 2});
+  }
+
+  std::shared_ptr<Workspace> workspace_;
+  LayerSpec spec_;
+  Shape item_;
+  Shape output_;
+};
+
+class WinogradEngine : public KernelEngine {
  public:
   WinogradEngine(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
-      : shape_{input.height, input.width, input.channels, spec.channels},
-        weight_(declare_filters(spec, input, pool)),
-        workspace_(pool.workspace) {}
+      : KernelEngine(spec, input, input, pool),
+        shape_{input.height, input.width, input.channels, spec.channels} {}
 
   int64_t items(int64_t images) const override { return images; }
   int64_t chunk(int64_t items) const override {
     return even_chunk(items, winograd4_tiles(shape_) / shape_.tiles());
   }
   int best_pitch() const override { return shape_.outputs; }
-  int64_t input_rows() const override {
-    return int64_t{shape_.height} * shape_.width;
-  }
-  int64_t output_rows() const override { return input_rows(); }
 
-  void prepare(bool backward, size_t workers) override {
-    float* transformed =
-        room_for(workspace_->transformed, shape_.transformed_size());
-    kernels_.weights(shape_, weight_.value.data_ptr<float>(), backward,
-                     transformed);
-    if (workspace_->workers.size() < workers) {
-      workspace_->workers.resize(workers);
-    }
+  void prepare(bool backward, int64_t items, size_t workers) override {
+    const auto most = static_cast<int64_t>(std::max<size_t>(workers, 1));
+    const int64_t share = (items + most - 1) / most;
+    once_ = share * shape_.tiles() <= winograd4_tiles(shape_);
+    float* const room =
+        make_room(workers, once_ ? 0 : shape_.transformed_size());
+    if (!once_) kernels_.weights(shape_, weights(), backward, room);
   }
 
   void forward(size_t worker, int64_t items, const float* x, const float* bias,
                float* y) override {
-    const bool good = kernels_.forward(
-        shape_, items, x, workspace_->transformed.data_ptr<float>(), bias,
-        scratch_of(worker), y);
+    const bool good = once_ ? kernels_.forward_once(shape_, items, x, weights(),
+                                                    /*reversed=*/false, bias,
+                                                    scratch(worker), y)
+                            : kernels_.forward(shape_, items, x, transformed(),
+                                               bias, scratch(worker), y);
     if (!good) convolve_exactly(items, x, bias, y);
   }
 
   void backward(size_t worker, int64_t items, const float* x, const float* dy,
                 int /*dy_pitch*/, bool fresh, float* dx) override {
-    float* sums = room_for(workspace_->workers[worker].dtransformed,
-                           shape_.transformed_size());
-    kernels_.backward_weights(shape_, items, x, dy, fresh, scratch_of(worker),
-                              sums);
+    float* const to = sums(worker);
+    if (once_) {
+      if (worker > 0 && fresh) std::fill_n(to, weight_.value.numel(), 0.0F);
+      kernels_.gradient_once(shape_, items, x, dy, scratch(worker), to);
+      if (dx == nullptr) return;
+      kernels_.forward_once(shape_.reversed(), items, dy, weights(),
+                            /*reversed=*/true, nullptr, scratch(worker), dx);
+      return;
+    }
+    kernels_.backward_weights(shape_, items, x, dy, fresh, scratch(worker), to);
     if (dx == nullptr) return;
-    kernels_.forward(shape_.reversed(), items, dy,
-                     workspace_->transformed.data_ptr<float>(), nullptr,
-                     scratch_of(worker), dx);
+    kernels_.forward(shape_.reversed(), items, dy, transformed(), nullptr,
+                     scratch(worker), dx);
   }
 
   void finish(size_t workers) override {
+    float* const gradient = weight_.gradient.data_ptr<float>();
     for (size_t i = 0; i < workers; ++i) {
-      kernels_.weights_gradient(
-          shape_, workspace_->workers[i].dtransformed.data_ptr<float>(),
-          weight_.gradient.data_ptr<float>());
+      if (!once_) {
+        kernels_.weights_gradient(shape_, sums(i), gradient);
+      } else if (i > 0) {
+        const float* from = sums(i);
+        for (int64_t k = 0; k < weight_.value.numel(); ++k) {
+          gradient[k] += from[k];
+        }
+      }
     }
   }
 
  private:
-  // Where the kernel may have spread an Inf.
-  void convolve_exactly(int64_t items, const float* x, const float* bias,
-                        float* y) const {
-    const at::Tensor plain_bias =
-        bias ? at::from_blob(const_cast<float*>(bias), {shape_.outputs})
-             : at::Tensor();
-    images_at(y, items, shape_.outputs)
-        .copy_(dtune::convolve_exactly(images_at(x, items, shape_.channels),
-                                       weight_.value, plain_bias));
+  const float* weights() const { return weight_.value.data_ptr<float>(); }
+  float* scratch(size_t worker) const {
+    return scratch_of(worker, std::max(winograd4_scratch(shape_),
+                                       winograd4_scratch(shape_.reversed())));
+  }
+  // The first worker's are the gradient itself where they are laid out as it.
+  float* sums(size_t worker) const {
+    if (once_ && worker == 0) return weight_.gradient.data_ptr<float>();
+    return sums_of(worker,
+                   once_ ? weight_.value.numel() : shape_.transformed_size());
   }
 
-  at::Tensor images_at(const float* data, int64_t items, int channels) const {
-    return at::from_blob(const_cast<float*>(data),
-                         {items, shape_.height, shape_.width, channels})
-        .permute({0, 3, 1, 2});
-  }
-
-  float* scratch_of(size_t worker) const {
-    return room_for(workspace_->workers[worker].scratch,
-                    std::max(winograd4_scratch(shape_),
-                             winograd4_scratch(shape_.reversed())));
-  }
-
+  // All that a worker has to do is worked on together.
+  bool once_ = false;
   WinogradShape shape_;
   const WinogradKernels& kernels_ = winograd_kernels();
-  const Parameter& weight_;
-  std::shared_ptr<Workspace> workspace_;
 };
 
 // A 1x1 convolution of stride 1 sees a batch as images of one pixel.
-ProductShape product_shape(const LayerSpec& spec, const Shape& input) {
-  ProductShape shape{input.height,           input.width, input.channels,
-                     spec.channels,          spec.kernel, spec.stride,
-                     effective_padding(spec)};
-  if (spec.kernel == 1 && spec.stride == 1 && shape.padding == 0) {
-    shape.height = shape.width = 1;
+Shape product_item(const LayerSpec& spec, Shape input) {
+  if (spec.kernel == 1 && spec.stride == 1 && effective_padding(spec) == 0) {
+    input.height = input.width = 1;
   }
-  return shape;
+  return input;
 }
 
-class ProductEngine : public ConvEngine {
+class ProductEngine : public KernelEngine {
  public:
   ProductEngine(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
-      : shape_(product_shape(spec, input)),
-        items_of_image_(shape_.height == 1 && shape_.width == 1
-                            ? int64_t{input.height} * input.width
-                            : 1),
-        weight_(declare_filters(spec, input, pool)),
-        workspace_(pool.workspace) {}
+      : KernelEngine(spec, input, product_item(spec, input), pool),
+        shape_{product_item(spec, input).height,
+               product_item(spec, input).width,
+               input.channels,
+               spec.channels,
+               spec.kernel,
+               spec.stride,
+               effective_padding(spec)},
+        items_of_image_(int64_t{input.height} * input.width / input_rows()) {}
 
   int64_t items(int64_t images) const override {
     return images * items_of_image_;
   }
   int64_t chunk(int64_t items) const override {
-    const int rows = product_rows_backward(shape_);
-    return shape_.is_product() ? rows : even_chunk(items, rows / output_rows());
+    return shape_.is_product()
+               ? even_product_rows(items, kProductRowsBackward)
+               : even_chunk(items, kProductRowsBackward / output_rows());
   }
   int best_pitch() const override { return product_pitch(shape_.outputs); }
-  int64_t input_rows() const override {
-    return int64_t{shape_.height} * shape_.width;
-  }
-  int64_t output_rows() const override { return shape_.pixels(); }
 
-  void prepare(bool backward, size_t workers) override {
-    float* transformed =
-        room_for(workspace_->transformed, shape_.weights_size());
+  void prepare(bool backward, int64_t items, size_t workers) override {
+    shape_.strassen = product_by_quarters(shape_, items * output_rows());
     kernels_.weights(shape_, weight_.value.data_ptr<float>(), backward,
-                     transformed);
-    if (workspace_->workers.size() < workers) {
-      workspace_->workers.resize(workers);
-    }
+                     make_room(workers, shape_.transformed_size()));
   }
 
   void forward(size_t worker, int64_t items, const float* x, const float* bias,
                float* y) override {
-    kernels_.forward(shape_, items, x,
-                     workspace_->transformed.data_ptr<float>(), bias,
-                     scratch_of(worker), y);
+    const bool good = kernels_.forward(shape_, items, x, transformed(), bias,
+                                       scratch(worker), y);
+    if (!good) convolve_exactly(items, x, bias, y);
   }
 
   void backward(size_t worker, int64_t items, const float* x, const float* dy,
                 int dy_pitch, bool fresh, float* dx) override {
-    float* sums = sums_of(worker);
-    if (fresh && !adds_directly(worker)) {
-      std::fill_n(sums, shape_.weights_size(), 0.0F);
-    }
-    kernels_.backward(shape_, items, x, dy, dy_pitch,
-                      workspace_->transformed.data_ptr<float>(),
-                      scratch_of(worker), sums, dx);
+    kernels_.backward(shape_, items, x, dy, dy_pitch, transformed(),
+                      fresh && !adds_directly(worker), scratch(worker),
+                      sums(worker), dx);
   }
 
   void finish(size_t workers) override {
     for (size_t i = 0; i < workers; ++i) {
       if (adds_directly(i)) continue;
-      kernels_.weights_gradient(shape_, sums_of(i),
+      kernels_.weights_gradient(shape_, sums(i),
                                 weight_.gradient.data_ptr<float>());
     }
   }
 
  private:
-  // Sums of 1x1 filters are laid out as their gradient.
+  // Sums of 1x1 filters may be laid out as their gradient.
   bool adds_directly(size_t worker) const {
-    return worker == 0 && shape_.taps() == 1;
+    return worker == 0 && shape_.taps() == 1 && !shape_.strassen;
   }
-
-  float* sums_of(size_t worker) const {
-    return adds_directly(worker)
-               ? weight_.gradient.data_ptr<float>()
-               : room_for(workspace_->workers[worker].dtransformed,
-                          shape_.weights_size());
+  float* scratch(size_t worker) const {
+    return scratch_of(worker, product_scratch(shape_));
   }
-
-  float* scratch_of(size_t worker) const {
-    return room_for(workspace_->workers[worker].scratch,
-                    product_scratch(shape_));
+  float* sums(size_t worker) const {
+    return adds_directly(worker) ? weight_.gradient.data_ptr<float>()
+                                 : sums_of(worker, shape_.dtransformed_size());
   }
 
   ProductShape shape_;
   int64_t items_of_image_;
   const ProductKernels& kernels_ = product_kernels();
-  const Parameter& weight_;
-  std::shared_ptr<Workspace> workspace_;
 };
 
 // The batch is split evenly over ATen's threads; for a given number of threads
@@ -234,7 +278,7 @@ class FastConv : public Layer {
                   at::kFloat, at::MemoryFormat::ChannelsLast);
     const float* bias = bias_ ? bias_->value.data_ptr<float>() : nullptr;
     const int64_t items = engine_->items(x.size(0));
-    engine_->prepare(/*backward=*/false, range_count(items));
+    engine_->prepare(/*backward=*/false, items, range_count(items));
     for_each_range(items, [&](size_t worker, Range range) {
       engine_->forward(worker, range.size(),
                        x.data_ptr<float>() + range.begin * in_item(x), bias,
@@ -252,7 +296,7 @@ class FastConv : public Layer {
         need_dx ? at::empty_like(x, at::MemoryFormat::ChannelsLast)
                 : at::Tensor();
     const int64_t items = engine_->items(x.size(0));
-    engine_->prepare(/*backward=*/true, range_count(items));
+    engine_->prepare(/*backward=*/true, items, range_count(items));
     for_each_range(items, [&](size_t worker, Range range) {
       const int64_t from = range.begin * in_item(x);
       engine_->backward(worker, range.size(), x.data_ptr<float>() + from,

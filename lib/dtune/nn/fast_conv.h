@@ -30,8 +30,8 @@ class ConvEngine {
   // Floats from a row of dy to the next with which backward is fastest.
   virtual int best_pitch() const = 0;
 
-  // Before any call of forward (backward), and room for so many workers.
-  virtual void prepare(bool backward, size_t workers) = 0;
+  // Before the forward (backward) calls for so many items by so many workers.
+  virtual void prepare(bool backward, int64_t items, size_t workers) = 0;
   // y = conv(x) + bias, which may be null. Workers may be called at the same
   // time.
   virtual void forward(size_t worker, int64_t items, const float* x,

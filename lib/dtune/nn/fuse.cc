@@ -69,9 +69,10 @@ std::unique_ptr<SumLayer> make_sum(FastRun run,
 }  // namespace
 
 at::Tensor convolve_exactly(const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias) {
-  return at::convolution(x, weight, bias, {1, 1}, {1, 1}, {1, 1}, false, {0, 0},
-                         1);
+                            const at::Tensor& bias, int64_t stride,
+                            int64_t padding) {
+  return at::convolution(x, weight, bias, {stride, stride}, {padding, padding},
+                         {1, 1}, false, {0, 0}, 1);
 }
 
 bool is_fast_norm(const LayerSpec& layer, const Shape& input) {

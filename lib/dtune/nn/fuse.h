@@ -55,10 +55,11 @@ struct StageOptions {
 Stage make_stage(const std::vector<LayerSpec>& layers, size_t at, Shape& shape,
                  ParameterPool& pool, const StageOptions& options);
 
-// By ATen, as conv.cc has it: 3x3, stride 1, "same" padding. Where the kernels
-// of a fast layer may have spread an Inf.
+// By ATen, as conv.cc has it. Where the kernels of a fast layer may have spread
+// an Inf.
 at::Tensor convolve_exactly(const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& bias);
+                            const at::Tensor& bias, int64_t stride,
+                            int64_t padding);
 
 // `conv`: the first of the three.
 LayerPtr make_conv_block(const LayerSpec& conv, const Shape& input,

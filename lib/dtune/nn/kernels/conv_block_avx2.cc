@@ -15,9 +15,13 @@ const ProductKernels kAvx2ProductKernels = {"avx2", product_transform_weights,
                                             product_forward, product_backward,
                                             product_weights_gradient};
 
-const WinogradKernels kAvx2WinogradKernels = {
-    "avx2", winograd_transform_weights, winograd_forward,
-    winograd_backward_weights, winograd_weights_gradient};
+const WinogradKernels kAvx2WinogradKernels = {"avx2",
+                                              winograd_transform_weights,
+                                              winograd_forward,
+                                              winograd_backward_weights,
+                                              winograd_weights_gradient,
+                                              winograd_forward_once,
+                                              winograd_gradient_once};
 
 const NormKernels kAvx2NormKernels = {"avx2", norm_statistics, norm_apply,
                                       norm_gradient_sums, norm_input_gradient};

@@ -2,6 +2,8 @@
 // processors than x86-64 all are compiled for what there is (base/cpu.h).
 #pragma once
 
+#include <utility>
+
 #include "dtune/nn/kernels/activation.h"
 #include "dtune/nn/kernels/batch_norm.h"
 #include "dtune/nn/kernels/conv_block.h"

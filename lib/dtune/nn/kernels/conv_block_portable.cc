@@ -15,9 +15,13 @@ const ProductKernels kPortableProductKernels = {
     "portable", product_transform_weights, product_forward, product_backward,
     product_weights_gradient};
 
-const WinogradKernels kPortableWinogradKernels = {
-    "portable", winograd_transform_weights, winograd_forward,
-    winograd_backward_weights, winograd_weights_gradient};
+const WinogradKernels kPortableWinogradKernels = {"portable",
+                                                  winograd_transform_weights,
+                                                  winograd_forward,
+                                                  winograd_backward_weights,
+                                                  winograd_weights_gradient,
+                                                  winograd_forward_once,
+                                                  winograd_gradient_once};
 
 const NormKernels kPortableNormKernels = {"portable", norm_statistics,
                                           norm_apply, norm_gradient_sums,

@@ -8,12 +8,11 @@
 namespace dtune {
 namespace {
 
-// A multiple of every register block's rows (6 and 7).
+// A multiple of every register block's rows (6 and 7) and of twice of them.
 constexpr int kRowStep = 42;
-
-int rows_that_fit(int bytes, int columns, int least) {
-  return std::clamp(bytes / 4 / columns / kRowStep, least, 6) * kRowStep;
-}
+static_assert(kProductRowsBackward % kRowStep == 0);
+// Columns of the widest panel of any instruction set.
+constexpr int kWidestPanel = 64;
 
 }  // namespace
 
@@ -27,21 +26,38 @@ const ProductKernels& product_kernels() {
   return best;
 }
 
-int product_rows(const ProductShape& shape) {
-  return rows_that_fit(512 * 1024, shape.taps() * shape.channels, 1);
+int64_t ProductShape::transformed_size() const {
+  const int depth = std::max(taps() * channels, outputs);
+  return factors_size(weights_size()) +
+         (strassen ? int64_t{2} * depth * kWidestPanel : 0);
 }
 
-// Never few: each block reads and writes the gradient of all weights.
-int product_rows_backward(const ProductShape& shape) {
-  const int columns = shape.tap_group() * shape.channels + shape.outputs;
-  return rows_that_fit(768 * 1024, columns, 3);
+// Its sums take time by the rows, the sums of weights by their number.
+bool product_by_quarters(const ProductShape& shape, int64_t rows) {
+  const int columns = shape.tap_group() * shape.channels;
+  return shape.has_quarters() && std::min(columns, shape.outputs) >= 128 &&
+         rows >= 1024;
+}
+
+int product_rows(const ProductShape& shape) {
+  constexpr int kFloats = 512 * 1024 / 4;
+  const int depth = shape.taps() * shape.channels;
+  return std::clamp(kFloats / depth / kRowStep, 1, 6) * kRowStep;
 }
 
 int64_t product_scratch(const ProductShape& shape) {
-  const int64_t forward = int64_t{product_rows(shape)} *
-                          product_pitch(shape.taps() * shape.channels);
-  const int64_t backward = int64_t{2 * product_rows_backward(shape)} *
-                           product_pitch(shape.tap_group() * shape.channels);
+  const int64_t rows = product_rows(shape);
+  const int64_t rows_back = kProductRowsBackward;
+  const int depth = shape.taps() * shape.channels;
+  const int columns = shape.tap_group() * shape.channels;
+  int64_t forward = rows * product_pitch(depth);
+  int64_t backward = 2 * rows_back * product_pitch(columns);
+  if (shape.strassen) {
+    forward +=
+        2 * rows * product_pitch(depth / 2) + 7 * rows / 2 * kWidestPanel;
+    backward += 2 * rows_back * product_pitch(shape.outputs / 2) +
+                7 * rows_back / 2 * (columns / 2 + kWidestPanel);
+  }
   return std::max(forward, backward);
 }
 

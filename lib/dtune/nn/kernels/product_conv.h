@@ -3,9 +3,13 @@
 // small enough for the second cache. For what kernels/winograd.h does not have:
 // 1x1 convolutions and strided ones.
 //
-// Images are [H, W, C] (channels-last). One thread, a few images at a time. The
-// products are those of the plain convolution, so that NaN and Inf go where
-// they go there.
+// Where both sides of the weights are wide they are multiplied by one level of
+// Strassen's algorithm (strassen.inc): 7 products for 8, and sums that take
+// about half of what that saves. In the tests its errors are one to six times
+// those of the plain product, 1.6e-6 of the largest result at most. Of an Inf it
+// makes NaNs; see `forward`.
+//
+// Images are [H, W, C] (channels-last). One thread, a few images at a time.
 //
 // No LibTorch here. As in conv_block.h, one source for all instruction sets.
 #pragma once
@@ -24,6 +28,7 @@ struct ProductShape {
   int kernel = 1;
   int stride = 1;
   int padding = 0;
+  bool strassen = false;  // REQUIRES: has_quarters()
 
   [[gnu::always_inline]] int out_height() const {
     return (height + 2 * padding - kernel) / stride + 1;
@@ -49,6 +54,18 @@ struct ProductShape {
   [[gnu::always_inline]] int64_t weights_size() const {
     return int64_t{taps()} * channels * outputs;
   }
+  // Whether half of each matrix' columns are whole vectors.
+  bool has_quarters() const {
+    return tap_group() * channels % 32 == 0 && taps() * channels % 32 == 0 &&
+           outputs % 32 == 0;
+  }
+  // Floats that stand for so many of weights or their gradient.
+  [[gnu::always_inline]] int64_t factors_size(int64_t weights) const {
+    return strassen ? 7 * weights / 4 : weights;
+  }
+  // Of transformed weights, with room to make them in, and of their gradient.
+  int64_t transformed_size() const;
+  int64_t dtransformed_size() const { return factors_size(weights_size()); }
   // Taps that the backward pass gathers at once: all, or one where they are
   // wide enough alone.
   [[gnu::always_inline]] int tap_group() const {
@@ -60,22 +77,24 @@ struct ProductKernels {
   const char* name;
 
   // weights [O, C, k, k] to what `forward` reads or, with `reversed`, to what
-  // `backward` reads; of weights_size().
+  // `backward` reads; of transformed_size().
   void (*weights)(const ProductShape& shape, const float* weights,
                   bool reversed, float* transformed);
 
   // x: [images, H, W, C]; y: [images, out_height, out_width, O]; bias: [O] or
-  // null; scratch: product_scratch(shape) floats.
-  void (*forward)(const ProductShape& shape, int64_t images, const float* x,
+  // null; scratch: product_scratch(shape) floats. Returns false where Strassen's
+  // algorithm may have turned an Inf into NaNs.
+  bool (*forward)(const ProductShape& shape, int64_t images, const float* x,
                   const float* transformed, const float* bias, float* scratch,
                   float* y);
 
-  // Adds to dtransformed [O, k, k, C] the gradient of the weights; sets dx
-  // unless it is null (then `transformed` is not read). dy_pitch: floats from a
-  // pixel of dy to the next, best product_pitch(O).
+  // Adds to dtransformed, of dtransformed_size(), the gradient of the weights,
+  // or sets it if `fresh`: [O, k, k, C] without `strassen`. Sets dx unless it is
+  // null (then `transformed` is not read). dy_pitch: floats from a pixel of dy
+  // to the next, best product_pitch(O).
   void (*backward)(const ProductShape& shape, int64_t images, const float* x,
                    const float* dy, int dy_pitch, const float* transformed,
-                   float* scratch, float* dtransformed, float* dx);
+                   bool fresh, float* scratch, float* dtransformed, float* dx);
   // Adds what dtransformed holds to dweights [O, C, k, k].
   void (*weights_gradient)(const ProductShape& shape, const float* dtransformed,
                            float* dweights);
@@ -86,10 +105,21 @@ const ProductKernels& product_kernels();
 // All that this CPU can run, the best first; the last one runs anywhere.
 std::vector<const ProductKernels*> runnable_product_kernels();
 
-// Rows (output pixels) of a block, forward and backward; floats of scratch.
+// Whether Strassen's algorithm is faster for so many rows (output pixels).
+bool product_by_quarters(const ProductShape& shape, int64_t rows);
+
+// Rows of a block, forward and backward (never few: each block reads and writes
+// the gradient of all weights); floats of scratch.
 int product_rows(const ProductShape& shape);
-int product_rows_backward(const ProductShape& shape);
+constexpr int kProductRowsBackward = 252;
 int64_t product_scratch(const ProductShape& shape);
+// Rows of a block where at most `room`, a multiple of 14, fit: few blocks, all
+// alike, in whole register blocks of rows and of half of them.
+[[gnu::always_inline]] inline int64_t even_product_rows(int64_t rows,
+                                                        int64_t room) {
+  const int64_t blocks = (rows + room - 1) / room;
+  return ((rows + blocks - 1) / blocks + 13) / 14 * 14;
+}
 // From one row to the next of what is read by columns: without powers of two,
 // of which the first cache keeps only a few.
 [[gnu::always_inline]] inline int product_pitch(int columns) {

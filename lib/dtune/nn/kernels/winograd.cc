@@ -32,7 +32,8 @@ int64_t winograd4_scratch(const WinogradShape& shape) {
   const int64_t rows =
       winograd4_row(shape.channels) + winograd4_row(shape.outputs);
   return 36 * (winograd4_tiles(shape) * rows + 32) +
-         6 * winograd4_band_row(shape);
+         6 * winograd4_band_row(shape) +
+         36 * (kWinogradBlock * kWinogradBlock + 16);
 }
 
 }  // namespace dtune

@@ -73,6 +73,19 @@ struct WinogradKernels {
   // Adds what dtransformed holds to dweights [O, C, 3, 3].
   void (*weights_gradient)(const WinogradShape& shape,
                            const float* dtransformed, float* dweights);
+
+  // Where all tiles are worked on together transformed weights need not exist
+  // as a whole. REQUIRES: images shape.tiles() <= winograd4_tiles(shape).
+  //
+  // As `forward` with `weights` [O, C, 3, 3] of the convolution itself;
+  // reversed: `shape` is that of the one that takes dy to dx.
+  bool (*forward_once)(const WinogradShape& shape, int64_t images,
+                       const float* x, const float* weights, bool reversed,
+                       const float* bias, float* scratch, float* y);
+  // Adds to dweights [O, C, 3, 3].
+  void (*gradient_once)(const WinogradShape& shape, int64_t images,
+                        const float* x, const float* dy, float* scratch,
+                        float* dweights);
 };
 
 // Of the CPU that runs this. Thread-safe.
@@ -80,6 +93,8 @@ const WinogradKernels& winograd_kernels();
 // All that this CPU can run, the best first; the last one runs anywhere.
 std::vector<const WinogradKernels*> runnable_winograd_kernels();
 
+// Inputs and outputs of which weights are transformed where they are used.
+constexpr int kWinogradBlock = 64;
 // Tiles that are worked on together; floats of scratch for them.
 int winograd4_tiles(const WinogradShape& shape);
 int64_t winograd4_scratch(const WinogradShape& shape);
