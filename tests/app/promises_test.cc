@@ -38,6 +38,24 @@ std::map<int, int> kept_steps(const Workplace& place) {
 
 }  // namespace
 
+TEST_CASE("README: the first command finds a good network") {
+  if (!kTrains) return skip(kNoTorch);
+  if (!std::filesystem::exists("/usr/share/datasets/fashion-mnist")) {
+    return skip("no package dataset-fashion-mnist");
+  }
+  // A ninth of its images, and a trial of as many steps: 24.
+  Workplace place;
+  REQUIRE(place.run({"init", "fashion-mnist", "recipe.yaml"}).code == 0);
+  const Outcome run =
+      place.run({"run", "recipe.yaml", "--set", "budget.trials=2", "--set",
+                 "data.limit=6000", "--set", "data.validation=1000", "--set",
+                 "train.step={ samples: 1000 }", "--set",
+                 "expect.test_accuracy=>= 0.75"});
+  CAPTURE(run.out);
+  CAPTURE(run.err);
+  CHECK(run.code == 0);
+}
+
 TEST_CASE("README: exit code 0 ok, 1 an expectation failed") {
   Workplace place;
   place.write("shell.yaml",
