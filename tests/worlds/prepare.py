@@ -98,6 +98,191 @@ def letters(folder):
     write(folder, "letters", images, labels)
 
 
+def scripts(folder):
+    """Which script a character is of: hundreds of characters a class."""
+    from PIL import Image, ImageDraw, ImageFont
+    blocks = {  # of NotoSans: font, first and last code point
+        "": [(0x41, 0x17F), (0x391, 0x3CE), (0x400, 0x4FF)], "Armenian": [(0x531, 0x586)],
+        "Hebrew": [(0x5D0, 0x5EA)], "Arabic": [(0x620, 0x64A)], "Devanagari": [(0x904, 0x939)],
+        "Bengali": [(0x985, 0x9B9)], "Tamil": [(0xB85, 0xBB9)], "Thai": [(0xE01, 0xE2E)],
+        "Georgian": [(0x10A0, 0x10FF)], "Ethiopic": [(0x1200, 0x135A)]}
+    rng = np.random.default_rng(4)
+    images, labels, kind = [], [], 0
+    for family, ranges in blocks.items():
+        paths = sorted(glob.glob(f"/usr/share/fonts/**/NotoSans{family}-*.ttf", recursive=True))
+        fonts = [ImageFont.truetype(path, 18, layout_engine=ImageFont.Layout.BASIC) for path in paths]
+        for first, last in ranges:
+            for _ in range(320):
+                letter = chr(rng.integers(first, last + 1))
+                image = Image.new("L", (28, 28), int(rng.integers(0, 60)))
+                place = (14 + rng.integers(-4, 5), 14 + rng.integers(-4, 5))
+                ImageDraw.Draw(image).text(place, letter, 230, fonts[rng.integers(len(fonts))], anchor="mm")
+                noisy = np.asarray(image, float) + rng.normal(0, 25, (28, 28))
+                images.append(noisy.clip(0, 255).astype(np.uint8))
+                labels.append(kind)
+            kind += 1
+    write(folder, "scripts", images, labels)
+
+
+def textures(folder):
+    """Gaussian random fields: eight classes of slope and direction of the spectrum."""
+    rng = np.random.default_rng(5)
+    y, x = np.meshgrid(np.fft.fftfreq(28), np.fft.fftfreq(28), indexing="ij")
+    images, labels = [], []
+    for i in range(3200):
+        label = i % 8
+        slope = 0.9 + 0.35 * (label % 4) + rng.normal(0, 0.1)
+        angle = 0.4 + 0.9 * (label // 4) + rng.normal(0, 0.25)
+        along = x * np.cos(angle) + y * np.sin(angle)
+        across = 1.6 * (y * np.cos(angle) - x * np.sin(angle))
+        spectrum = (along**2 + across**2 + 1e-3) ** (-slope / 2)
+        field = np.fft.ifft2(np.fft.fft2(rng.normal(size=(28, 28))) * spectrum).real
+        field = 128 + 45 * (field - field.mean()) / field.std()
+        images.append(field.clip(0, 255).astype(np.uint8))
+        labels.append(label)
+    write(folder, "textures", images, labels)
+
+
+def shapes(folder):
+    """Polygons of three, four and six corners, stars of four, five and seven, in colour."""
+    from PIL import Image, ImageDraw
+    rng = np.random.default_rng(6)
+    images, labels = [], []
+    for i in range(3200):
+        label = i % 6
+        corners, star = [3, 4, 6, 4, 5, 7][label], label >= 3
+        image = Image.fromarray(rng.integers(60, 190, (4, 4, 3)).astype(np.uint8)).resize((32, 32), Image.BICUBIC)
+        draw = ImageDraw.Draw(image)
+        for _ in range(2):
+            draw.line([tuple(rng.integers(0, 32, 2)) for _ in range(2)], tuple(rng.integers(0, 256, 3)), 1)
+        count = corners * 2 if star else corners
+        turn, size = rng.uniform(0, 6.3), rng.uniform(9, 14)
+        radii = size * np.where(np.arange(count) % 2, 0.45, 1.0) if star else np.full(count, size)
+        middle = 16 + rng.uniform(-2, 2, 2)
+        angles = turn + np.arange(count) * 2 * np.pi / count
+        points = [tuple(middle + r * np.array([np.cos(a), np.sin(a)])) for r, a in zip(radii, angles)]
+        draw.polygon(points, fill=tuple(rng.integers(0, 256, 3)))
+        noisy = np.asarray(image, float) + rng.normal(0, 12, (32, 32, 3))
+        images.append(noisy.clip(0, 255).astype(np.uint8))
+        labels.append(label)
+    write(folder, "shapes", images, labels)
+
+
+def fractals(folder):
+    """Attractors of iterated functions (FractalDB, Kataoka et al. 2020): twelve systems, perturbed."""
+    rng = np.random.default_rng(8)
+    systems = []
+    while len(systems) < 12:
+        maps = rng.uniform(-1, 1, (3, 2, 3))
+        maps[:, :, :2] *= 0.8 / np.maximum(0.8, np.linalg.svd(maps[:, :, :2])[1][:, :1, None])
+        systems.append(maps)
+    images, labels = [], []
+    for i in range(3200):
+        label = i % len(systems)
+        maps = systems[label] + rng.normal(0, 0.14, (3, 2, 3))
+        points = np.zeros((64, 2))
+        picture = np.zeros((28, 28))
+        visited = []
+        for step in range(40):
+            chosen = maps[rng.integers(0, 3, 64)]
+            points = (chosen[:, :, :2] @ points[:, :, None])[:, :, 0] + chosen[:, :, 2]
+            if step > 8:
+                visited.append(points)
+        visited = np.concatenate(visited)
+        low, high = visited.min(0), visited.max(0)
+        place = ((visited - low) / (high - low + 1e-9) * 27).round().astype(int)
+        np.add.at(picture, (place[:, 0], place[:, 1]), 60)
+        picture = picture + rng.normal(0, 50, (28, 28))
+        images.append(picture.clip(0, 255).astype(np.uint8))
+        labels.append(label)
+    write(folder, "fractals", images, labels)
+
+
+def counts(folder):
+    """How many cells, one to eight, of different size and brightness lie in the picture."""
+    rng = np.random.default_rng(9)
+    y, x = np.mgrid[0:28, 0:28]
+    images, labels = [], []
+    for i in range(3200):
+        label = i % 8
+        picture = rng.normal(40, 22, (28, 28))
+        for _ in range(label + 1):
+            middle, radius = rng.uniform(3, 25, 2), rng.uniform(1.4, 2.8)
+            distance = ((x - middle[0]) ** 2 + (y - middle[1]) ** 2) / radius**2
+            picture += rng.uniform(90, 200) * np.exp(-(distance**2) / 2)
+        images.append(picture.clip(0, 255).astype(np.uint8))
+        labels.append(label)
+    write(folder, "counts", images, labels)
+
+
+def fragments(folder):
+    """784 bytes of files of eight types."""
+    kinds = ["/usr/lib/x86_64-linux-gnu/*.so*", "/usr/lib/python3/**/*.py", "/usr/share/man/man1/*.gz",
+             "/usr/share/locale/*/LC_MESSAGES/*.mo", "/usr/share/fonts/**/*.ttf", "/usr/share/icons/**/*.png",
+             "/usr/share/perl/**/*.pm", "/usr/share/icons/**/*.svg"]
+    rng = np.random.default_rng(10)
+    images, labels = [], []
+    for label, kind in enumerate(kinds):
+        paths = [path for path in sorted(glob.glob(kind, recursive=True))
+                 if pathlib.Path(path).is_file() and pathlib.Path(path).stat().st_size > 1600]
+        if not paths:
+            raise FileNotFoundError(f"no files {kind}")
+        for _ in range(450):
+            path = pathlib.Path(paths[rng.integers(len(paths))])
+            with path.open("rb") as file:
+                file.seek(int(rng.integers(256, path.stat().st_size - 784)))
+                images.append(np.frombuffer(file.read(784), np.uint8).reshape(28, 28))
+            labels.append(label)
+    write(folder, "fragments", images, labels)
+
+
+def photos(folder):
+    """Which of the desktop's pictures a tile of 32 by 32 is from; tiles do not overlap."""
+    from PIL import Image
+    paths = sorted(path for path in glob.glob("/usr/share/wallpapers/*/contents/images/*.[jp][pn]g")
+                   if not pathlib.Path(path).is_symlink() and pathlib.Path(path).stat().st_size > 200000)
+    if not paths:
+        raise FileNotFoundError("no pictures under /usr/share/wallpapers")
+    images, labels = [], []
+    for label, path in enumerate(paths):
+        picture = np.asarray(Image.open(path).convert("RGB").resize((640, 416), Image.LANCZOS))
+        for row in range(0, 416, 32):
+            for column in range(0, 640, 32):
+                images.append(picture[row:row + 32, column:column + 32])
+                labels.append(label)
+    write(folder, "photos", images, labels, 0, *LARGE)
+
+
+def spoken(folder):
+    """Spectrograms (28 bands, 28 moments) of fourteen words in the voices of espeak-ng."""
+    import subprocess
+    words = "yes no up down left right on off stop go bed bird cat dog".split()
+    voices = sorted(pathlib.Path(path).name for path in
+                    glob.glob("/usr/lib/*/espeak-ng-data/voices/!v/*"))
+    if not voices:
+        raise FileNotFoundError("espeak-ng is not installed")
+    rng = np.random.default_rng(11)
+    images, labels = [], []
+    for i in range(4900):
+        label = i % len(words)
+        accent = ["en-us", "en-gb", "en-gb-scotland", "en-029"][rng.integers(4)]
+        sound = subprocess.run(
+            ["espeak-ng", "-v", f"{accent}+{voices[rng.integers(len(voices))]}", "-s", str(rng.integers(110, 260)),
+             "-p", str(rng.integers(10, 90)), "--stdout", words[label]], capture_output=True, check=True).stdout
+        samples = np.frombuffer(sound[44:44 + (len(sound) - 44) // 2 * 2], np.int16).astype(float)
+        samples = np.roll(np.resize(np.append(samples, np.zeros(20000)), 18000), rng.integers(0, 2500))
+        samples += rng.normal(0, 0.15 * samples.std(), len(samples))
+        frames = np.lib.stride_tricks.sliding_window_view(samples, 1024)[:: (len(samples) - 1024) // 27][:28]
+        power = np.abs(np.fft.rfft(frames * np.hanning(1024), axis=1)) ** 2
+        edges = np.geomspace(5, 400, 29).astype(int)
+        edges = np.maximum(edges, edges[0] + np.arange(29))
+        bands = np.log(np.add.reduceat(power, edges[:-1], axis=1) + 1).T
+        bands = (bands - bands.min()) / (bands.max() - bands.min()) * 255
+        images.append(bands.astype(np.uint8))
+        labels.append(label)
+    write(folder, "spoken", images, labels, 0, *LARGE)
+
+
 def icons(folder):
     from PIL import Image
     kinds = ["actions", "apps", "devices", "mimetypes", "places", "status"]
@@ -129,7 +314,8 @@ def pneumonia(folder, path):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for make in (fashion, digits, mnist, letters, icons):
+    for make in (fashion, digits, mnist, letters, scripts, textures, shapes, fractals, counts, fragments, photos,
+                 spoken, icons):
         try:
             make(folder)
         except (ImportError, OSError) as error:
