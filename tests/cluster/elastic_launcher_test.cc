@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "cluster/settle.h"
 #include "eventually.h"
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -28,37 +29,24 @@ class ToyEngine final : public ElasticLauncher {
   void set_queue(const std::string& text) const {
     write_file_atomic(folder.path() / "queue", text, false);
   }
-  // Calls ensure() until it begins no more commands; `by` passes first.
   void pass(Duration by = Duration(0)) {
     clock.advance(by);
-    for (int before = -1; before != commands;) {
-      before = commands;
-      eventually([&] {
-        ensure();
-        return !running();
-      });
-    }
+    CHECK(settle(*this));
   }
   std::string said() {
     std::string out;
     for (const std::string& notice : take_notices()) out += notice + "\n";
     return out;
   }
-  bool running() const { return begun != ended; }
   std::string log() const { return read_file(folder.path() / "log"); }
 
   ManualClock clock;
   TemporaryDirectory folder;
   std::string submit = "echo job$N";
-  int commands = 0;
-  int begun = 0;
-  mutable int ended = 0;
   int submissions = 0;
 
  private:
   EngineCommand command(Action action) override {
-    ++commands;
-    ++begun;
     const std::string place = "cd " + folder.path().string() + "; ";
     std::string shell = "echo cancel >> log; exit 0";
     if (action == Action::list) shell = "cat queue";
@@ -69,11 +57,9 @@ class ToyEngine final : public ElasticLauncher {
     return {{"sh", "-c", place + shell}, ""};
   }
   std::string submitted(const std::string& words) override {
-    ++ended;
     return words.substr(0, words.find('\n'));
   }
   std::vector<ListedJob> listed(const std::string& words) override {
-    ++ended;
     std::vector<ListedJob> jobs;
     std::istringstream lines(words);
     for (std::string line; std::getline(lines, line);) {
@@ -88,7 +74,6 @@ class ToyEngine final : public ElasticLauncher {
   }
   LaunchFailure explain(Action, const ExitStatus&,
                         const std::string& words) override {
-    ++ended;
     const std::string line = words.substr(0, words.find('\n'));
     return {"toy: " + line, line == "bad partition"};
   }
@@ -241,7 +226,6 @@ TEST_CASE("a controller that does not answer is not waited for") {
   engine.clock.advance(seconds(61));
   engine.ensure();
   CHECK(engine.said() == "toy: no answer within 1m00s (trying on)\n");
-  engine.ended = engine.begun;
 }
 
 TEST_CASE("at the end all jobs are cancelled, also those that pend") {

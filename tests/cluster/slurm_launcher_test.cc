@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <optional>
 
+#include "cluster/settle.h"
 #include "eventually.h"
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -108,7 +108,7 @@ class FakeSlurm {
     options.study_id = "digits-1";
     options.agent = {"dtune", "agent"};
     options.logs = folder_.path();
-    launcher_.emplace(std::move(options), clock);
+    launcher_.emplace(std::move(options), clock_);
     launcher_->set_demand({1, {}});
   }
   ~FakeSlurm() {
@@ -120,14 +120,11 @@ class FakeSlurm {
 
   void set(const std::string& name, const std::string& body) const {
     const std::filesystem::path file = folder_.path() / name;
-    const std::filesystem::path fresh = folder_.path() / (name + ".new");
     write_file_atomic(
-        fresh,
+        file,
         "#!/bin/sh\necho x >>" + (file.string() + ".calls\n") + body + "\n",
         false);
-    // It may be called at any moment: it is never there and not executable.
-    chmod(fresh.c_str(), 0755);
-    std::filesystem::rename(fresh, file);
+    chmod(file.c_str(), 0755);
   }
   int calls(const std::string& name) const {
     const std::filesystem::path file = folder_.path() / (name + ".calls");
@@ -135,24 +132,21 @@ class FakeSlurm {
     const std::string lines = read_file(file);
     return static_cast<int>(std::ranges::count(lines, '\n'));
   }
-  // Time passes; then the queue is listed once more.
+  // Time passes, and the commands that are due by then end.
+  void pass(Duration by = Duration(0)) {
+    clock_.advance(by);
+    CHECK(settle(*launcher_));
+    for (const std::string& notice : launcher_->take_notices()) {
+      said_ += notice + "\n";
+    }
+  }
+  // Likewise; the queue is listed once more.
   void listing() {
     const int before = calls("squeue");
-    clock.advance(std::chrono::seconds(30));
-    CHECK(until([&] { return calls("squeue") > before; }));
+    pass(std::chrono::seconds(30));
+    CHECK(calls("squeue") == before + 1);
   }
-  bool until(const std::function<bool()>& condition) {
-    return eventually([&] {
-      launcher_->ensure();
-      for (const std::string& notice : launcher_->take_notices()) {
-        said_ += notice + "\n";
-      }
-      return condition();
-    });
-  }
-  bool says(const std::string& text) {
-    return until([&] { return times(text) > 0; });
-  }
+  bool says(const std::string& text) const { return times(text) > 0; }
   int times(const std::string& text) const {
     int count = 0;
     for (size_t at = 0; (at = said_.find(text, at)) != std::string::npos;
@@ -162,9 +156,8 @@ class FakeSlurm {
     return count;
   }
 
-  ManualClock clock;
-
  private:
+  ManualClock clock_;
   const std::string path_;
   const TemporaryDirectory folder_;
   std::string said_;
@@ -175,6 +168,7 @@ class FakeSlurm {
 
 TEST_CASE("a controller that does not answer for a minute changes nothing") {
   FakeSlurm slurm;
+  slurm.pass();
   CHECK(slurm.says("slurm://gpu: asked for an agent: job 12"));
   slurm.set("squeue", "echo '12|PD|Priority'");
   slurm.listing();
@@ -195,6 +189,7 @@ TEST_CASE("a controller that does not answer for a minute changes nothing") {
 
 TEST_CASE("one empty answer of squeue does not make a second job") {
   FakeSlurm slurm;
+  slurm.pass();
   CHECK(slurm.says("slurm://gpu: asked for an agent: job 12"));
   slurm.set("squeue", "echo '12|PD|Priority'");
   slurm.listing();
@@ -212,15 +207,11 @@ TEST_CASE("a full quota of Slurm is said once and asked again") {
   slurm.set("sbatch",
             "echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1");
   for (int attempt = 1; attempt <= 4; ++attempt) {
-    slurm.clock.advance(std::chrono::seconds(61));
-    // More where the first pauses, which are short, end meanwhile.
-    CHECK(slurm.until([&] { return slurm.calls("sbatch") >= attempt; }));
-    // Commands run one after the other: the refusal has been taken, and the
-    // pause counts from it.
-    slurm.listing();
+    slurm.pass(std::chrono::seconds(61));
+    CHECK(slurm.calls("sbatch") == attempt);
   }
   slurm.set("sbatch", "echo 12");
-  slurm.clock.advance(std::chrono::seconds(61));
+  slurm.pass(std::chrono::seconds(61));
   CHECK(slurm.says("slurm://gpu: asked for an agent: job 12"));
   CHECK(slurm.times("QOSMaxSubmitJobPerUserLimit") == 1);
 }

@@ -32,6 +32,8 @@ class ElasticLauncher : public Launcher {
   }
   bool given_up() const override { return jobs_.given_up(); }
   std::string problem() const override { return jobs_.problem(); }
+  // A command runs; ensure() takes its end.
+  bool busy() const { return child_ != nullptr; }
 
  protected:
   using Action = ElasticJobs::Action;
