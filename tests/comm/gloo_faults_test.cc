@@ -1,5 +1,8 @@
 // Groups of real processes, of which some die or stop.
+#include <array>
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "comm/groups.h"
 #include "store/child.h"
@@ -198,4 +201,50 @@ TEST_CASE(
   }
   CHECK_THROWS_WITH_AS(groups.group(1).barrier(kGlooPatience),
                        "group 'g': rank 0 gave up", RanksMissing);
+}
+
+TEST_CASE(
+    "what waits for a rank that stands still is given up when it is said") {
+  const GlooGroups groups(3);
+  // Without an operation nothing happens.
+  groups.group(0).give_up_on(1);
+  std::vector<float> sums(3);
+  on_ranks(3, [&](int rank) {
+    std::vector<float> data(100, 1.0F);
+    groups.group(rank).all_reduce(data, kGlooPatience);
+    sums[static_cast<size_t>(rank)] = data.back();
+  });
+  CHECK(sums == std::vector<float>{3, 3, 3});
+  // Nor where it needs another rank.
+  const std::array<std::byte, 4> sent{};
+  std::array<std::byte, 4> received{};
+  const auto transfer = groups.group(0).start_receive(2, 7, received);
+  std::atomic<bool> over = false;
+  std::thread others([&] {
+    for (int i = 0; i < 20; ++i) groups.group(0).give_up_on(1);
+    groups.group(2).send(0, 7, sent, kGlooPatience);
+  });
+  CHECK_NOTHROW(transfer->wait(kGlooPatience));
+  others.join();
+  std::thread server([&] {
+    while (!over) {
+      for (const int rank : {0, 2}) groups.group(rank).give_up_on(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  std::vector<std::string> texts(3);
+  on_ranks(3, [&](int rank) {
+    if (rank == 1) return;
+    std::vector<float> data(kCount, 1.0F);
+    try {
+      groups.group(rank).all_reduce(data, kGlooPatience);
+    } catch (const RanksMissing& e) {
+      texts[static_cast<size_t>(rank)] = e.what();
+    }
+  });
+  over = true;
+  server.join();
+  for (const size_t rank : {0, 2}) {
+    CHECK(texts[rank] == "group 'g': rank 1 does not answer");
+  }
 }

@@ -80,6 +80,11 @@ class Collective {
                                 Duration timeout);
   virtual void settle(Duration timeout);
 
+  // `rank` stands still: an operation under way that needs it fails as if its
+  // `timeout` were over; without one, nothing happens. From any thread; does not
+  // block. NCCL's groups do nothing here.
+  virtual void give_up_on(int /*rank*/) {}
+
   // Point to point, with another rank. Matched by (peer, tag) and, for equal
   // ones, by order; sizes must agree. The memory must stay as it is until
   // wait() has returned.

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <chrono>
+
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
@@ -18,9 +21,16 @@ using Buffer = gloo::transport::UnboundBuffer;
 
 // Of transfers; Gloo's own operations have the prefixes 1 to 8.
 constexpr uint64_t kTransferSlot = uint64_t{0x20} << 56;
-// The watch has the deadlines: where Gloo's own are over, it closes the
-// connections before it can be asked which ranks are missing.
-constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
+// For Gloo's own waits. The watch has the deadlines: where Gloo's are over, it
+// closes the connections before it can be asked which ranks are missing. They
+// are a last resort: Gloo forgets a message whose connection is closed while it
+// is written, as it is to a rank that was stopped there, and no closing wakes
+// what waits for that.
+std::chrono::milliseconds last_resort(Duration timeout) {
+  constexpr Duration kMost = std::chrono::hours(24 * 365);
+  return std::chrono::ceil<std::chrono::milliseconds>(std::min(timeout, kMost) +
+                                                      2 * GlooWatch::kGrace);
+}
 
 struct Link {
   Link(const GroupOptions& options, RendezvousStore& store)
@@ -76,11 +86,11 @@ class GlooTransfer final : public Transfer {
 
   void wait(Duration timeout) override {
     waited_ = true;  // done or given up, whatever comes
-    within(*link_, peer_, timeout, [this] {
+    within(*link_, peer_, timeout, [&] {
       if (way_ == Way::send) {
-        buffer_->waitSend(nullptr, kForever);
+        buffer_->waitSend(nullptr, last_resort(timeout));
       } else {
-        buffer_->waitRecv(nullptr, kForever);
+        buffer_->waitRecv(nullptr, last_resort(timeout));
       }
     });
   }
@@ -107,14 +117,16 @@ class GlooCollective final : public Collective {
   void all_reduce(std::span<float> data, Duration timeout) override {
     if (size() == 1 || data.empty()) return;
     within(*link_, std::nullopt, timeout, [&] {
-      if (link_->small.takes(data.size())) return link_->small.sum(data);
+      if (link_->small.takes(data.size())) {
+        return link_->small.sum(data, last_resort(timeout));
+      }
       gloo::AllreduceOptions options(link_->mesh);
       options.setOutput(data.data(), data.size());
       options.setReduceFunction(
           [](void* sum, const void* a, const void* b, size_t count) {
             gloo::sum<float>(sum, a, b, count);
           });
-      options.setTimeout(kForever);
+      options.setTimeout(last_resort(timeout));
       gloo::allreduce(options);
     });
   }
@@ -126,7 +138,7 @@ class GlooCollective final : public Collective {
       gloo::BroadcastOptions options(link_->mesh);
       options.setOutput(data.data(), data.size());
       options.setRoot(root);
-      options.setTimeout(kForever);
+      options.setTimeout(last_resort(timeout));
       gloo::broadcast(options);
     });
   }
@@ -135,10 +147,12 @@ class GlooCollective final : public Collective {
     if (size() == 1) return;
     within(*link_, std::nullopt, timeout, [&] {
       gloo::BarrierOptions options(link_->mesh);
-      options.setTimeout(kForever);
+      options.setTimeout(last_resort(timeout));
       gloo::barrier(options);
     });
   }
+
+  void give_up_on(int rank) override { link_->watch.give_up_on(rank); }
 
   std::unique_ptr<Transfer> start_send(
       int to, uint32_t tag, std::span<const std::byte> data) override {

@@ -12,8 +12,6 @@ namespace {
 
 // Gloo's own operations have the prefixes 1 to 8, transfers 0x20.
 constexpr uint64_t kSmallSlot = uint64_t{0x21} << 56;
-constexpr std::chrono::milliseconds kSmallForever =
-    std::chrono::hours(24 * 365);
 
 }  // namespace
 
@@ -45,7 +43,8 @@ void GlooSmallSums::post(size_t rank) {
                      kMost * sizeof(float));
 }
 
-void GlooSmallSums::sum(std::span<float> data) {
+void GlooSmallSums::sum(std::span<float> data,
+                        std::chrono::milliseconds timeout) {
   const auto mine = static_cast<size_t>(mesh_->rank);
   std::copy(data.begin(), data.end(), arrays_[mine].begin());
   for (size_t rank = 0; rank < arrays_.size(); ++rank) {
@@ -55,13 +54,13 @@ void GlooSmallSums::sum(std::span<float> data) {
   }
   std::fill(data.begin(), data.end(), 0.0F);
   for (size_t rank = 0; rank < arrays_.size(); ++rank) {
-    if (rank != mine) inbox_[rank]->waitRecv(nullptr, kSmallForever);
+    if (rank != mine) inbox_[rank]->waitRecv(nullptr, timeout);
     const std::vector<float>& array = arrays_[rank];
     for (size_t i = 0; i < data.size(); ++i) data[i] += array[i];
     if (rank != mine) post(rank);
   }
   for (size_t rank = 0; rank < arrays_.size(); ++rank) {
-    if (rank != mine) outbox_[rank]->waitSend(nullptr, kSmallForever);
+    if (rank != mine) outbox_[rank]->waitSend(nullptr, timeout);
   }
 }
 

@@ -6,6 +6,7 @@
 // first.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <vector>
@@ -32,8 +33,9 @@ class GlooSmallSums {
 
   // The same answer on all ranks that sum the same array.
   bool takes(size_t count) const;
-  // REQUIRES: takes(data.size()). Waits for ever; see GlooWatch.
-  void sum(std::span<float> data);
+  // REQUIRES: takes(data.size()).
+  // Waits for `timeout` at most for each rank.
+  void sum(std::span<float> data, std::chrono::milliseconds timeout);
 
  private:
   using Buffer = gloo::transport::UnboundBuffer;

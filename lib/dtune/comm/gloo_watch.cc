@@ -66,7 +66,8 @@ struct GlooWatch::Impl {
   mutable std::condition_variable changed;
   State state = State::open;
   bool stopping = false;
-  bool asked = false;  // to give up
+  bool asked = false;               // to give up
+  std::vector<int> standing_still;  // ranks, of the operation under way
   std::vector<Peer> peers;
   int64_t operations = 0;
   // Of the operation under way.
@@ -204,7 +205,9 @@ struct GlooWatch::Impl {
   bool all_known() const {
     for (int rank = 0; rank < control->size; ++rank) {
       const Peer& p = peers[static_cast<size_t>(rank)];
-      if (rank != control->rank && !p.farewell && !p.closed) return false;
+      const bool answers = !p.farewell && !p.closed &&
+                           std::ranges::count(standing_still, rank) == 0;
+      if (rank != control->rank && answers) return false;
     }
     return true;
   }
@@ -288,6 +291,7 @@ void GlooWatch::begin(std::optional<int> peer, Duration timeout) {
   w.peer = peer;
   w.busy = true;
   if (!peer) ++w.operations;
+  w.standing_still.clear();
   if (w.deadline < w.timer_sleeps_until) w.timer_wakes.notify_all();
 }
 
@@ -312,6 +316,18 @@ void GlooWatch::give_up() {
   w.asked = true;
   w.timer_wakes.notify_all();
   w.wait_until_given_up(lock);
+}
+
+void GlooWatch::give_up_on(int rank) {
+  Impl& w = *impl_;
+  const Lock lock(w.mutex);
+  const bool open = w.state == Impl::State::open;
+  const bool needed = w.busy && (!w.peer || *w.peer == rank);
+  if (open && !needed) return;
+  w.asked = true;
+  w.standing_still.push_back(rank);
+  w.timer_wakes.notify_all();
+  w.changed.notify_all();
 }
 
 void GlooWatch::throw_if_given_up() const {

@@ -7,7 +7,8 @@
 // it has begun; a rank that receives one sends its own at once (a thread of its
 // own listens); after kGrace at most all close their connections. Then:
 //   no farewell, connection closed before -> the process is gone
-//   no farewell, connection open          -> it is suspended or cut off
+//   no farewell, connection open          -> it is suspended or cut off, at once
+//                                            where that is said of it before
 //   farewell with fewer operations        -> it had not come yet
 // Cost: (size - 1) small messages for each rank, only after a failure; two
 // threads, asleep until then.
@@ -42,6 +43,9 @@ class GlooWatch {
   [[noreturn]] void fail(const std::string& what);
   // Gives up the group, since memory that it uses is about to go.
   void give_up();
+  // Where an operation under way needs `rank`, gives up the group, and does not
+  // wait for its farewell. Does not block.
+  void give_up_on(int rank);
   void throw_if_given_up() const;
 
  private:
