@@ -93,6 +93,7 @@ class ToyGangSession final : public TrialSession {
     if (order.totals.samples > 0) ++updates_;
     work(order.next, stop);
   }
+  void obey(const gang::GiveUp&, const std::atomic<bool>&) {}  // the client's
   void obey(const gang::Evicted& order, const std::atomic<bool>&) {
     throw TrialFailure(Reason::straggling, order.why);
   }

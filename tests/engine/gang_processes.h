@@ -1,6 +1,7 @@
 // Gangs whose members are processes.
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct Fault {
   int step = 0;
   double fraction = 0;
   int signal = 0;
+  // Not there, but from there on in the middle of this message to other ranks,
+  // after `share` of it; -1: there.
+  int message = -1;
+  double share = 0;
 };
 
 class Processes {
@@ -47,6 +52,12 @@ class Processes {
 
   pid_t pid(int member) const { return pids_[static_cast<size_t>(member)]; }
 
+  bool ended(int member) const {
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(pid(member)), &info,
+             WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid != 0;
+  }
   // Blocks until it ends or, with WUNTRACED, is stopped.
   int wait(int member, int options = 0) {
     int status = 0;
@@ -68,7 +79,9 @@ class Processes {
                                             std::to_string(fault.step),
                                             std::to_string(fault.fraction),
                                             std::to_string(fault.signal),
-                                            mode_};
+                                            mode_,
+                                            std::to_string(fault.message),
+                                            std::to_string(fault.share)};
     std::vector<char*> arguments;
     for (const std::string& word : words) {
       arguments.push_back(const_cast<char*>(word.c_str()));

@@ -183,6 +183,32 @@ TEST_CASE("no rank waits for one that has stopped") {
   }
 }
 
+// In rounds of 50 ms: they are redone long before the patience of the data plane
+// is over, and the rank comes back. Ten times, a second each.
+TEST_CASE("a rank that stops in a reduction holds the others up for a moment") {
+  const auto seconds_of = [](bool stops) {
+    simulated::Setting setting = long_step(4);
+    setting.batch = 400;
+    setting.samples = setting.step_samples = 8'000 * 60;
+    setting.overlap = 0;
+    simulated::Gang gang(setting);
+    for (int i = 0; stops && i < 10; ++i) {
+      gang.at(seconds(5 + 4 * i), [&gang, victim = i % 4] {
+        gang.suspend_in_reduction(victim, seconds(1));
+      });
+    }
+    gang.run(seconds(1200));
+    CHECK(gang.problem == "");
+    CHECK(gang.committed == 1);
+    CHECK(gang.count(Kind::late) == (stops ? 10 : 0));
+    return to_seconds(gang.elapsed());
+  };
+  const double lost = (seconds_of(true) - seconds_of(false)) / 10;
+  MESSAGE("lost by a stop of a second: ", lost, " s");
+  // A quarter of a second is the rank's own.
+  CHECK(lost < 0.6);
+}
+
 TEST_CASE("a rank that has become slow gets less and is not left behind") {
   simulated::Setting setting = long_step(4);
   setting.samples = setting.step_samples = 20'000;

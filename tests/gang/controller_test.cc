@@ -112,6 +112,54 @@ TEST_CASE("what a rank computes that stands still is void") {
   CHECK(samples_of(next.work.spans) == 12);
 }
 
+TEST_CASE("what waits for a rank that stopped when it was ready is given up") {
+  DrivenGang driven(spec(ParallelMode::data, 4));
+  // All reduce round - 1.
+  const auto [round, updates] = train_some(driven);
+  // As long again would cost them more than the round.
+  driven.pass(milliseconds(1000), {0, 1, 2});
+  for (const int m : {0, 1, 2, 3}) CHECK(driven.orders(m).empty());
+  driven.pass(milliseconds(100), {0, 1, 2});
+  for (const int m : {0, 1, 2}) {
+    const auto order = driven.last<gang::GiveUp>(m);
+    CHECK(order.incarnation == 1);
+    CHECK(order.member == 3);
+  }
+  CHECK(driven.orders(3).empty());
+  // Rank 2 had the sum; the others get its state.
+  for (const int m : {0, 1}) {
+    driven.controller.failed(m,
+                             {.round = round,
+                              .incarnation = 1,
+                              .updates = updates - 1,
+                              .what = "given up"},
+                             driven.now);
+  }
+  CHECK(driven.orders(0).empty());
+  driven.ready(2, round, updates);
+  const auto order = driven.last<gang::Regroup>(0);
+  CHECK(order.members == std::vector<int>{0, 1, 2});
+  CHECK(order.updates == updates);
+  CHECK(order.source == 2);
+  CHECK(order.targets == std::vector<int>{0, 1});
+  CHECK(
+      driven.event(Kind::late).starts_with("the others go on without rank 3"));
+}
+
+TEST_CASE("one that comes back before its spike costs a round is waited for") {
+  DrivenGang driven(spec(ParallelMode::data, 4));
+  train_some(driven);
+  for (int i = 0; i < 3; ++i) {
+    driven.pass(milliseconds(1000), {0, 1, 2});
+    driven.pass(milliseconds(100), {0, 1, 2, 3});
+  }
+  driven.pass(milliseconds(1000), {0, 1, 2});
+  for (const int m : {0, 1, 2}) CHECK(driven.orders(m).empty());
+  // This one lasts longer.
+  driven.pass(milliseconds(300), {0, 1, 2});
+  CHECK(driven.last<gang::GiveUp>(0).member == 3);
+}
+
 // Where ranks share cores, the others have those of a rank that stands still.
 TEST_CASE("shares do not follow what ranks do while another stands still") {
   DrivenGang driven(spec(ParallelMode::data, 4));

@@ -60,6 +60,9 @@ TEST_CASE("every message of a gang reads back as it was written") {
   late.source = -1;  // it has missed no update
   CHECK(std::get<CatchUp>(decode(encode({1, 0, 0, late})).message).source ==
         -1);
+  const GiveUp silent{.incarnation = 4, .member = 2};
+  CHECK(std::get<GiveUp>(decode(encode({1, 0, 0, silent})).message).member ==
+        2);
 }
 
 TEST_CASE("bytes that are not a message of a gang are an error that says so") {

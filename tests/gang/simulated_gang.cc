@@ -51,6 +51,9 @@ std::string text_of(const Order& order) {
     return fmt::format("catch up after {} updates {} source {} {}", o->round,
                        o->updates, o->source, text_of(o->work));
   }
+  if (const auto* o = std::get_if<GiveUp>(&order)) {
+    return fmt::format("give up {} of {}", o->member, o->incarnation);
+  }
   return "end";
 }
 
@@ -287,6 +290,10 @@ void Gang::arrive(int member, int64_t life, Order order) {
       arrive(member, life, std::move(order));
     });
     return;
+  }
+  if (const auto* silent = std::get_if<GiveUp>(&order)) {
+    return as(member, Duration{0},
+              [this, member, silent = *silent] { give_up(member, silent); });
   }
   p.inbox.push_back(std::move(order));
   if (p.computing != 0 && p.backward) {

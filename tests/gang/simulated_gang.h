@@ -55,6 +55,10 @@ class Gang {
   void suspend(int member, Duration how_long);
   void cut_off(int member, Duration how_long);
   void restart(int member);
+  // Suspended when it is about to take part in its next reduction.
+  void suspend_in_reduction(int member, Duration how_long) {
+    process(member).suspended_in_reduction = how_long;
+  }
   void set_speed(int member, double samples_per_second) {
     setting_.speeds.at(static_cast<size_t>(member)) = samples_per_second;
   }
@@ -84,7 +88,8 @@ class Gang {
     bool known = false;  // by the controller
     MonoTime suspended_from{};
     MonoTime suspended_until{};
-    Duration stopped_before{0};  // suspended, before that
+    Duration stopped_before{0};          // suspended, before that
+    Duration suspended_in_reduction{0};  // will be
     MonoTime cut_until{};
     MonoTime last_arrival{};
     State state;
@@ -154,6 +159,7 @@ class Gang {
   void meet(const std::string& name, std::vector<int> who, int member,
             Duration patience, std::function<void(bool)> then);
   void settle(const std::string& name);
+  void give_up(int member, const gang::GiveUp& order);
   void leave_meetings(int member);
   void draw_faults(int member);
   void check_commit();

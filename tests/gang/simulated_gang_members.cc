@@ -1,5 +1,6 @@
 // What members do with their orders, and how they meet over the data plane.
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "gang/simulated_gang.h"
@@ -25,7 +26,7 @@ void Gang::next(int member) {
       [&](const auto& o) {
         if constexpr (requires { o.why; }) {
           p.over = true;
-        } else {
+        } else if constexpr (!std::is_same_v<decltype(o), const GiveUp&>) {
           take(member, o);
         }
       },
@@ -81,6 +82,11 @@ void Gang::take(int member, const Go& order) {
     }
     as(member, jitter(5), [this, member] { begin(member); });
     return;
+  }
+  if (p.suspended_in_reduction > Duration{0} && p.work.phase == Phase::train) {
+    suspend(member, std::exchange(p.suspended_in_reduction, Duration{0}));
+    return as(member, Duration{0},
+              [this, member, order] { take(member, order); });
   }
   // All that need the data plane: a gradient, or the answers of an evaluation.
   meet(fmt::format("reduce {}", order.round), order.participants, member,
@@ -266,6 +272,19 @@ void Gang::settle(const std::string& name) {
     const bool success = good && !(torn && chance() < 0.5);
     as(m, good ? kMs / 2 : 10 * kMs,
        [then = std::move(then), success] { then(success); });
+  }
+}
+
+// What it waits for with the silent member, but while groups are made.
+void Gang::give_up(int member, const GiveUp& order) {
+  if (process(member).incarnation != order.incarnation) return;
+  for (auto& [name, meeting] : meetings_) {
+    const bool waits = meeting.incarnation == order.incarnation &&
+                       contains(meeting.who, order.member) &&
+                       !name.starts_with("group");
+    if (!waits) continue;
+    auto node = meeting.arrived.extract(member);
+    if (!node.empty()) return node.mapped()(false);
   }
 }
 

@@ -73,7 +73,8 @@ class GangLink::Store final : public RendezvousStore {
 };
 
 GangLink::GangLink(const RankInfo& rank)
-    : member_(rank.member), client_(rank) {}
+    : member_(rank.member),
+      client_(rank, [this](const gang::GiveUp& order) { give_up(order); }) {}
 
 GangLink::~GangLink() { leave_groups(); }
 
@@ -129,11 +130,16 @@ void GangLink::regroup(const gang::Regroup& order,
     return;
   }
   leave_groups();
-  members_ = order.members;
-  std::sort(members_.begin(), members_.end());
-  incarnation_ = order.incarnation;
-  whole_group_ = make_group(members_, group_name(incarnation_, members_, 0, -1),
-                            order.patience, -1, &stop);
+  {
+    const std::lock_guard lock(mutex_);
+    members_ = order.members;
+    std::sort(members_.begin(), members_.end());
+    incarnation_ = order.incarnation;
+  }
+  auto whole = make_group(members_, group_name(incarnation_, members_, 0, -1),
+                          order.patience, -1, &stop);
+  const std::lock_guard lock(mutex_);
+  whole_group_ = std::move(whole);
 }
 
 Collective& GangLink::whole_group() {
@@ -150,23 +156,53 @@ int GangLink::rank_of(int member) const { return place_of(member, members_); }
 Collective& GangLink::group(const std::vector<int>& participants, int64_t round,
                             Duration patience, int device) {
   if (participants == members_ && device < 0) return whole_group();
-  std::erase_if(groups_, [round](const auto& one) {
-    return round - one.second.used > kIdleRounds;
-  });
-  CachedGroup& cached = groups_[{participants, device}];
-  if (cached.group == nullptr) {
-    for (const int member : participants) rank_of(member);
-    cached.group = make_group(
-        participants, group_name(incarnation_, participants, round, device),
-        std::max(patience, kGroupPatience), device, nullptr);
+  Groups idle;  // destroyed without the lock
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = groups_.begin(); it != groups_.end();) {
+      const auto here = it++;
+      if (round - here->second.used > kIdleRounds) {
+        idle.insert(groups_.extract(here));
+      }
+    }
   }
-  cached.used = round;
-  return *cached.group;
+  const std::pair key{participants, device};
+  if (const auto found = groups_.find(key); found != groups_.end()) {
+    found->second.used = round;
+    return *found->second.group;
+  }
+  for (const int member : participants) rank_of(member);
+  CachedGroup made;
+  made.group = make_group(participants,
+                          group_name(incarnation_, participants, round, device),
+                          std::max(patience, kGroupPatience), device, nullptr);
+  made.used = round;
+  const std::lock_guard lock(mutex_);
+  return *groups_.emplace(key, std::move(made)).first->second.group;
 }
 
 void GangLink::leave_groups() {
-  groups_.clear();
-  whole_group_ = nullptr;
+  Groups groups;
+  std::unique_ptr<Collective> whole;
+  const std::lock_guard lock(mutex_);
+  groups.swap(groups_);
+  whole.swap(whole_group_);
+}
+
+// On the client's thread.
+void GangLink::give_up(const gang::GiveUp& order) {
+  const std::lock_guard lock(mutex_);
+  if (order.incarnation != incarnation_) return;
+  const auto give_up_in = [&order](const std::vector<int>& who,
+                                   Collective& group) {
+    const auto place = std::find(who.begin(), who.end(), order.member);
+    if (place == who.end()) return;
+    group.give_up_on(static_cast<int>(place - who.begin()));
+  };
+  if (whole_group_ != nullptr) give_up_in(members_, *whole_group_);
+  for (const auto& [key, cached] : groups_) {
+    give_up_in(key.first, *cached.group);
+  }
 }
 
 std::unique_ptr<Collective> GangLink::make_group(

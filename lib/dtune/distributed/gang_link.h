@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,8 @@ inline constexpr uint32_t kPredictionsTag = 2;
 // For one operation where no order says how long.
 inline constexpr Duration kDataPatience = std::chrono::seconds(30);
 
-// Used by one thread at a time. Everything that is asked of the data plane
+// Used by one thread at a time; the client's thread ends what waits for a member
+// that the server gives up. Everything that is asked of the data plane
 // throws Error(comm) where a peer does not answer; the groups are of no use
 // then: leave_groups(), report it to the server, wait for its order.
 class GangLink {
@@ -78,19 +80,25 @@ class GangLink {
     std::unique_ptr<Collective> group;
     int64_t used = 0;  // the last round
   };
+  using Groups = std::map<std::pair<std::vector<int>, int>, CachedGroup>;
   std::unique_ptr<Collective> make_group(const std::vector<int>& who,
                                          const std::string& name,
                                          Duration patience, int device,
                                          const std::atomic<bool>* stop);
 
+  void give_up(const gang::GiveUp& order);
+
   int member_;
-  GangClient client_;
   std::deque<gang::Order> orders_;  // that have come but were not taken
+  // The client's thread reads what follows; held for changes of it only, never
+  // while groups are made, used or destroyed.
+  std::mutex mutex_;
   int incarnation_ = -1;
   std::vector<int> members_;  // ascending
   std::unique_ptr<Collective> whole_group_;
   // By participants and device.
-  std::map<std::pair<std::vector<int>, int>, CachedGroup> groups_;
+  Groups groups_;
+  GangClient client_;  // last: its thread uses the others
 };
 
 }  // namespace dtune

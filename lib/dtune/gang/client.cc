@@ -37,8 +37,9 @@ std::string process_name() {
 
 }  // namespace
 
-GangClient::Impl::Impl(const RankInfo& rank_in)
+GangClient::Impl::Impl(const RankInfo& rank_in, GiveUp give_up_in)
     : rank(rank_in),
+      give_up(std::move(give_up_in)),
       address(rank.address.empty() ? own_address(rank.endpoint) : rank.address),
       process(process_name()),
       socket(context, Socket::Kind::dealer, socket_options(rank)) {
@@ -167,8 +168,8 @@ void GangClient::Impl::flush_trace() {
   }
 }
 
-GangClient::GangClient(const RankInfo& rank)
-    : impl_(std::make_unique<Impl>(rank)) {}
+GangClient::GangClient(const RankInfo& rank, GiveUp give_up)
+    : impl_(std::make_unique<Impl>(rank, std::move(give_up))) {}
 GangClient::~GangClient() = default;
 
 const RankInfo& GangClient::rank() const { return impl_->rank; }

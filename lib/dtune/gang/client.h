@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,8 +26,12 @@ class GangLost : public Error {
 // server can distinguish a member that computes from one that is gone.
 class GangClient {
  public:
+  // Called with each order of this kind, on the client's thread: it neither
+  // blocks nor uses the client.
+  using GiveUp = std::function<void(const gang::GiveUp&)>;
+
   // Connects and joins; does not wait for others.
-  explicit GangClient(const RankInfo& rank);
+  explicit GangClient(const RankInfo& rank, GiveUp give_up = {});
   ~GangClient();  // leaves
   GangClient(const GangClient&) = delete;
   GangClient& operator=(const GangClient&) = delete;
@@ -46,7 +51,7 @@ class GangClient {
 
   // The next order; waits for it. Throws StepStopped when `stop` is set,
   // GangLost where the server has been silent for longer than a lease. Closed
-  // and Evicted are returned as orders.
+  // and Evicted are returned as orders, GiveUp is not.
   gang::Order wait(const std::atomic<bool>& stop);
   // The next order if it is here or comes within `patience`.
   std::optional<gang::Order> poll(Duration patience);

@@ -28,7 +28,7 @@ inline int64_t machine_ns() {
 }
 
 struct GangClient::Impl final : RendezvousStore {
-  explicit Impl(const RankInfo& rank_in);
+  Impl(const RankInfo& rank_in, GiveUp give_up_in);
   ~Impl() override;
 
   // The member's threads.
@@ -63,10 +63,12 @@ struct GangClient::Impl final : RendezvousStore {
   void on(const gang::Pong& pong);
   void on(const gang::StoreValue& value);
   void on(const gang::TraceOn& trace);
+  void on(const gang::GiveUp& order);
   template <class T>
   void on(const T& /*of_a_member*/) {}  // what only a server hears
 
   const RankInfo rank;
+  const GiveUp give_up;  // may be empty
   const std::string address;
   const std::string process;
   SocketContext context;

@@ -95,7 +95,9 @@ void GangClient::Impl::receive(Packet packet) {
   std::visit(
       [&](auto& message) {
         using T = std::decay_t<decltype(message)>;
-        if constexpr (std::is_constructible_v<Order, T>) {
+        if constexpr (std::is_same_v<T, gang::GiveUp>) {
+          on(message);  // at once: the member's thread waits for a peer
+        } else if constexpr (std::is_constructible_v<Order, T>) {
           take(Order(std::move(message)), packet.begun);
         } else {
           on(message);
@@ -155,6 +157,10 @@ void GangClient::Impl::on(const StoreValue& value) {
   if (!wanted.contains(value.key)) return;
   values[value.key] = value.value;
   changed.notify_all();
+}
+
+void GangClient::Impl::on(const gang::GiveUp& order) {
+  if (give_up) give_up(order);
 }
 
 void GangClient::Impl::on(const TraceOn& trace) { recorder.enable(trace.on); }

@@ -235,6 +235,7 @@ void GangController::advance(MonoTime now) {
     return close(fmt::format("no member is left that has trained step {}",
                              step_->number()));
   }
+  give_up_silent(now);
   if (!members_.in_state(State::failed).empty()) {
     if (!broken_) broken_since_ = now;
     broken_ = true;

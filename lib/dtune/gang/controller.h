@@ -121,6 +121,7 @@ class GangController {
   void take_back(int member, const Go& go);
   void drop_late(MonoTime now);
   void make_void(int member);
+  void give_up_silent(MonoTime now);
   int judge(const std::vector<int>& participants, MonoTime now);
   void hand_out(const std::vector<int>& to, int leader, bool idle,
                 MonoTime now);

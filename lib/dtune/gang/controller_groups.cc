@@ -56,11 +56,16 @@ bool GangController::accounted(MonoTime now) {
   bool all = true;
   for (const int w : members_.in_state(State::working)) {
     const bool hangs = now - broken_since_ > std::min(kHanging, longest);
-    const bool here = now - members_.at(w).heard <= kSilent && !hangs;
-    if (here || !members_.computes(w)) {
+    const bool given_up = round_.part(w).given_up != MonoTime{};
+    const bool silent =
+        given_up ? stands_still(w, now) : now - members_.at(w).heard > kSilent;
+    if (!(silent || hangs) || !members_.computes(w)) {
       all = false;
     } else {
       members_.give_up(w);
+      decisions_.event(GangEvent::Kind::late, w,
+                       fmt::format("the others go on without {}",
+                                   members_.describe(w, now)));
     }
   }
   return all;

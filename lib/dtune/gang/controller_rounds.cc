@@ -234,6 +234,34 @@ void GangController::make_void(int member) {
                                   Duration{0}, round_.part(member).work});
 }
 
+// One that has stopped after it was ready breaks what the others do together
+// (the reduction, the end of the training, state that is sent). It is not known
+// here which of them wait for it, so the order goes to all that may; again, should
+// one have begun to wait just then.
+void GangController::give_up_silent(MonoTime now) {
+  constexpr Duration kAgain = std::chrono::milliseconds(250);
+  if (!automatic() || members_.needs_all() || open_round()) return;
+  const std::vector<int>& peers = round_.reduced_by();
+  const std::vector<int> working = members_.in_state(State::working);
+  for (const int silent : working) {
+    if (!contains(peers, silent) || peers.size() < 2) continue;
+    const Duration since = now - members_.at(silent).heard;
+    const bool gives_up =
+        timing_.knows_pace()
+            ? stands_still(silent, now) &&
+                  timing_.worth_giving_up(peers.size() - 1, since)
+            : stopped(silent, now);
+    if (!gives_up) continue;
+    const MonoTime last = round_.part(silent).given_up;
+    if (last != MonoTime{} && now - last < kAgain) continue;
+    round_.note_given_up(silent, now);
+    for (const int m : working) {
+      if (m == silent || !contains(peers, m)) continue;
+      decisions_.send(m, GiveUp{members_.incarnation(), silent});
+    }
+  }
+}
+
 // The member that is not worth its company any more; -1: none.
 int GangController::judge(const std::vector<int>& participants, MonoTime now) {
   if (!automatic() || options_.parallel.mode != ParallelMode::data) return -1;

@@ -24,6 +24,8 @@
 //                                <-  catch_up(no source, no work)   to one that
 //                                    stands still: its round is void
 //                                <-  catch_up(source, work)   to a late member
+//                                <-  give_up(member)   it stands still: operations
+//                                    under way that wait for it fail
 //                                <-  evicted | closed
 //
 // Phases of a step: train until the step's end, evaluate (its batches are work
@@ -38,8 +40,10 @@
 // with just those that did all of the step before together: they keep theirs.
 //
 // A member that stops after it was ready breaks the reduction: the others give
-// it up after `patience`, report it failed, and the round is trained again
-// without the silent member.
+// it up, on give_up or after `patience`, report it failed, and the
+// round is trained again without the silent member. Where one of them had the
+// whole sum, the others get its state instead: so all that go on have applied
+// the same.
 //
 // A member that lags behind (late, new, restarted) gets weights, optimizer
 // state and buffers from a `source` member over the data plane, after the round
@@ -140,6 +144,14 @@ struct CatchUp {
   Work work;
 };
 
+// `member` stands still: what waits for it over the data plane of `incarnation`
+// is given up, as if `patience` were over. Sent again while it stands still; of
+// no effect on members that do not wait for it.
+struct GiveUp {
+  int incarnation = 0;
+  int member = 0;
+};
+
 struct Evicted {
   std::string why;
 };
@@ -150,7 +162,7 @@ struct Closed {
   std::string why;
 };
 
-using Order = std::variant<Regroup, Go, CatchUp, Evicted, Closed>;
+using Order = std::variant<Regroup, Go, CatchUp, GiveUp, Evicted, Closed>;
 
 // A member at the start of a fidelity step.
 struct Begin {

@@ -170,6 +170,12 @@ void fields(V& visit, CatchUp& m) {
 }
 
 template <class V>
+void fields(V& visit, GiveUp& m) {
+  visit("incarnation", m.incarnation, kNatural);
+  visit("member", m.member, kMember);
+}
+
+template <class V>
 void fields(V& visit, Evicted& m) {
   visit("why", m.why);
 }
@@ -226,10 +232,9 @@ void fields(V& visit, Packet& m) {
 namespace {
 
 constexpr wire::Codec<Message> kCodec{
-    {"join",    "welcome", "again",    "heartbeat", "pong",
-     "begin",   "ready",   "failed",   "left",      "leave",
-     "regroup", "go",      "catch_up", "evicted",   "closed",
-     "set",     "get",     "value",    "trace_on",  "trace"}};
+    {"join",    "welcome", "again", "heartbeat", "pong",  "begin",    "ready",
+     "failed",  "left",    "leave", "regroup",   "go",    "catch_up", "give_up",
+     "evicted", "closed",  "set",   "get",       "value", "trace_on", "trace"}};
 
 }  // namespace
 

@@ -107,8 +107,8 @@ struct TraceChunk {
 
 using Message =
     std::variant<Join, Welcome, Again, Heartbeat, Pong, Begin, Ready, Failed,
-                 Left, Leave, Regroup, Go, CatchUp, Evicted, Closed, StoreSet,
-                 StoreGet, StoreValue, TraceOn, TraceChunk>;
+                 Left, Leave, Regroup, Go, CatchUp, GiveUp, Evicted, Closed,
+                 StoreSet, StoreGet, StoreValue, TraceOn, TraceChunk>;
 
 struct Packet {
   int64_t sequence = 0;

@@ -39,6 +39,7 @@ void Round::hand_out(RoundPlan plan, MonoTime now) {
     part.handed = now;
     part.unpaced = false;
     part.stood_still = Duration{0};
+    part.given_up = MonoTime{};
   }
 }
 

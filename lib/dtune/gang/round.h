@@ -39,6 +39,7 @@ class Round {
     bool unpaced = false;       // it has more to do than others
     Duration stood_still{0};    // since then, until it was heard again
     int64_t ready_for = 0;      // its last round
+    MonoTime given_up{};        // what waits for it, last; MonoTime{}: not
     LossTotals totals;
     std::map<std::string, double> metrics;
   };
@@ -56,6 +57,8 @@ class Round {
   const std::vector<int64_t>& sizes() const { return plan_.sizes; }
   // Gives state to others before it computes; -1: none.
   int source() const { return source_; }
+  // That reduce together, or have a new group.
+  const std::vector<int>& reduced_by() const { return reduced_by_; }
   bool settling() const { return settling_; }  // no deadline
   bool new_group() const {
     return new_group_;
@@ -79,6 +82,7 @@ class Round {
   void note_spike(int member, Duration stood_still) {
     edit(member).stood_still += stood_still;
   }
+  void note_given_up(int member, MonoTime now) { edit(member).given_up = now; }
   // What it has to do in this round does not count any more.
   void make_void(int member) { edit(member).work.spans.clear(); }
 

@@ -32,6 +32,16 @@ bool Spikes::worth_going_on(const Standstill& standstill) const {
   return wait > worked + idle;
 }
 
+bool Spikes::worth_giving_up(size_t waiting, Duration silent,
+                             Duration usual) const {
+  const auto others = static_cast<double>(waiting);
+  const double round = to_seconds(usual);
+  const double rest = to_seconds(this->rest(silent));
+  const double again = to_seconds(kRegrouping) + round * (others + 1) / others;
+  const double idle = rest < again ? again - rest : round / 2;
+  return others * rest > others * again + round + idle;
+}
+
 double Spikes::share(MonoTime now) const {
   if (recent_.empty()) return 0;
   Duration sum{0};

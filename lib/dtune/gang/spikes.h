@@ -35,6 +35,13 @@ class Spikes {
   // spikes before as the forecast.
   bool worth_going_on(const Standstill& standstill) const;
 
+  // Likewise where the rank stopped when all were ready, and `waiting` others
+  // cannot finish the round without it. They wait for the rest of the spike; or
+  // they make new groups, train the whole round of `usual` again, and the rank
+  // loses what it had computed, and waits until they have done so.
+  bool worth_giving_up(size_t waiting, Duration silent, Duration usual) const;
+  static constexpr Duration kRegrouping = std::chrono::milliseconds(100);
+
   // The share of the time since the first of them that they took. With a single
   // one it falls as time goes by.
   double share(MonoTime now) const;

@@ -57,6 +57,14 @@ class Timing {
   bool worth_going_on(const Standstill& standstill) const {
     return pace_.known() && spikes_.worth_going_on(standstill);
   }
+  // Whether what `waiting` ranks do together with one that has been silent for
+  // so long is given up, and the round trained again. False before the pace is
+  // known.
+  bool worth_giving_up(size_t waiting, Duration silent) const {
+    return pace_.known() &&
+           spikes_.worth_giving_up(waiting, silent, pace_.quantile(0.5));
+  }
+  bool knows_pace() const { return pace_.known(); }
   // Whether a rank that has only its first gradients counts as ready
   // (Ready::complete). Where spikes take more of the time than this saves, no:
   // one after that would break the reduction.
