@@ -403,6 +403,11 @@ TEST_CASE("metrics and expectations are checked before anything is spent") {
         "0.90\", but is '0.9'");
   CHECK(problem("expect: { val_accuracy: '>= high' }")
             .ends_with("but is '>= high'"));
+  CHECK(problem("expect: { trails: '>= 3' }") ==
+        "r.yaml:1:11: unknown metric 'trails', did you mean 'trials'?");
+  CHECK(problem("final: false\nexpect: { test_auc: '> 0.5' }") ==
+        "r.yaml:2:21: 'test_auc' is measured after the final training, which "
+        "'final.enabled' leaves out (use val_auc, or remove 'final.enabled')");
 }
 
 TEST_CASE("a command and a model exclude each other") {

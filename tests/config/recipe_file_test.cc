@@ -159,6 +159,15 @@ TEST_CASE("a command has no default cube and runs beside its recipe") {
   CHECK(recipe.command->directory == "/recipes");
 }
 
+TEST_CASE("a network's expectations may be of the study as a whole") {
+  const Recipe recipe =
+      parse(
+          "expect: { trials: '>= 3', failed_trials: < 1, search_seconds: < 9 }")
+          .recipe();
+  REQUIRE(recipe.expect.size() == 3);
+  CHECK(recipe.expect[1].metric == "failed_trials");
+}
+
 TEST_CASE("expectations may be several for one metric") {
   const Recipe recipe =
       parse("expect: { test_accuracy: ['> 0.5', '<= 1'], val_loss: < 2 }")

@@ -166,6 +166,20 @@ void check_objective(const CheckContext& c) {
                          hint.empty() ? " (known: " + list + ")" : hint));
 }
 
+// Its value would be missing when everything is spent.
+void check_expectations(const CheckContext& c) {
+  if (c.recipe.final_training.enabled || !c.is_fresh("expect")) return;
+  for (const Expectation& one : c.recipe.expect) {
+    if (!one.metric.starts_with("test_")) continue;
+    c.complain("expect." + one.metric,
+               fmt::format("'{}' is measured after the final training, which "
+                           "'final.enabled' leaves out (use val_{}, or remove "
+                           "'final.enabled')",
+                           one.metric, one.metric.substr(5)));
+    return;
+  }
+}
+
 }  // namespace
 
 void check_training(const CheckContext& c) {
@@ -175,6 +189,7 @@ void check_training(const CheckContext& c) {
   check_ema(c);
   check_threshold(c);
   check_objective(c);
+  check_expectations(c);
 }
 
 }  // namespace dtune

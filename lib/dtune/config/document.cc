@@ -89,6 +89,14 @@ std::string study_name(const std::string& file) {
   return first == std::string::npos ? "study" : name.substr(first);
 }
 
+// What 'expect' may name where a network is trained: its metrics, and what the
+// study as a whole gives (report/expectations.h).
+std::vector<std::string> expected_metrics() {
+  std::vector<std::string> names = all_metrics();
+  names.insert(names.end(), {"trials", "failed_trials", "search_seconds"});
+  return names;
+}
+
 // Everything but space, constraints and what they are checked against.
 Recipe read_sections(const YamlNode& tree, const Document& document,
                      Diagnostics& diagnostics) {
@@ -106,8 +114,9 @@ Recipe read_sections(const YamlNode& tree, const Document& document,
   reader.take("points");
   const bool any = recipe.command.has_value();  // metrics of any name
   const std::vector<std::string> none;
-  recipe.expect = read_expectations(reader.take("expect"), "expect",
-                                    any ? none : all_metrics(), diagnostics);
+  recipe.expect =
+      read_expectations(reader.take("expect"), "expect",
+                        any ? none : expected_metrics(), diagnostics);
   recipe.objective.require =
       read_expectations(reader.take("require"), "require",
                         any ? none : measured_metrics(), diagnostics);
