@@ -50,6 +50,23 @@ TEST_CASE("the next command depends on how the study ended") {
   CHECK(next_command(study, facts) == "dtune best 'my study.db'");
 }
 
+TEST_CASE("a study that went on does not say why it had ended before") {
+  Study study = sample_study();
+  StudyFacts facts = sample_facts();
+  facts.result->why = "the budget is spent";
+  study.state = StudyState::finished;
+  CHECK(why_ended(study, facts) == "the budget is spent");
+  CHECK(summary_text(study, facts, {}).find("(the budget is spent)") !=
+        std::string::npos);
+  for (const StudyState state :
+       {StudyState::running, StudyState::interrupted}) {
+    study.state = state;
+    CHECK(why_ended(study, facts).empty());
+    CHECK(summary_text(study, facts, {}).find("(the budget is spent)") ==
+          std::string::npos);
+  }
+}
+
 TEST_CASE("the status lists budgets, failures and the best trials") {
   const std::string text = status_text(sample_study(), sample_facts(), {}, 2);
   CHECK(text.find("goal     maximize val_accuracy\n") != std::string::npos);

@@ -78,6 +78,12 @@ std::vector<StateCount> count_states(const Study& study) {
   return counts;
 }
 
+std::string why_ended(const Study& study, const StudyFacts& facts) {
+  const bool over =
+      study.state == StudyState::finished || study.state == StudyState::failed;
+  return over && facts.result ? facts.result->why : "";
+}
+
 std::vector<const Trial*> failed_trials(const Study& study) {
   std::vector<const Trial*> failed;
   for (const Trial& trial : study.trials) {

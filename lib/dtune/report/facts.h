@@ -72,6 +72,10 @@ const FinalResult* shipped_model(const Study& study, const StudyFacts& facts);
 std::map<std::string, double> result_metrics(const Study& study,
                                              const StudyFacts& facts);
 
+// Why the search is over; "" while it is not: one that went on with more budget
+// has the result of its earlier end.
+std::string why_ended(const Study& study, const StudyFacts& facts);
+
 // "lr=0.0312 l2=1.2e-05 dropout=0.3": in the order of the recipe's space,
 // printable.
 std::string describe_point(const Study& study, const Point& point);

@@ -150,7 +150,7 @@ Json status_object(const Study& study, const StudyFacts& facts) {
       {"best", best ? trial_object(study, *best) : Json()},
       {"final", final_object(study, facts)},
       {"model", text_or_null(model ? model->model : "")},
-      {"why", facts.result ? facts.result->why : ""},
+      {"why", why_ended(study, facts)},
       {"chosen", text_or_null(model ? model->chosen : "")},
       {"failures", std::move(failures)},
   };

@@ -140,9 +140,8 @@ std::string heading(const Study& study, const StudyFacts& facts,
       paint(style, Color::bold, printable(study.recipe.study)) +
       fmt::format(": {} after {} of searching", to_string(study.state),
                   format_seconds(study.searched_seconds));
-  if (facts.result && !facts.result->why.empty()) {
-    text += fmt::format(" ({})", printable(facts.result->why));
-  }
+  const std::string why = why_ended(study, facts);
+  if (!why.empty()) text += fmt::format(" ({})", printable(why));
   return text + '\n';
 }
 

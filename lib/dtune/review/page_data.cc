@@ -141,7 +141,7 @@ void write_verdict(const ReportedStudy& reported, PageJson& json) {
   json.begin_object();
   write_best(reported, json);
   json.text("states", describe_states(study));
-  json.text("why", reported.facts.result ? reported.facts.result->why : "");
+  json.text("why", why_ended(study, reported.facts));
   json.text("chosen", model == nullptr ? "" : model->chosen);
   json.text("model", model == nullptr ? "" : model->model);
   const auto& metrics = model == nullptr ? none : model->metrics;
