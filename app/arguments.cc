@@ -16,6 +16,13 @@ namespace {
 constexpr size_t kColumns = 80;
 constexpr size_t kIndent = 26;  // of the second column
 
+// What other commands and programs call an option.
+constexpr std::pair<const char*, const char*> kOtherNames[] = {
+    {"--output", "--db"},     {"-o", "--output"},      {"-o", "--db"},
+    {"--workers", "--slots"}, {"--jobs", "--slots"},   {"-j", "--slots"},
+    {"-v", "--verbose"},      {"-q", "--quiet"},       {"--force", "--fresh"},
+    {"--fresh", "--force"},   {"--timeout", "--time"}, {"-s", "--set"}};
+
 [[noreturn]] void fail(const std::string& command, const std::string& what) {
   throw Error(ErrorKind::config,
               fmt::format("{0}: {1} (see {0} --help)", command, what));
@@ -203,13 +210,31 @@ void Arguments::check_rest(const std::vector<std::string>& rest) const {
   if (word.size() < 2 || word[0] != '-') {
     fail(command_, fmt::format("'{}' is one argument too many", word));
   }
+  const std::string name = word.substr(0, word.find('='));
+  fail(command_, fmt::format("unknown option '{}'{}", name, hint_for(name)));
+}
+
+bool Arguments::has(const std::string& name) const {
+  return std::any_of(
+      infos_.begin(), infos_.end(),
+      [&name](const ArgumentInfo& info) { return info.name == name; });
+}
+
+std::string Arguments::hint_for(const std::string& option) const {
   std::vector<std::string> names{"--help"};
   for (const ArgumentInfo& info : infos_) {
     if (!info.positional) names.push_back(info.name);
   }
-  const std::string name = word.substr(0, word.find('='));
-  fail(command_,
-       fmt::format("unknown option '{}'{}", name, did_you_mean(name, names)));
+  std::string hint = did_you_mean(option, names);
+  if (!hint.empty()) return hint;
+  for (const auto& [meant, own] : kOtherNames) {
+    if (option == meant && has(own)) {
+      return fmt::format(", did you mean '{}'?", own);
+    }
+  }
+  if (hint_unknown_) hint = hint_unknown_(option);
+  if (has("--set")) hint += "; --set KEY=VALUE sets any key of the recipe";
+  return hint;
 }
 
 std::string Arguments::usage() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -79,6 +80,12 @@ class Arguments {
   void positionals(const std::string& name, std::vector<std::string>& into,
                    const std::string& help, Complete complete);
 
+  // Of an option that this command does not have and that is like none of its
+  // own: which other commands have it, for the error; "" where none has.
+  void hint_unknown(std::function<std::string(const std::string&)> hint) {
+    hint_unknown_ = std::move(hint);
+  }
+
   // Reads the words after the command's name. Returns false if they asked for
   // help (nothing is to be run then). Throws Error(config) with "did you
   // mean" for unknown options.
@@ -88,6 +95,8 @@ class Arguments {
   const std::string& command() const { return command_; }
   const std::string& summary() const { return summary_; }
   const std::vector<ArgumentInfo>& infos() const { return infos_; }
+  // Whether an option, with its minus signs, or an argument is declared.
+  bool has(const std::string& name) const;
 
  private:
   struct Reader;  // CLI11's side
@@ -96,6 +105,7 @@ class Arguments {
     const std::string* value;
   };
 
+  std::string hint_for(const std::string& option) const;
   void check_rest(const std::vector<std::string>& rest) const;
   // An option without its value, or a flag with one.
   std::string describe_mismatch(const std::string& library_text) const;
@@ -110,6 +120,7 @@ class Arguments {
   std::string rest_name_;  // of positionals(), "" without
   const std::vector<std::string>* rest_ = nullptr;
   std::unique_ptr<Reader> reader_;
+  std::function<std::string(const std::string&)> hint_unknown_;
   bool json_ = false;
 };
 

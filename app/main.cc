@@ -11,6 +11,7 @@
 #include "app/study_list.h"
 #include "app/version.h"
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -33,10 +34,24 @@ namespace {
                           did_you_mean(word, names)));
 }
 
+// "; it is an option of dtune run, resume"; "" where no command has it.
+std::string commands_with(const std::string& option) {
+  std::vector<std::string> having;
+  for (const Command& command : commands()) {
+    if (command.group.empty()) continue;
+    Arguments arguments("dtune " + command.name, command.summary);
+    const Action action = command.declare(arguments);
+    if (arguments.has(option)) having.push_back(command.name);
+  }
+  if (having.empty()) return "";
+  return fmt::format("; it is an option of dtune {}", fmt::join(having, ", "));
+}
+
 int run_command(const Command& command, const Console& console,
                 std::span<const std::string> words) {
   Arguments arguments("dtune " + command.name, command.summary);
   const Action action = command.declare(arguments);
+  arguments.hint_unknown(commands_with);
   if (!arguments.parse(words)) {
     console.print(arguments.help());
     return kExitOk;

@@ -90,6 +90,28 @@ TEST_CASE(
                "dtune run: unknown option '--fersh', did you mean '--fresh'?"));
 }
 
+TEST_CASE("an option of another command is an error that names what is meant") {
+  const Workplace place;
+  const auto error = [&place](const std::vector<std::string>& words) {
+    const Outcome outcome = place.run(words);
+    CHECK(outcome.code == 2);
+    return outcome.err;
+  };
+  CHECK(error({"run", "x.yaml", "--output=x.db"}) ==
+        "error: dtune run: unknown option '--output', did you mean '--db'? "
+        "(see dtune run --help)\n");
+  CHECK(error({"simulate", "x.npz", "--db", "x"})
+            .starts_with("error: dtune simulate: unknown option '--db'; it is "
+                         "an option of dtune run, "));
+  CHECK(error({"plan", "x.yaml", "--trials", "3"}) ==
+        "error: dtune plan: unknown option '--trials'; it is an option of "
+        "dtune run, resume; --set KEY=VALUE sets any key of the recipe (see "
+        "dtune plan --help)\n");
+  CHECK(error({"ls", "--nonesuch"}) ==
+        "error: dtune ls: unknown option '--nonesuch' (see dtune ls "
+        "--help)\n");
+}
+
 TEST_CASE("missing, superfluous and malformed arguments are named") {
   const Workplace place;
   Outcome outcome = place.run({"run"});
