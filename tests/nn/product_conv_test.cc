@@ -127,10 +127,11 @@ void check_products(const ProductShape& shape) {
 
 TEST_CASE("product kernels convolve, forward and backward") {
   for (const ProductShape& shape : std::vector<ProductShape>{
-           {1, 1, 48, 80, 1, 1, 0},   // a pixel
-           {9, 11, 16, 32, 1, 2, 0},  // strided, odd sides
-           {8, 6, 32, 16, 3, 2, 1},   // taps of all at once
-           {7, 9, 80, 112, 3, 2, 1},  // taps one by one
+           {1, 1, 48, 80, 1, 1, 0},    // a pixel
+           {24, 22, 32, 48, 1, 1, 0},  // several blocks
+           {9, 11, 16, 32, 1, 2, 0},   // strided, odd sides
+           {8, 6, 32, 16, 3, 2, 1},    // taps of all at once
+           {7, 9, 80, 112, 3, 2, 1},   // taps one by one
            {6, 7, 16, 48, 5, 1, 2},
            {2, 2, 16, 16, 3, 1, 1},       // too small for Winograd
            {20, 20, 16, 16, 2, 3, 0}}) {  // pixels that no output reads

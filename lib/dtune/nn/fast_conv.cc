@@ -206,13 +206,13 @@ class ProductEngine : public KernelEngine {
     return images * items_of_image_;
   }
   int64_t chunk(int64_t items) const override {
-    return shape_.is_product()
-               ? even_product_rows(items, kProductRowsBackward)
-               : even_chunk(items, kProductRowsBackward / output_rows());
+    return shape_.is_product() ? even_product_rows(items, rows_)
+                               : even_chunk(items, rows_ / output_rows());
   }
   int best_pitch() const override { return product_pitch(shape_.outputs); }
 
   void prepare(bool backward, int64_t items, size_t workers) override {
+    rows_ = backward ? kProductRowsBackward : kProductRowsForward;
     shape_.strassen = product_by_quarters(shape_, items * output_rows());
     kernels_.weights(shape_, weight_.value.data_ptr<float>(), backward,
                      make_room(workers, shape_.transformed_size()));
@@ -255,6 +255,7 @@ class ProductEngine : public KernelEngine {
 
   ProductShape shape_;
   int64_t items_of_image_;
+  int rows_ = kProductRowsForward;  // of a chunk
   const ProductKernels& kernels_ = product_kernels();
 };
 

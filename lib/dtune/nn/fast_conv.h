@@ -22,7 +22,7 @@ class ConvEngine {
   // Items of a batch of so many images.
   virtual int64_t items(int64_t images) const = 0;
   // Of so many items, how many are worked on together in cache; fewer may be
-  // slower.
+  // slower. REQUIRES: prepare() for this direction.
   virtual int64_t chunk(int64_t items) const = 0;
   // Of an item: pixels (rows of channels) that come in and go out.
   virtual int64_t input_rows() const = 0;

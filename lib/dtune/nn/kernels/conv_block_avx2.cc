@@ -3,29 +3,6 @@
 #define DTUNE_VECTOR_BYTES 32
 #define DTUNE_TILES 6
 #define DTUNE_COLUMNS 2
+#define DTUNE_ISA "avx2"
+#define DTUNE_TABLE(kind) kAvx2##kind##Kernels
 #include "dtune/nn/kernels/conv_block.inc"
-
-namespace dtune {
-
-const ConvKernels kAvx2ConvKernels = {
-    "avx2",       narrow_forward,        narrow_backward,
-    wide_forward, wide_backward_weights, wide_backward_input};
-
-const ProductKernels kAvx2ProductKernels = {"avx2", product_transform_weights,
-                                            product_forward, product_backward,
-                                            product_weights_gradient};
-
-const WinogradKernels kAvx2WinogradKernels = {"avx2",
-                                              winograd_transform_weights,
-                                              winograd_forward,
-                                              winograd_backward_weights,
-                                              winograd_weights_gradient,
-                                              winograd_forward_once,
-                                              winograd_gradient_once};
-
-const NormKernels kAvx2NormKernels = {"avx2", norm_statistics, norm_apply,
-                                      norm_gradient_sums, norm_input_gradient};
-
-const ActivationKernels kAvx2ActivationKernels = {"avx2", tanh_values};
-
-}  // namespace dtune

@@ -2,6 +2,7 @@
 // processors than x86-64 all are compiled for what there is (base/cpu.h).
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "dtune/nn/kernels/activation.h"

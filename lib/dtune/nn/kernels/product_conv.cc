@@ -10,6 +10,7 @@ namespace {
 
 // A multiple of every register block's rows (6 and 7) and of twice of them.
 constexpr int kRowStep = 42;
+static_assert(kProductRowsForward % kRowStep == 0);
 static_assert(kProductRowsBackward % kRowStep == 0);
 // Columns of the widest panel of any instruction set.
 constexpr int kWidestPanel = 64;
@@ -42,7 +43,8 @@ bool product_by_quarters(const ProductShape& shape, int64_t rows) {
 int product_rows(const ProductShape& shape) {
   constexpr int kFloats = 512 * 1024 / 4;
   const int depth = shape.taps() * shape.channels;
-  return std::clamp(kFloats / depth / kRowStep, 1, 6) * kRowStep;
+  constexpr int kMostSteps = kProductRowsForward / kRowStep;
+  return std::clamp(kFloats / depth / kRowStep, 1, kMostSteps) * kRowStep;
 }
 
 int64_t product_scratch(const ProductShape& shape) {
@@ -56,7 +58,7 @@ int64_t product_scratch(const ProductShape& shape) {
     forward +=
         2 * rows * product_pitch(depth / 2) + 7 * rows / 2 * kWidestPanel;
     backward += 2 * rows_back * product_pitch(shape.outputs / 2) +
-                7 * rows_back / 2 * (columns / 2 + kWidestPanel);
+                7 * rows_back / 2 * kWidestPanel;
   }
   return std::max(forward, backward);
 }

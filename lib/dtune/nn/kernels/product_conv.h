@@ -108,10 +108,12 @@ std::vector<const ProductKernels*> runnable_product_kernels();
 // Whether Strassen's algorithm is faster for so many rows (output pixels).
 bool product_by_quarters(const ProductShape& shape, int64_t rows);
 
-// Rows of a block, forward and backward (never few: each block reads and writes
-// the gradient of all weights); floats of scratch.
+// Rows of a block at most, forward and backward (more, and never few: each block
+// reads and writes the gradient of all weights).
+constexpr int kProductRowsForward = 252;
+constexpr int kProductRowsBackward = 546;
+// Rows of a block of `forward`; floats of scratch.
 int product_rows(const ProductShape& shape);
-constexpr int kProductRowsBackward = 252;
 int64_t product_scratch(const ProductShape& shape);
 // Rows of a block where at most `room`, a multiple of 14, fit: few blocks, all
 // alike, in whole register blocks of rows and of half of them.
