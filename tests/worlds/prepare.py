@@ -6,8 +6,9 @@
 Needs numpy, Pillow, scikit-learn and mlxtend (PyPI), and Debian's packages
 dataset-fashion-mnist, fonts-dejavu-core, fonts-liberation, fonts-freefont-ttf,
 fonts-noto-core, fonts-lato, fonts-open-sans, fonts-linuxlibertine,
-oxygen-icon-theme, tango-icon-theme, gnome-icon-theme, mate-icon-theme and
-faenza-icon-theme. PNEUMONIA.npz is MedMNIST's pneumoniamnist.npz. A set whose
+oxygen-icon-theme, tango-icon-theme, gnome-icon-theme, mate-icon-theme,
+plasma-workspace-wallpapers and espeak-ng; fragments are of files that the
+machine has. PNEUMONIA.npz is MedMNIST's pneumoniamnist.npz. A set whose
 source is missing is left out with a line that says so. The same sources give
 the same files.
 """
