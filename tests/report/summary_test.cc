@@ -147,7 +147,7 @@ TEST_CASE("the best point can be copied into a command") {
                   "  --set space.dropout=0.2\n") != std::string::npos);
   Study empty;
   CHECK(best_text(empty, {}, {}) ==
-        "best     none: no trial has reported a finite val_accuracy\n");
+        "best     none: no trial has a finite val_accuracy\n");
 }
 
 TEST_CASE("the best point of a command is a line for a shell") {

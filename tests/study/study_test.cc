@@ -90,6 +90,19 @@ TEST_CASE("a metric that is missing or not finite is no value") {
   CHECK_FALSE(objective_value(kAccuracy, report(1, HUGE_VAL)));
 }
 
+TEST_CASE("a study without a result says which bounds were not met") {
+  Study study;
+  study.trials = {trial(1, {.5, .6}), trial(2, {.7})};
+  study.recipe.objective.require = {
+      {"val_loss", Comparison::less_equal, .1, "<= 0.1", ""}};
+  CHECK(best_report(study.recipe.objective, study.trials[0]) == nullptr);
+  CHECK(why_no_report(study) ==
+        "no step of the 2 trials that reported val_accuracy meets 'require: "
+        "val_loss <= 0.1'");
+  study.trials = {trial(1, {kNan})};
+  CHECK(why_no_report(study) == "no trial has a finite val_accuracy");
+}
+
 TEST_CASE("best, last and given steps are found on a curve") {
   const Trial one = trial(1, {0.1, 0.6, kNan, 0.5});
   CHECK(best_value(kAccuracy, one) == 0.6);

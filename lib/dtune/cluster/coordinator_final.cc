@@ -102,7 +102,7 @@ std::string Coordinator::Impl::causes_of_failure() const {
       study_.trials.begin(), study_.trials.end(), [this](const Trial& trial) {
         return best_value(objective_, trial).has_value();
       });
-  std::string text = fmt::format("no trial has a finite {}", objective_.metric);
+  std::string text = why_no_report(study_);
   if (reported > 0) {
     text = fmt::format(
         "no trial has a result: {} reported {} but {}, and reports of failed "

@@ -49,11 +49,11 @@ std::string best_lines(const Study& study, const StudyFacts& facts,
         study.trials.begin(), study.trials.end(), [&](const Trial& trial) {
           return best_report(objective, trial) != nullptr;
         });
-    const char* why = any ? "none: every trial that reported {} has failed"
-                          : "none: no trial has reported a finite {}";
-    return labelled(
-        style, "best",
-        fmt::format(fmt::runtime(why), printable(objective.metric)));
+    const std::string why =
+        any ? fmt::format("every trial that reported {} has failed",
+                          objective.metric)
+            : why_no_report(study);
+    return labelled(style, "best", "none: " + printable(why));
   }
   const StepReport& report = *best_report(objective, *best);
   const std::string value =

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "dtune/study/words.h"
 
 namespace dtune {
@@ -68,6 +71,28 @@ bool meets_requirements(const ObjectiveSpec& objective,
                        return found != report.metrics.end() &&
                               bound.holds(found->second);
                      });
+}
+
+std::string why_no_report(const Study& study) {
+  const ObjectiveSpec& objective = study.recipe.objective;
+  const auto reported = std::count_if(
+      study.trials.begin(), study.trials.end(), [&](const Trial& trial) {
+        return std::any_of(
+            trial.curve.begin(), trial.curve.end(),
+            [&](const StepReport& report) {
+              return objective_value(objective, report).has_value();
+            });
+      });
+  if (reported == 0 || objective.require.empty()) {
+    return fmt::format("no trial has a finite {}", objective.metric);
+  }
+  std::vector<std::string> bounds;
+  for (const Expectation& bound : objective.require) {
+    bounds.push_back(bound.metric + " " + bound.text);
+  }
+  return fmt::format(
+      "no step of the {} trials that reported {} meets 'require: {}'", reported,
+      objective.metric, fmt::join(bounds, ", "));
 }
 
 std::optional<double> best_value(const ObjectiveSpec& objective,

@@ -82,6 +82,10 @@ bool meets_requirements(const ObjectiveSpec& objective,
 const StepReport* best_report(const ObjectiveSpec& objective,
                               const Trial& trial);
 
+// Of a study where no trial has a best_report(): that the objective was not
+// reported, or that what was reported is beyond `require:`.
+std::string why_no_report(const Study& study);
+
 // The objective from a trial's curve: that of the best step, the last, or that
 // at a step; empty where there is none.
 std::optional<double> best_value(const ObjectiveSpec& objective,
