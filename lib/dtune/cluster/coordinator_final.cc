@@ -102,14 +102,14 @@ std::string Coordinator::Impl::causes_of_failure() const {
       study_.trials.begin(), study_.trials.end(), [this](const Trial& trial) {
         return best_value(objective_, trial).has_value();
       });
-  std::string text = why_no_report(study_);
-  if (reported > 0) {
-    text = fmt::format(
-        "no trial has a result: {} reported {} but {}, and reports of failed "
-        "trials do not count (limits.failed_results: use)",
-        reported, objective_.metric,
-        best_.id() == 0 ? "failed later" : "none was completed");
-  }
+  std::string text =
+      reported == 0
+          ? why_no_report(study_)
+          : fmt::format(
+                "no trial has a result: {} reported {} but {}, and reports of "
+                "failed trials do not count (limits.failed_results: use)",
+                reported, objective_.metric,
+                best_.id() == 0 ? "failed later" : "none was completed");
   if (!why_over_.empty()) text += "; " + why_over_;
   if (causes.empty() && reported == 0 && steps_spent(study_) == 0) {
     text +=
