@@ -1,12 +1,17 @@
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "dtune/base/clock.h"
+#include "dtune/cluster/agent_workers.h"
+#include "dtune/cluster/protocol.h"
 #include "dtune/cluster/slot_process.h"
+#include "dtune/comm/socket.h"
 
 using namespace dtune;  // NOLINT: a test
 
@@ -130,4 +135,37 @@ TEST_CASE("a fused trial that is killed with another one loses no attempt") {
   CHECK(ended[1].outcome == control::Outcome::failed);
   CHECK(ended[1].reason == Reason::lease_lapsed);
   process.shut_down(true, system_clock().now());
+}
+
+// Else it would go on until the grace for its end is over.
+TEST_CASE("a worker that comes up while its agent ends is asked to stop") {
+  const SocketDirectory directory;
+  const SocketContext context;
+  SlotOptions options;
+  options.argv = {"sh", "-c", "echo $$; exec sleep 60", "sh"};
+  options.endpoint = directory.endpoint("agent");
+  options.slots = 1;
+  std::string pid;
+  options.log_line = [&pid](int, const std::string& line) { pid = line; };
+  AgentWorkers workers(context, options, [](const std::string&) {});
+  control::Welcome welcome;
+  welcome.study_id = "late";
+  workers.on_welcome(welcome, encode(welcome), system_clock().now());
+  while (pid.empty()) {
+    workers.tick(system_clock().now());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  workers.close(false);
+  Socket worker(context, Socket::Kind::dealer);
+  worker.connect(options.endpoint);
+  worker.send(Frames{encode(control::SlotUp{0, std::stoi(pid), ""})});
+  std::optional<Frames> answer;
+  while (!answer) {
+    workers.receive();
+    workers.flush();
+    answer = worker.receive();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(std::holds_alternative<control::Stop>(decode(answer->front())));
+  workers.shut_down(true, system_clock().now());
 }

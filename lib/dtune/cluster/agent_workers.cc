@@ -27,7 +27,7 @@ void AgentWorkers::on_welcome(const control::Welcome& welcome,
     }
   }
   welcome_ = welcome;
-  welcome_frame_ = frame;
+  greeting_ = frame;
   options_.grace = Duration(welcome.grace_ns);
   options_.memory_bytes =
       static_cast<uint64_t>(std::max<int64_t>(welcome.memory_mb, 0)) << 20;
@@ -110,11 +110,10 @@ bool AgentWorkers::alive() const {
 }
 
 void AgentWorkers::close(bool now) {
+  greeting_ = encode(control::Stop{.now = now});
   for (SlotProcess& s : slots_) {
     s.close();
-    for (const int number : s.slots_up()) {
-      forward(number, encode(control::Stop{.now = now}));
-    }
+    for (const int number : s.slots_up()) forward(number, greeting_);
   }
 }
 
@@ -161,7 +160,7 @@ void AgentWorkers::on_message(const std::string& identity,
     identities_[number] = identity;
     keys_[number] = up->public_key;
     s->on_slot_up(number);
-    forward(number, welcome_frame_);
+    forward(number, greeting_);
   } else if (identities_[number] != identity) {
     return;
   }

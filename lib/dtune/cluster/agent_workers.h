@@ -38,8 +38,9 @@ class AgentWorkers {
 
   bool hold_trial() const;
   bool alive() const;
-  // The end, in two steps: workers are asked to stop and not started again;
-  // then they are ended (`hard`: killed at once).
+  // The end, in two steps: workers are asked to stop, those that are starting
+  // once they are up, and not started again; then they are ended (`hard`:
+  // killed at once).
   void close(bool now);
   void shut_down(bool hard, MonoTime now);
 
@@ -61,7 +62,7 @@ class AgentWorkers {
   SlotOptions options_;
   const Send send_;
   Socket socket_;
-  std::string welcome_frame_;
+  std::string greeting_;  // to one that comes up: the welcome; at last, to stop
   control::Welcome welcome_;
   std::map<int, Frames> outbox_;           // slot -> messages
   std::map<int, std::string> identities_;  // slot -> worker's identity
