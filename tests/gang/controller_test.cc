@@ -146,6 +146,26 @@ TEST_CASE("what waits for a rank that stopped when it was ready is given up") {
       driven.event(Kind::late).starts_with("the others go on without rank 3"));
 }
 
+// Else each would give the other up when it goes on.
+TEST_CASE("ranks that stand still together give none up when they are back") {
+  DrivenGang driven(spec(ParallelMode::data, 2));
+  driven.all_begin(
+      gang::Begin{.end = 4800, .epoch_samples = 4800, .batch_size = 48});
+  int64_t round = driven.last<gang::Regroup>(0).work.round;
+  int64_t updates = 0;
+  for (; updates < 12; ++updates, ++round) {
+    driven.pass(milliseconds(500), {0, 1});
+    for (const int m : {0, 1}) driven.ready(m, round, updates);
+  }
+  for (const int m : {0, 1}) driven.orders(m);
+  driven.pass(seconds(8), {});
+  for (const int m : {0, 1}) CHECK(driven.orders(m).empty());
+  // One is back, the other is not: that one it may wait for.
+  driven.pass(milliseconds(300), {0});
+  CHECK(driven.last<gang::GiveUp>(0).member == 1);
+  CHECK(driven.orders(1).empty());
+}
+
 TEST_CASE("one that comes back before its spike costs a round is waited for") {
   DrivenGang driven(spec(ParallelMode::data, 4));
   train_some(driven);

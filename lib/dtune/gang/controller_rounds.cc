@@ -237,7 +237,8 @@ void GangController::make_void(int member) {
 // One that has stopped after it was ready breaks what the others do together
 // (the reduction, the end of the training, state that is sent). It is not known
 // here which of them wait for it, so the order goes to all that may; again, should
-// one have begun to wait just then.
+// one have begun to wait just then. Not to one that stands still itself: orders
+// would gather for it, and give up ranks that are back when it reads them.
 void GangController::give_up_silent(MonoTime now) {
   constexpr Duration kAgain = std::chrono::milliseconds(250);
   if (!automatic() || members_.needs_all() || open_round()) return;
@@ -256,7 +257,7 @@ void GangController::give_up_silent(MonoTime now) {
     if (last != MonoTime{} && now - last < kAgain) continue;
     round_.note_given_up(silent, now);
     for (const int m : working) {
-      if (m == silent || !contains(peers, m)) continue;
+      if (!contains(peers, m) || stands_still(m, now)) continue;
       decisions_.send(m, GiveUp{members_.incarnation(), silent});
     }
   }
