@@ -84,6 +84,13 @@ bool is_six(const std::string& endpoint) {
   return endpoint.starts_with("tcp://[");
 }
 
+// The key that the sender was admitted with. False: it was not asked for one.
+bool copy_user(zmq_msg_t& message, std::string& user) {
+  const char* text = zmq_msg_gets(&message, "User-Id");
+  user.assign(text != nullptr ? text : "");
+  return text != nullptr;
+}
+
 }  // namespace
 
 SocketContext::SocketContext() : handle_(zmq_ctx_new()) {
@@ -209,9 +216,8 @@ std::optional<Frames> Socket::receive() {
     }
     const bool more = zmq_msg_more(&part) != 0;
     if (!more) {
-      const char* user = zmq_msg_gets(&part, "User-Id");
-      sender_.assign(user != nullptr ? user : "");
-      source_ = user != nullptr ? zmq_msg_get(&part, ZMQ_SRCFD) : -1;
+      const bool known = copy_user(part, sender_);
+      source_ = known ? zmq_msg_get(&part, ZMQ_SRCFD) : -1;
     }
     zmq_msg_close(&part);
     if (!more) return frames;
