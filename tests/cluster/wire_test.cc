@@ -1,6 +1,7 @@
 // A coordinator against a scripted agent: what it does with messages that come
 // late, twice, broken or from nowhere.
 #include <chrono>
+#include <filesystem>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -202,6 +203,46 @@ TEST_CASE("a trial that failed on a node is tried on another") {
   CHECK(stage.outcome.state == StudyState::finished);
   CHECK(stage.study.trial(1).failures == 1);
   CHECK(stage.study.trial(1).node == "other");
+}
+
+// Whether the checkpoint of a trial is there after each of two leases that begin
+// at its first step and end for `reason` before they report another.
+static std::vector<bool> kept_after(Reason reason) {
+  Stage stage(1);
+  std::vector<bool> kept;
+  stage.run([&](const std::string& endpoint) {
+    Script agent(endpoint);
+    agent.join();
+    auto lease = agent.expect<control::Assign>();
+    write_file_atomic(lease.checkpoint, "1", false);
+    agent.report(lease, 1);
+    agent.send(control::Bye{});  // no failure: its node leaves
+    agent.join();
+    lease = agent.expect<control::Assign>();
+    for (int i = 0; i < 2; ++i) {
+      CHECK(lease.resume_step == 1);
+      control::Ended ended;
+      ended.trial = lease.trial;
+      ended.attempt = lease.attempt;
+      ended.outcome = control::Outcome::failed;
+      ended.reason = reason;
+      agent.send(ended);
+      lease = agent.expect<control::Assign>();
+      kept.push_back(std::filesystem::exists(lease.checkpoint));
+    }
+    agent.report(lease, 2);
+    agent.expect<control::Stop>();
+    agent.send(control::Bye{});
+  });
+  CHECK(stage.outcome.state == StudyState::finished);
+  return kept;
+}
+
+TEST_CASE("a checkpoint from which no step succeeds is doubted") {
+  CHECK(kept_after(Reason::crashed) == std::vector<bool>{false, false});
+  // The first time it may be the machine, or another rank.
+  CHECK(kept_after(Reason::killed) == std::vector<bool>{true, false});
+  CHECK(kept_after(Reason::lease_lapsed) == std::vector<bool>{true, false});
 }
 
 TEST_CASE("a step out of order ends the lease") {

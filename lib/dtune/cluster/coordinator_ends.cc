@@ -73,20 +73,35 @@ void Coordinator::Impl::set_aside(Trial& trial, const control::Ended& ended) {
   on_full_disk(fmt::format("trial {}: {}", trial.id, ended.detail));
 }
 
+// A checkpoint from which no step succeeds may be what is wrong. Not at the
+// first failure of a trial that was ended from outside, e.g. with a server of
+// its gang: it would lose all its steps.
+bool Coordinator::Impl::doubts_checkpoint(const Trial& trial,
+                                          Reason reason) const {
+  if (leases_.reported(trial.id) > 0 || leases_.steps_before(trial.id) == 0) {
+    return false;
+  }
+  const bool from_outside =
+      reason == Reason::killed || reason == Reason::lease_lapsed;
+  return !from_outside || trial.failures > 1;
+}
+
 void Coordinator::Impl::attempt_failed(Trial& trial,
                                        const control::Ended& ended) {
   ++trial.failures;
   note_failure_of(trial.node);
   const bool again = attempts_.failed(trial, ended.reason, ended.exit_code);
-  // A checkpoint from which no step succeeds may be what is wrong.
-  if (leases_.reported(trial.id) == 0 && leases_.steps_before(trial.id) > 0) {
+  const bool doubted = doubts_checkpoint(trial, ended.reason);
+  if (doubted) {
     std::error_code ignored;
     std::filesystem::remove(final_.checkpoint(trial), ignored);
   }
   if (again) {
     records_.change(trial, TrialState::lost, ended.reason, ended.detail);
-    records_.notice(fmt::format("trial {}: {}; trying again from step {}",
-                                trial.id, ended.detail, trial.steps()));
+    records_.notice(
+        fmt::format("trial {}: {}; trying again {}", trial.id, ended.detail,
+                    doubted ? "without its checkpoint"
+                            : fmt::format("from step {}", trial.steps())));
     leases_.owe(trial.id);
     best_.reconsider(trial);
     return;

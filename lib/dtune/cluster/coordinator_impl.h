@@ -104,6 +104,7 @@ class Coordinator::Impl {
   void on_lease_over(const LeaseOver& over);
   void settle(Trial& trial, const LeaseOver& over);
   void lease_ended(TrialId id);
+  bool doubts_checkpoint(const Trial& trial, Reason reason) const;
   void attempt_failed(Trial& trial, const control::Ended& ended);
   void note_failure_of(const std::string& node);
   void set_aside(Trial& trial, const control::Ended& ended);
