@@ -145,8 +145,8 @@ void add_warm(const Recipe& recipe, const std::vector<WarmStudy>& studies,
 // Each gets two steps of the ladder before anything is compared. Chosen on eight
 // tasks of LCBench (tests/README.md); studies of few steps gain nothing by it,
 // nor do programs that say nothing before their end. What suits most of a few
-// data sets suits another by chance: with the prior of CNNs, learnt from five, half
-// a minute of recipes/fashion-mnist.yaml ended at 88.6% in place of 91%.
+// data sets suits another by chance: with a prior of CNNs that was learnt from five,
+// half a minute of recipes/fashion-mnist.yaml ended at 88.6% in place of 91%.
 constexpr size_t kOpeningPoints = 5;
 constexpr size_t kOpeningTasks = 10;
 bool has_opening(const Recipe& recipe, int horizon, const TunerOptions& options,
