@@ -125,6 +125,34 @@ TEST_CASE("an image folder that is wrong says which file and why") {
         "another ending)");
 }
 
+TEST_CASE("links to images and to folders are followed") {
+  ImageFolder images;
+  images.add("elsewhere/deep/1.png", gray_png(10));
+  const fs::path elsewhere = images.root / "elsewhere";
+  images.root /= "classes";
+  images.add("a/1.png", gray_png(1));
+  fs::create_directory_symlink(elsewhere, images.root / "a" / "more");
+  fs::create_directory_symlink(elsewhere / "deep", images.root / "b");
+  CHECK(images.read().train.labels == std::vector<int32_t>{0, 0, 1});
+}
+
+TEST_CASE("a link that leads nowhere is an error, not an image fewer") {
+  ImageFolder images;
+  images.add("a/1.png", gray_png(1));
+  images.add("b/1.png", gray_png(1));
+  fs::create_symlink("gone.txt", images.root / "a" / "notes.txt");
+  CHECK(images.read().train.count() == 2);
+  const std::string why = "which does not exist (mend or delete the link)";
+  SUBCASE("an image") {
+    fs::create_symlink("gone.png", images.root / "b" / "2.png");
+    CHECK(images.error() == "data: b/2.png: is a link to gone.png, " + why);
+  }
+  SUBCASE("a class") {
+    fs::create_symlink("gone", images.root / "c");
+    CHECK(images.error() == "data: c: is a link to gone, " + why);
+  }
+}
+
 TEST_CASE("images of kinds that are not read are skipped with a note") {
   ImageFolder images;
   images.add("a/1.png", gray_png(1));

@@ -70,9 +70,25 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
+// An image or a folder that a link promises and that is not there must not be
+// left out unsaid: the study would train on less than it was given.
+void refuse_dangling(const fs::directory_entry& entry) {
+  if (!entry.is_symlink() || entry.exists()) return;
+  fail_data(entry.path(),
+            fmt::format("is a link to {}, which does not exist (mend or delete "
+                        "the link)",
+                        fs::read_symlink(entry.path()).string()));
+}
+
+// At any depth, with what links to folders lead to.
+fs::recursive_directory_iterator entries_below(const fs::path& folder) {
+  return fs::recursive_directory_iterator(
+      folder, fs::directory_options::follow_directory_symlink);
+}
+
 void list_images(ClassFolder& folder) {
   folder.images = images_below(folder.path);
-  for (const auto& entry : fs::recursive_directory_iterator(folder.path)) {
+  for (const auto& entry : entries_below(folder.path)) {
     const std::string ending = ending_of(entry.path());
     if (entry.is_regular_file() && !is_hidden(entry.path()) &&
         is_foreign_image(ending)) {
@@ -95,7 +111,9 @@ void list_images(ClassFolder& folder) {
 std::vector<ClassFolder> list_classes(const fs::path& folder) {
   std::vector<ClassFolder> classes;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!entry.is_directory() || is_hidden(entry.path())) continue;
+    if (is_hidden(entry.path())) continue;
+    refuse_dangling(entry);
+    if (!entry.is_directory()) continue;
     classes.push_back({entry.path().filename().string(), entry.path(), {}, {}});
   }
   std::sort(classes.begin(), classes.end(),
@@ -316,11 +334,10 @@ SourceData open_image_folder(const fs::path& root, const DataSpec& spec) {
 
 std::vector<fs::path> images_below(const fs::path& folder) {
   std::vector<fs::path> images;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file() && !is_hidden(entry.path()) &&
-        is_image(ending_of(entry.path()))) {
-      images.push_back(entry.path());
-    }
+  for (const auto& entry : entries_below(folder)) {
+    if (is_hidden(entry.path()) || !is_image(ending_of(entry.path()))) continue;
+    refuse_dangling(entry);
+    if (entry.is_regular_file()) images.push_back(entry.path());
   }
   std::sort(images.begin(), images.end());
   return images;

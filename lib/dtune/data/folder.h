@@ -20,7 +20,8 @@ SourceData open_image_folder(const std::filesystem::path& root,
                              const DataSpec& spec);
 
 // All PNG and JPEG files at any depth, by their endings, sorted by path; hidden
-// ones are left out.
+// ones are left out, links are followed. Throws Error(data): a link that leads
+// nowhere; std::filesystem::filesystem_error: links that go round in a circle.
 std::vector<std::filesystem::path> images_below(
     const std::filesystem::path& folder);
 
