@@ -179,8 +179,8 @@ int best(const Console& console, const BestOptions& options) {
   if (chosen == nullptr) {
     throw Error(
         ErrorKind::study,
-        fmt::format("{}: no trial has a result yet (see {})",
-                    loaded.facts.database,
+        fmt::format("{}: {} (see {})", loaded.facts.database,
+                    why_no_best(loaded.study),
                     quoted_command("dtune status " +
                                    shell_quoted(loaded.facts.database))));
   }

@@ -148,6 +148,7 @@ TEST_CASE("the best point can be copied into a command") {
   Study empty;
   CHECK(best_text(empty, {}, {}) ==
         "best     none: no trial has a finite val_accuracy\n");
+  CHECK(pareto_text(empty, {}) == "no trial has a finite val_accuracy\n");
 }
 
 TEST_CASE("the best point of a command is a line for a shell") {

@@ -51,7 +51,20 @@ TEST_CASE("a study without any trial has data too") {
   const json data = data_of(study, {}, {});
   CHECK(data["trials"]["state"] == json::array());
   CHECK(data["verdict"]["best"] == nullptr);
+  CHECK(data["verdict"]["why_no_best"] == "no trial has a finite val_accuracy");
   CHECK(data["progress"] == json::array());
+}
+
+TEST_CASE("a page says which bounds no trial met") {
+  Study study = test::sample_study();
+  study.state = StudyState::running;
+  study.recipe.objective.require = {
+      {"val_loss", Comparison::less_equal, 0.01, "<= 0.01", ""}};
+  const json data = data_of(study, {}, {});
+  CHECK(data["verdict"]["best"] == nullptr);
+  CHECK(data["verdict"]["why_no_best"] == why_no_best(study));
+  CHECK(why_no_best(study).find("require: val_loss <= 0.01") !=
+        std::string::npos);
 }
 
 TEST_CASE("the best so far is given over steps and over time") {

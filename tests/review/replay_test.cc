@@ -191,6 +191,9 @@ TEST_CASE(
   CHECK_FALSE(whole.importance.has_value());
   const std::string text = study_explanation_text(study, whole, {}, 0);
   CHECK(text.find("trusts its bound") != std::string::npos);
+  Study broken = study;  // a trial that failed is no result
+  broken.trial(2).state = TrialState::failed;
+  CHECK(explain_study(broken, all, tuner).best == std::vector<TrialId>{1});
   const TrialExplanation second = explain_trial(study, 2, all, tuner);
   CHECK(second.decisions.size() == 2);
   CHECK(second.decisions[0].best.value == 0.4);
@@ -198,6 +201,16 @@ TEST_CASE(
   const std::string drawn = trial_explanation_text(study, second, {});
   CHECK(drawn.find("90% interval") != std::string::npos);
   CHECK(drawn.find("#4 extend to step 2") != std::string::npos);
+}
+
+TEST_CASE("a step beyond a bound was never the best so far") {
+  const StudyRecords all = records();
+  Study study;
+  study.trials = all.trials;
+  CHECK_FALSE(BestHistory(study, all).changes().empty());
+  study.recipe.objective.require = {
+      {"val_loss", Comparison::less_equal, -1, "<= -1", ""}};
+  CHECK(BestHistory(study, all).changes().empty());
 }
 
 }  // namespace dtune

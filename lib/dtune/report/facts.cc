@@ -90,6 +90,17 @@ std::vector<const Trial*> failed_trials(const Study& study) {
     if (trial.kind == TrialKind::search && is_failure(trial.state)) {
       failed.push_back(&trial);
     }
+std::string why_no_best(const Study& study) {
+  const ObjectiveSpec& objective = study.recipe.objective;
+  const bool any = std::any_of(
+      study.trials.begin(), study.trials.end(), [&](const Trial& trial) {
+        return best_report(objective, trial) != nullptr;
+      });
+  return any ? fmt::format("every trial that reported {} has failed",
+                           objective.metric)
+             : why_no_report(study);
+}
+
   }
   return failed;
 }

@@ -59,6 +59,9 @@ std::vector<const Trial*> failed_trials(const Study& study);
 double metric_of(const ObjectiveSpec& objective, double objective_value);
 
 // The trial of the search whose point the study ships: once it is finished,
+// Of a study without a chosen_trial(): why there is none.
+std::string why_no_best(const Study& study);
+
 // that of its result; before, the incumbent. Null where there is none.
 const Trial* chosen_trial(const Study& study, const StudyFacts& facts);
 

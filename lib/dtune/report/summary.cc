@@ -45,15 +45,7 @@ std::string best_lines(const Study& study, const StudyFacts& facts,
   const ObjectiveSpec& objective = study.recipe.objective;
   const Trial* best = chosen_trial(study, facts);
   if (best == nullptr) {
-    const bool any = std::any_of(
-        study.trials.begin(), study.trials.end(), [&](const Trial& trial) {
-          return best_report(objective, trial) != nullptr;
-        });
-    const std::string why =
-        any ? fmt::format("every trial that reported {} has failed",
-                          objective.metric)
-            : why_no_report(study);
-    return labelled(style, "best", "none: " + printable(why));
+    return labelled(style, "best", "none: " + printable(why_no_best(study)));
   }
   const StepReport& report = *best_report(objective, *best);
   const std::string value =
@@ -363,7 +355,11 @@ std::string pareto_text(const Study& study, const TextStyle& style) {
     row.push_back({describe_point(study, one.trial->point), Color::none});
     rows.push_back(std::move(row));
   }
-  if (rows.empty()) return "no trial has a result yet\n";
+  if (rows.empty()) {
+    return incumbent(study) == nullptr
+               ? printable(why_no_best(study)) + '\n'
+               : "no trial has reported all of these metrics\n";
+  }
   return joined(render_table(columns, rows, style));
 }
 

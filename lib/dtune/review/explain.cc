@@ -26,7 +26,7 @@ void append_new(std::vector<std::string>& lines,
 std::vector<TrialId> best_trials(const Study& study) {
   std::vector<std::pair<double, TrialId>> order;
   for (const Trial& trial : study.trials) {
-    if (trial.kind != TrialKind::search) continue;
+    if (trial.kind != TrialKind::search || !has_results(study, trial)) continue;
     if (const auto value = best_value(study.recipe.objective, trial)) {
       order.emplace_back(-*value, trial.id);
     }
@@ -69,6 +69,7 @@ BestHistory::BestHistory(const Study& study, const StudyRecords& records) {
     const ObjectiveSpec& objective = study.recipe.objective;
     const auto value = objective_value(objective, recorded.report);
     if (!value || (best && *value <= *best)) continue;
+    if (!meets_requirements(objective, recorded.report)) continue;
     best = value;
     changes_.push_back({recorded.report.sequence,
                         {recorded.trial, metric_of(objective, *value)}});

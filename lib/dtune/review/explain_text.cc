@@ -107,7 +107,7 @@ void add_best(Lines& lines, const Study& study,
                           describe_point(study, trial.point)));
   }
   if (best.empty()) {
-    lines.add("best", printable(why_no_report(study)));
+    lines.add("best", printable(why_no_best(study)));
   }
 }
 

@@ -32,7 +32,9 @@ std::string table_line(const std::string& label, const std::string& cell) {
 std::string best_line(const Study& study, const StudyFacts& facts) {
   const ObjectiveSpec& objective = study.recipe.objective;
   const Trial* best = chosen_trial(study, facts);
-  if (best == nullptr) return table_line("best", "none");
+  if (best == nullptr) {
+    return table_line("best", "none: " + cell_text(why_no_best(study)));
+  }
   const StepReport& report = *best_report(objective, *best);
   const double value =
       metric_of(objective, *objective_value(objective, report));

@@ -34,6 +34,7 @@ void write_best(const ReportedStudy& reported, PageJson& json) {
   const Trial* best = chosen_trial(study, reported.facts);
   const StepReport* report =
       best == nullptr ? nullptr : best_report(objective, *best);
+  json.text("why_no_best", report == nullptr ? why_no_best(study) : "");
   json.key("best");
   if (report == nullptr) return json.null();
   json.begin_object();

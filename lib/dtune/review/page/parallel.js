@@ -152,7 +152,7 @@ function brushText(study, key, [low, high]) {
 
 function drawParallel(body, study) {
   if (!study.search.some((i) => study.trials.best[i] !== null)) {
-    return void body.append(html("p", {}, "No trial has a result yet."));
+    return void body.append(html("p", {}, sentence(study.verdict.why_no_best)));
   }
   const holder = html("div", { class: "scroll" });
   body.append(

@@ -15,7 +15,7 @@ function figure(title, ...content) {
 
 function bestFigure(study) {
   const { best } = study.verdict;
-  if (!best) return figure("Best", `No trial has a finite ${study.metric} yet.`);
+  if (!best) return figure("Best", sentence(study.verdict.why_no_best));
   return figure("Best",
     html("span", { class: "big" }, numberText(best.value)), ` ${study.metric}`,
     html("div", { class: "dim" }, trialLink(best.trial - 1), `, step ${best.step}`,
