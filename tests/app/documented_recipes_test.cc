@@ -11,6 +11,7 @@
 #include "dtune/config/schema.h"
 #include "dtune/study/layers.h"
 #include "dtune/study/metrics.h"
+#include "dtune/study/study.h"
 #include "dtune/tuner/factory.h"
 
 using namespace dtune;  // NOLINT: a test
@@ -109,6 +110,9 @@ TEST_CASE("every metric is documented where it may be named") {
     CHECK_MESSAGE(objectives.contains(metric), metric);
   }
   const Words expected =
+  for (const StudyMetric& metric : study_metrics()) {
+    CHECK_MESSAGE(expected.contains(metric.name), metric.name);
+  }
       matches(section(kRecipeDocument, "Keys at the top"), "`([a-z_]+)`");
   const Words bounded =
       matches(section(kRecipeDocument, "Bounds and trade-offs"), "`([a-z_]+)`");

@@ -17,6 +17,7 @@
 #include "dtune/config/sugar.h"
 #include "dtune/config/writer.h"
 #include "dtune/study/metrics.h"
+#include "dtune/study/study.h"
 
 namespace dtune {
 namespace {
@@ -89,11 +90,12 @@ std::string study_name(const std::string& file) {
   return first == std::string::npos ? "study" : name.substr(first);
 }
 
-// What 'expect' may name where a network is trained: its metrics, and what the
-// study as a whole gives (report/expectations.h).
+// What 'expect' may name where a network is trained.
 std::vector<std::string> expected_metrics() {
   std::vector<std::string> names = all_metrics();
-  names.insert(names.end(), {"trials", "failed_trials", "search_seconds"});
+  for (const StudyMetric& metric : study_metrics()) {
+    names.emplace_back(metric.name);
+  }
   return names;
 }
 

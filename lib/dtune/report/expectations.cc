@@ -13,13 +13,9 @@ namespace {
 std::map<std::string, double> known_values(const Study& study,
                                            const StudyFacts& facts) {
   std::map<std::string, double> values = result_metrics(study, facts);
-  const auto search = std::count_if(
-      study.trials.begin(), study.trials.end(),
-      [](const Trial& trial) { return trial.kind == TrialKind::search; });
-  values.emplace("trials", static_cast<double>(search));
-  values.emplace("failed_trials",
-                 static_cast<double>(failed_trials(study).size()));
-  values.emplace("search_seconds", study.searched_seconds);
+  for (const StudyMetric& metric : study_metrics()) {
+    values.emplace(metric.name, metric.value(study));
+  }
   return values;
 }
 

@@ -11,11 +11,6 @@
 namespace dtune {
 namespace {
 
-bool is_failure(TrialState state) {
-  return state == TrialState::failed || state == TrialState::lost ||
-         state == TrialState::timed_out || state == TrialState::invalid;
-}
-
 void count_reason(StateCount& count, Reason reason) {
   const auto found =
       std::find_if(count.reasons.begin(), count.reasons.end(),
@@ -84,27 +79,6 @@ std::string why_ended(const Study& study, const StudyFacts& facts) {
   return over && facts.result ? facts.result->why : "";
 }
 
-std::vector<const Trial*> failed_trials(const Study& study) {
-  std::vector<const Trial*> failed;
-  for (const Trial& trial : study.trials) {
-    if (trial.kind == TrialKind::search && is_failure(trial.state)) {
-      failed.push_back(&trial);
-    }
-std::string why_no_best(const Study& study) {
-  const ObjectiveSpec& objective = study.recipe.objective;
-  const bool any = std::any_of(
-      study.trials.begin(), study.trials.end(), [&](const Trial& trial) {
-        return best_report(objective, trial) != nullptr;
-      });
-  return any ? fmt::format("every trial that reported {} has failed",
-                           objective.metric)
-             : why_no_report(study);
-}
-
-  }
-  return failed;
-}
-
 double metric_of(const ObjectiveSpec& objective, double objective_value) {
   return objective.goal == Goal::maximize ? objective_value : -objective_value;
 }
@@ -114,6 +88,17 @@ const Trial* chosen_trial(const Study& study, const StudyFacts& facts) {
   const TrialId id = decided ? facts.result->best : 0;
   const bool known = id > 0 && static_cast<size_t>(id) <= study.trials.size();
   return known ? &study.trial(id) : incumbent(study);
+}
+
+std::string why_no_best(const Study& study) {
+  const ObjectiveSpec& objective = study.recipe.objective;
+  const bool any = std::any_of(
+      study.trials.begin(), study.trials.end(), [&](const Trial& trial) {
+        return best_report(objective, trial) != nullptr;
+      });
+  return any ? fmt::format("every trial that reported {} has failed",
+                           objective.metric)
+             : why_no_report(study);
 }
 
 const FinalResult* shipped_model(const Study& study, const StudyFacts& facts) {

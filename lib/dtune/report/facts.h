@@ -51,19 +51,16 @@ struct StateCount {
 };
 std::vector<StateCount> count_states(const Study& study);
 
-// Search trials that ended failed, lost, timed out or invalid, by id.
-std::vector<const Trial*> failed_trials(const Study& study);
-
 // The objective as the recipe's metric, i.e. without the sign that makes
 // larger better.
 double metric_of(const ObjectiveSpec& objective, double objective_value);
 
 // The trial of the search whose point the study ships: once it is finished,
-// Of a study without a chosen_trial(): why there is none.
-std::string why_no_best(const Study& study);
-
 // that of its result; before, the incumbent. Null where there is none.
 const Trial* chosen_trial(const Study& study, const StudyFacts& facts);
+
+// Of a study without a chosen_trial(): why there is none.
+std::string why_no_best(const Study& study);
 
 // The final model; null where there is none, or none of the chosen trial (the
 // search has found a better one since).

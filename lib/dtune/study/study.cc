@@ -95,6 +95,35 @@ std::string why_no_report(const Study& study) {
       objective.metric, fmt::join(bounds, ", "));
 }
 
+std::vector<const Trial*> failed_trials(const Study& study) {
+  std::vector<const Trial*> failed;
+  for (const Trial& trial : study.trials) {
+    if (trial.kind == TrialKind::search && is_failure(trial.state)) {
+      failed.push_back(&trial);
+    }
+  }
+  return failed;
+}
+
+std::span<const StudyMetric> study_metrics() {
+  static constexpr StudyMetric kAll[] = {
+      {"trials",
+       [](const Study& study) {
+         return static_cast<double>(std::count_if(
+             study.trials.begin(), study.trials.end(), [](const Trial& trial) {
+               return trial.kind == TrialKind::search;
+             }));
+       }},
+      {"failed_trials",
+       [](const Study& study) {
+         return static_cast<double>(failed_trials(study).size());
+       }},
+      {"search_seconds",
+       [](const Study& study) { return study.searched_seconds; }},
+  };
+  return kAll;
+}
+
 std::optional<double> best_value(const ObjectiveSpec& objective,
                                  const Trial& trial) {
   const StepReport* best = best_report(objective, trial);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,16 @@ const StepReport* best_report(const ObjectiveSpec& objective,
 // Of a study where no trial has a best_report(): that the objective was not
 // reported, or that what was reported is beyond `require:`.
 std::string why_no_report(const Study& study);
+
+// Search trials that ended failed, lost, timed out or invalid, by id.
+std::vector<const Trial*> failed_trials(const Study& study);
+
+// What a study as a whole gives to `expect:`, beside what its trainings report.
+struct StudyMetric {
+  const char* name;
+  double (*value)(const Study&);
+};
+std::span<const StudyMetric> study_metrics();
 
 // The objective from a trial's curve: that of the best step, the last, or that
 // at a step; empty where there is none.

@@ -60,4 +60,9 @@ bool is_terminal(TrialState state) {
   return true;
 }
 
+bool is_failure(TrialState state) {
+  return state == TrialState::failed || state == TrialState::lost ||
+         state == TrialState::timed_out || state == TrialState::invalid;
+}
+
 }  // namespace dtune

@@ -66,6 +66,8 @@ Reason parse_reason(const std::string& word);
 // No state follows these, save that `failed`, `lost` and `timed_out` may be
 // retried and `cut`/`complete` trials may be continued by the final training.
 bool is_terminal(TrialState state);
+// Failed, lost, timed out or invalid.
+bool is_failure(TrialState state);
 
 // What a trial reports after a step.
 struct StepReport {
