@@ -192,8 +192,28 @@ TEST_CASE("an unknown key is refused with a suggestion") {
   CHECK(keyed("data.shift", "") ==
         "r.yaml:1:10: 'data.shift' is not a key of this recipe, did you mean "
         "'data.augment.shift'?");
-  CHECK(keyed("a-b", "model.width")
-            .starts_with("r.yaml:1:10: 'a-b' cannot name a parameter"));
+  CHECK(keyed("-b", "model.width")
+            .starts_with("r.yaml:1:10: '-b' cannot name a parameter"));
+}
+
+TEST_CASE("a name with a minus stands in back quotes in conditions") {
+  const auto parse = [](const char* condition) {
+    return RecipeFile::parse(
+        std::string("command: x {weight-decay} {n}\nspace: { weight-decay: { "
+                    "linear: [0, 1] }, n: { int: [1, 3], when: '") +
+            condition + "' } }",
+        "r.yaml", ".");
+  };
+  const RecipeFile file =
+      parse("`weight-decay` > 0.5 and `weight-decay` - 1 < 0");
+  const SearchSpace& space = file.recipe().space;
+  REQUIRE(space.parameters().size() == 2);
+  CHECK(space.parameters()[0].name == "weight-decay");
+  CHECK_THROWS_WITH_AS(
+      parse("weight-decay > 0.5"),
+      doctest::Contains("unknown parameter 'weight' (put 'weight-decay' in "
+                        "back quotes: it has a minus)"),
+      RecipeError);
 }
 
 TEST_CASE("a key is given once") {

@@ -28,10 +28,10 @@ INSERT INTO trials VALUES (1, 0, 1, 'COMPLETE', NULL, NULL),
 INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json)
   VALUES
   (1, 'lr', 0.01, '{"name": "FloatDistribution", "attributes": {"step": null, "low": 0.001, "high": 0.1, "log": true}}'),
-  (1, 'my width', 16.0, '{"name": "IntDistribution", "attributes": {"log": false, "step": 8, "low": 8, "high": 64}}'),
+  (1, 'my-own width', 16.0, '{"name": "IntDistribution", "attributes": {"log": false, "step": 8, "low": 8, "high": 64}}'),
   (1, 'act', 1.0, '{"name": "CategoricalDistribution", "attributes": {"choices": [null, "relu, or so", 3, true]}}'),
   (2, 'lr', 0.5, '{"name": "FloatDistribution", "attributes": {"step": null, "low": 0.01, "high": 1.0, "log": true}}'),
-  (2, 'my width', 8.0, '{"name": "IntDistribution", "attributes": {"log": false, "step": 8, "low": 8, "high": 64}}'),
+  (2, 'my-own width', 8.0, '{"name": "IntDistribution", "attributes": {"log": false, "step": 8, "low": 8, "high": 64}}'),
   (2, 'act', 0.0, '{"name": "CategoricalDistribution", "attributes": {"choices": [null, "relu, or so", 3, true]}}');
 INSERT INTO trial_values (trial_id, objective, value, value_type)
   VALUES (1, 0, 0.125, 'FINITE');
@@ -60,10 +60,11 @@ TEST_CASE("a storage of Optuna becomes a table and a recipe") {
   const OptunaImport imported = import_first(folder.path() / "theirs.db");
   CHECK(imported.trials == 4);
   CHECK(imported.results == 2);
-  CHECK(imported.renamed == std::vector<std::string>{"my width -> my_width"});
+  CHECK(imported.renamed ==
+        std::vector<std::string>{"my-own width -> my-own_width"});
   // Steps begin at 1; the last value of what is complete is the trial's own.
   CHECK(imported.table ==
-        "trial,step,value,param.lr,param.my_width,param.act\n"
+        "trial,step,value,param.lr,param.my-own_width,param.act\n"
         "0,1,0.5,0.01,16,\"relu, or so\"\n"
         "0,3,0.125,0.01,16,\"relu, or so\"\n"
         "1,1,0.75,0.5,8,None\n");
@@ -75,7 +76,7 @@ TEST_CASE("a storage of Optuna becomes a table and a recipe") {
   says("command: { run: none, steps: 3 }\n");
   says("objective: { metric: value, goal: minimize }\n");
   says("  lr: { log: [0.001, 1] }\n");  // both distributions
-  says("  my_width: { int: [8, 64], step: 8 }\n");
+  says("  my-own_width: { int: [8, 64], step: 8 }\n");
   says("  act: { choice: [\"None\",\"relu, or so\",3,\"True\"] }\n");
   says("warm_start: [\"theirs.csv\"]\n");
 }

@@ -20,13 +20,6 @@ constexpr char kForms[] =
     "{log: [a, b]}, {linear: [a, b]}, {int: [a, b]}, {choice: [...]} or {bool: "
     "true}";
 
-// Names stand in conditions, where a hyphen would be a minus.
-bool is_name(const std::string& name) {
-  const auto first = static_cast<unsigned char>(name.empty() ? '0' : name[0]);
-  return (std::isalpha(first) != 0 || first == '_') && !name.ends_with('.') &&
-         is_plain(name, "_.") && name.size() <= 100;
-}
-
 // Reads one line; `ok()` tells whether nothing was wrong.
 class LineReader {
  public:
@@ -273,15 +266,22 @@ std::string resolve_key(const YamlNode& recipe, const YamlNode& line,
   return "";
 }
 
+bool is_parameter_name(const std::string& name) {
+  const auto first = static_cast<unsigned char>(name.empty() ? '0' : name[0]);
+  return (std::isalpha(first) != 0 || first == '_') && !name.ends_with('.') &&
+         is_plain(name, "_.-") && name.size() <= 100;
+}
+
 std::optional<Parameter> read_parameter(const YamlNode& recipe,
                                         const YamlNode& line, bool command,
                                         Diagnostics& diagnostics) {
   Parameter parameter;
   parameter.name = line.key;
-  if (!is_name(line.key)) {
+  if (!is_parameter_name(line.key)) {
     diagnostics.add(line.key_mark,
                     fmt::format("'{}' cannot name a parameter (letters, "
-                                "digits, '_' and '.', no digit first)",
+                                "digits, '_', '-' and '.'; a letter or '_' "
+                                "first)",
                                 line.key));
     return std::nullopt;
   }

@@ -9,6 +9,9 @@
 
 namespace dtune {
 
+// Letters, digits, '_', '-' and '.', as conditions read them.
+bool is_parameter_name(const std::string& name);
+
 // Reads `name: {log: [a, b], key: ..., when: ...}`; reports what is wrong and
 // returns nothing then. Parameters of a command set no key.
 std::optional<Parameter> read_parameter(const YamlNode& recipe,

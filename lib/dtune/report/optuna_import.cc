@@ -26,12 +26,13 @@ std::string yaml_of(const OptunaJson& json) { return json_text(json); }
 std::string plain_name(const std::string& name) {
   std::string plain;
   for (const char c : name) {
-    const bool good =
-        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    const bool good = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                      c == '_' || c == '-';
     plain += good ? c : '_';
   }
   const bool starts_well =
-      !plain.empty() && std::isdigit(static_cast<unsigned char>(plain[0])) == 0;
+      !plain.empty() && plain[0] != '-' &&
+      std::isdigit(static_cast<unsigned char>(plain[0])) == 0;
   return starts_well ? plain : "p" + plain;
 }
 

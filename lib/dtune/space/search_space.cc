@@ -36,6 +36,16 @@ std::shared_ptr<const Expression> parse_over(
       if (parameter.name == name) return type_of(parameter);
       known.push_back(parameter.name);
     }
+    // "weight-decay" without back quotes reads as weight minus decay.
+    for (const std::string& whole : known) {
+      if (whole.starts_with(name + "-") &&
+          text.find(whole) != std::string::npos) {
+        throw Error(ErrorKind::config,
+                    fmt::format("unknown parameter '{}' (put '{}' in back "
+                                "quotes: it has a minus)",
+                                name, whole));
+      }
+    }
     throw Error(ErrorKind::config,
                 fmt::format("unknown parameter '{}'{} (quote it if it is a "
                             "word)",
