@@ -427,6 +427,35 @@ TEST_CASE("a command and a model exclude each other") {
         "0 problems");
 }
 
+TEST_CASE("a command's words name parameters, or hold braces of their own") {
+  const auto of = [](const std::string& run) {
+    return problem("command: { run: " + run +
+                   " }\nspace: { lr: { log: [1e-3, 1] } }");
+  };
+  const std::string unknown =
+      "r.yaml:1:17: the command's {units} is not a parameter (there are: lr; "
+      "where the program is to get braces, write { units })";
+  CHECK(of("[x, '{lr}', '{units}']") == unknown);
+  CHECK(of("[x, '{lr}', '--units={units}']") == unknown);
+  for (const char* run :
+       {"[awk, '{print $1}']", "[awk, '{ print }']", "[x, 'run_{epoch}.ckpt']",
+        "[sh, -c, 'awk {print} < ${LR}']", "[curl, -w, '%{http_code}']",
+        R"([x, '{"a": 1}'])", "[x, '{{units}}']", "[x, '${units}']"}) {
+    CHECK_MESSAGE(of(run) == "0 problems", run);
+  }
+  CHECK(
+      of("[sh, -c, 'train ${lr}']") ==
+      "r.yaml:1:17: the command's ${lr} is both a variable of a shell and the "
+      "value of {lr} (write {lr}, or $DTUNE_PARAM_LR)");
+}
+
+TEST_CASE("two parameters with one variable of a command are an error") {
+  CHECK(problem("command: x\nspace: { a.b: { log: [1e-3, 1] }, a-b: { log: "
+                "[1e-3, 1] } }") ==
+        "r.yaml:2:40: 'a.b' and 'a-b' are both the variable DTUNE_PARAM_A_B of "
+        "the program (rename one)");
+}
+
 TEST_CASE("layers that do not fit are named with their line") {
   CHECK(problem(R"(
 layers:

@@ -141,7 +141,7 @@ TEST_CASE("a command is split as a shell does") {
     return parse("command: " + command).recipe().command->argv;
   };
   using Words = std::vector<std::string>;
-  CHECK(argv("python train.py --lr {lr}") ==
+  CHECK(argv("python train.py --lr {lr}\nspace: { lr: { log: [1, 2] } }") ==
         Words{"python", "train.py", "--lr", "{lr}"});
   CHECK(argv("sh -c 'echo \"a b\"  c'") ==
         Words{"sh", "-c", "echo \"a b\"  c"});

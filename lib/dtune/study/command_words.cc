@@ -67,15 +67,19 @@ std::vector<std::string> command_words(const Recipe& recipe,
   return words;
 }
 
+std::string parameter_variable(const std::string& name) {
+  std::string variable = "DTUNE_PARAM_" + name;
+  for (char& c : variable) {
+    const auto byte = static_cast<unsigned char>(c);
+    c = std::isalnum(byte) != 0 ? static_cast<char>(std::toupper(byte)) : '_';
+  }
+  return variable;
+}
+
 std::map<std::string, std::string> point_environment(const Point& point) {
   std::map<std::string, std::string> variables;
   for (const auto& [name, value] : point) {
-    std::string variable = "DTUNE_PARAM_" + name;
-    for (char& c : variable) {
-      const auto byte = static_cast<unsigned char>(c);
-      c = std::isalnum(byte) != 0 ? static_cast<char>(std::toupper(byte)) : '_';
-    }
-    variables[variable] = to_string(value);
+    variables[parameter_variable(name)] = to_string(value);
   }
   return variables;
 }

@@ -22,8 +22,11 @@ bool is_run_by_others(const Recipe& recipe);
 std::vector<std::string> command_words(const Recipe& recipe,
                                        const Point& point);
 
-// The point as environment variables: DTUNE_PARAM_<NAME>, the name in capitals,
-// signs that are neither letters nor digits as _.
+// DTUNE_PARAM_<NAME>: the name in capitals, signs that are neither letters nor
+// digits as _.
+std::string parameter_variable(const std::string& name);
+
+// The point as environment variables, by parameter_variable().
 std::map<std::string, std::string> point_environment(const Point& point);
 
 }  // namespace dtune
