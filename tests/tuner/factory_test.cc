@@ -143,7 +143,9 @@ TEST_CASE("an unknown option is named with what the kind takes") {
       Error);
   CHECK_THROWS_WITH_AS(
       make_sampler(with_sampler("random", {{"points", int64_t{3}}})),
-      "sampler.points: unknown option ('random' takes no options)", Error);
+      "sampler.points: unknown option ('random' takes no options; points is of "
+      "sampler grid)",
+      Error);
   CHECK_THROWS_WITH_AS(
       make_scheduler(with_scheduler("asha", {{"etaa", int64_t{3}}}), 9),
       "scheduler.etaa: unknown option, did you mean 'eta'? ('asha' takes mode, "
@@ -152,11 +154,19 @@ TEST_CASE("an unknown option is named with what the kind takes") {
   CHECK_THROWS_WITH_AS(
       make_scheduler(with_scheduler("hyperband", {{"mode", Value("standard")}}),
                      9),
-      "scheduler.mode: unknown option ('hyperband' takes eta, min_steps)",
+      "scheduler.mode: unknown option ('hyperband' takes eta, min_steps; mode "
+      "is of scheduler asha)",
       Error);
   CHECK_THROWS_WITH_AS(
       make_scheduler(with_scheduler("fifo", {{"eta", int64_t{3}}}), 9),
-      "scheduler.eta: unknown option ('fifo' takes no options)", Error);
+      "scheduler.eta: unknown option ('fifo' takes no options; eta is of "
+      "scheduler asha, hyperband)",
+      Error);
+  CHECK_THROWS_WITH_AS(
+      make_scheduler(with_scheduler("freeze-thaw", {{"eta", int64_t{2}}}), 9),
+      "scheduler.eta: unknown option ('freeze-thaw' takes epsilon; eta is of "
+      "scheduler asha, hyperband)",
+      Error);
 }
 
 TEST_CASE("an option out of range or of the wrong type says what fits") {

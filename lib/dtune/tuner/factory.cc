@@ -11,7 +11,6 @@
 #include "dtune/surrogate/shipped.h"
 #include "dtune/tuner/cube_map.h"
 #include "dtune/tuner/learnt_part.h"
-#include "dtune/tuner/options.h"
 #include "dtune/tuner/prior.h"
 #include "dtune/tuner/samplers.h"
 #include "dtune/tuner/schedulers.h"
@@ -37,27 +36,29 @@ const std::vector<SamplerEntry>& samplers() {
   static const std::vector<SamplerEntry> table = {
       {{"convlstm",
         "largest expected gain by recorded studies, a ConvLSTM and the study "
-        "itself"},
+        "itself",
+        {}},
        nullptr},
-      {{"learnt-gp", "the same by the process learnt from recorded studies"},
+      {{"learnt-gp",
+        "the same by the process learnt from recorded studies",
+        {}},
        nullptr},
-      {{"plain-gp", "the same by a process of this study's curves alone"},
+      {{"plain-gp", "the same by a process of this study's curves alone", {}},
        nullptr},
-      {{"sobol", "scrambled Sobol points: random, but evenly spread"},
+      {{"sobol", "scrambled Sobol points: random, but evenly spread", {}},
        make_sobol_sampler},
-      {{"halton", "scrambled Halton points, for many parameters"},
+      {{"halton", "scrambled Halton points, for many parameters", {}},
        make_halton_sampler},
-      {{"random", "independent random points"}, make_random_sampler},
+      {{"random", "independent random points", {}}, make_random_sampler},
       {{"gp",
-        "Gaussian process of results, not of curves; log expected improvement "
-        "(option: startup)"},
+        "Gaussian process of results, not of curves; log expected improvement",
+        {"startup"}},
        make_gp_sampler},
       {{"tpe",
-        "tree-structured Parzen estimators (options: startup, candidates, "
-        "gamma)"},
+        "tree-structured Parzen estimators",
+        {"startup", "candidates", "gamma"}},
        make_tpe_sampler},
-      {{"grid", "every combination (options: points, order)"},
-       make_grid_sampler},
+      {{"grid", "every combination", {"points", "order"}}, make_grid_sampler},
   };
   return table;
 }
@@ -66,21 +67,22 @@ const std::vector<SchedulerEntry>& schedulers() {
   static const std::vector<SchedulerEntry> table = {
       {{"freeze-thaw",
         "gives each next step to the trial with the largest expected gain over "
-        "the leader (option: epsilon)"},
+        "the leader",
+        {"epsilon"}},
        nullptr},
       {{"asha",
-        "pauses all but the best 1/eta at each rung (options: mode, "
-        "eta, min_steps)"},
+        "pauses all but the best 1/eta at each rung",
+        {"mode", "eta", "min_steps"}},
        make_asha_scheduler},
       {{"hyperband",
-        "asha from several first rungs, each with the same budget (options: "
-        "eta, min_steps)"},
+        "asha from several first rungs, each with the same budget",
+        {"eta", "min_steps"}},
        make_hyperband_scheduler},
       {{"median",
-        "cuts what is below the median of the others (options: "
-        "grace_steps, min_trials)"},
+        "cuts what is below the median of the others",
+        {"grace_steps", "min_trials"}},
        make_median_scheduler},
-      {{"fifo", "trains every trial to the end"}, make_fifo_scheduler},
+      {{"fifo", "trains every trial to the end", {}}, make_fifo_scheduler},
   };
   return table;
 }
@@ -125,6 +127,41 @@ const Entry& find_entry(const std::vector<Entry>& table, const char* what,
           : fmt::format("{0}.kind: '{1}' is no {0}, but a {2} (write {2}: "
                         "{1}; {0} is one of {3})",
                         what, name, other, fmt::join(names, ", ")));
+}
+
+// The kinds that have the option.
+template <typename Entry>
+std::vector<std::string> kinds_with(const std::vector<Entry>& table,
+                                    const std::string& option) {
+  std::vector<std::string> kinds;
+  for (const Entry& entry : table) {
+    const auto& all = entry.kind.options;
+    const bool has = std::find(all.begin(), all.end(), option) != all.end();
+    if (has) kinds.push_back(entry.kind.name);
+  }
+  return kinds;
+}
+
+// Throws Error(config) on an option that the kind does not have, with "did you
+// mean", or with the kinds that have it.
+template <typename Entry>
+void check_options(const std::vector<Entry>& table, const char* what,
+                   const NamedKind& kind,
+                   const std::map<std::string, Value>& options) {
+  for (const auto& [name, value] : options) {
+    const std::vector<std::string>& own = kind.options;
+    if (std::find(own.begin(), own.end(), name) != own.end()) continue;
+    const std::vector<std::string> others = kinds_with(table, name);
+    std::string takes =
+        own.empty() ? "no options" : fmt::format("{}", fmt::join(own, ", "));
+    if (!others.empty()) {
+      takes +=
+          fmt::format("; {} is of {} {}", name, what, fmt::join(others, ", "));
+    }
+    throw Error(ErrorKind::config,
+                fmt::format("{}.{}: unknown option{} ('{}' takes {})", what,
+                            name, did_you_mean(name, own), kind.name, takes));
+  }
 }
 
 // Of the warm start, of all its studies together: a fit's time is the cube.
@@ -189,14 +226,10 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
 
 std::unique_ptr<Sampler> make(const SamplerEntry& entry, const Recipe& recipe,
                               std::shared_ptr<SurrogateModel> model) {
-  std::unique_ptr<Sampler> sampler;
-  if (entry.make != nullptr) {
-    sampler = entry.make(recipe);
-  } else {
-    const OptionReader options("sampler", recipe.sampler.kind,
-                               recipe.sampler.options, {});
-    sampler = make_surrogate_sampler(recipe, std::move(model));
-  }
+  check_options(samplers(), "sampler", entry.kind, recipe.sampler.options);
+  std::unique_ptr<Sampler> sampler =
+      entry.make != nullptr ? entry.make(recipe)
+                            : make_surrogate_sampler(recipe, std::move(model));
   if (recipe.points.empty()) return sampler;
   return make_listed_sampler(std::move(sampler));
 }
@@ -204,6 +237,8 @@ std::unique_ptr<Sampler> make(const SamplerEntry& entry, const Recipe& recipe,
 std::unique_ptr<Scheduler> make(const SchedulerEntry& entry,
                                 const Recipe& recipe, int horizon,
                                 std::shared_ptr<SurrogateModel> model) {
+  check_options(schedulers(), "scheduler", entry.kind,
+                recipe.scheduler.options);
   if (entry.make != nullptr) return entry.make(recipe, horizon);
   return make_freeze_thaw_scheduler(recipe, std::move(model));
 }

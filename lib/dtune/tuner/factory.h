@@ -15,7 +15,8 @@ class LearntPrior;
 
 struct NamedKind {
   std::string name;
-  std::string summary;  // one line for --help and docs
+  std::string summary;               // one line for docs
+  std::vector<std::string> options;  // keys beside `kind`
 };
 
 const std::vector<NamedKind>& sampler_kinds();

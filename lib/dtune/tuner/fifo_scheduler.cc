@@ -1,4 +1,3 @@
-#include "dtune/tuner/options.h"
 #include "dtune/tuner/schedulers.h"
 #include "dtune/tuner/simple_rules.h"
 
@@ -32,12 +31,8 @@ class FifoScheduler final : public Scheduler {
 
 }  // namespace
 
-std::unique_ptr<Scheduler> make_fifo_scheduler(const Recipe& recipe,
+std::unique_ptr<Scheduler> make_fifo_scheduler(const Recipe& /*recipe*/,
                                                int horizon) {
-  // The kind may be another one that falls back to this.
-  if (recipe.scheduler.kind == "fifo") {
-    OptionReader("scheduler", "fifo", recipe.scheduler.options, {});
-  }
   return std::make_unique<FifoScheduler>(horizon);
 }
 

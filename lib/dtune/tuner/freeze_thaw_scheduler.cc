@@ -427,8 +427,7 @@ std::optional<Prediction> FreezeThawScheduler::predict(const Study& study,
 
 std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(
     const Recipe& recipe, std::shared_ptr<SurrogateModel> model) {
-  const OptionReader options("scheduler", "freeze-thaw",
-                             recipe.scheduler.options, {"epsilon"});
+  const OptionReader options("scheduler", recipe.scheduler.options);
   return std::make_unique<FreezeThawScheduler>(
       recipe, std::move(model),
       options.number("epsilon", 0, 0.5).value_or(kDefaultEpsilon));

@@ -119,8 +119,7 @@ class GpSampler final : public ModelSampler {
 }  // namespace
 
 std::unique_ptr<Sampler> make_gp_sampler(const Recipe& recipe) {
-  const OptionReader options("sampler", recipe.sampler.kind,
-                             recipe.sampler.options, {"startup"});
+  const OptionReader options("sampler", recipe.sampler.options);
   return std::make_unique<GpSampler>(recipe, options);
 }
 

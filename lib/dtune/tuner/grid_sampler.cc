@@ -59,8 +59,7 @@ std::vector<double> grid_levels(const Parameter& parameter,
 class GridSampler final : public Sampler {
  public:
   explicit GridSampler(const Recipe& recipe) {
-    const OptionReader options("sampler", "grid", recipe.sampler.options,
-                               {"points", "order"});
+    const OptionReader options("sampler", recipe.sampler.options);
     const auto points = options.integer("points", 1, kMaxPoints);
     for (const Parameter& parameter : recipe.space.parameters()) {
       levels_.push_back(grid_levels(parameter, points));

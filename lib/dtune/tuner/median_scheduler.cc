@@ -22,8 +22,7 @@ double median(std::vector<double> values) {
 class MedianScheduler final : public Scheduler {
  public:
   MedianScheduler(const Recipe& recipe, int horizon) : horizon_(horizon) {
-    const OptionReader options("scheduler", "median", recipe.scheduler.options,
-                               {"grace_steps", "min_trials"});
+    const OptionReader options("scheduler", recipe.scheduler.options);
     const int eighth = horizon >= kOpenHorizon ? 1 : (horizon + 7) / 8;
     grace_steps_ = options.integer("grace_steps", 0, kOpenHorizon)
                        .value_or(std::max(1, eighth));

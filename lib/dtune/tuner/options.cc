@@ -18,23 +18,6 @@ std::vector<std::string> to_strings(std::initializer_list<const char*> words) {
 
 }  // namespace
 
-OptionReader::OptionReader(std::string where, const std::string& kind,
-                           const std::map<std::string, Value>& options,
-                           std::initializer_list<const char*> known)
-    : where_(std::move(where)), options_(options) {
-  const std::vector<std::string> names = to_strings(known);
-  for (const auto& [name, value] : options_) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string has =
-        names.empty()
-            ? fmt::format("'{}' takes no options", kind)
-            : fmt::format("'{}' takes {}", kind, fmt::join(names, ", "));
-    throw Error(ErrorKind::config,
-                fmt::format("{}.{}: unknown option{} ({})", where_, name,
-                            did_you_mean(name, names), has));
-  }
-}
-
 std::optional<int> OptionReader::integer(const std::string& name, int low,
                                          int high) const {
   const auto found = options_.find(name);

@@ -1,10 +1,12 @@
-// The options of a sampler or scheduler, checked once when it is made.
+// The options of a sampler or scheduler, whose values are checked once, when it
+// is made. factory.cc has the list of each kind's options.
 #pragma once
 
 #include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "dtune/space/value.h"
 
@@ -14,10 +16,8 @@ namespace dtune {
 // Error(config) that begins with "<where>.<option>: ". Keeps a reference.
 class OptionReader {
  public:
-  // Throws on an option that `kind` does not have, with "did you mean".
-  OptionReader(std::string where, const std::string& kind,
-               const std::map<std::string, Value>& options,
-               std::initializer_list<const char*> known);
+  OptionReader(std::string where, const std::map<std::string, Value>& options)
+      : where_(std::move(where)), options_(options) {}
 
   bool has(const std::string& name) const { return options_.contains(name); }
   // Empty where the option is not given.

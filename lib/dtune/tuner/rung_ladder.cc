@@ -53,8 +53,7 @@ std::vector<double> equal_budgets(const Recipe& recipe,
 }  // namespace
 
 Rungs asha_ladder(const Recipe& recipe, int horizon) {
-  const OptionReader options("scheduler", "asha", recipe.scheduler.options,
-                             {"mode", "eta", "min_steps"});
+  const OptionReader options("scheduler", recipe.scheduler.options);
   const std::string mode =
       options.word("mode", {"standard", "aggressive", "conservative"});
   const int share = mode == "aggressive" ? 24 : mode == "standard" ? 12 : 6;
@@ -69,8 +68,7 @@ Rungs asha_ladder(const Recipe& recipe, int horizon) {
 }
 
 Rungs hyperband_ladder(const Recipe& recipe, int horizon) {
-  const OptionReader options("scheduler", "hyperband", recipe.scheduler.options,
-                             {"eta", "min_steps"});
+  const OptionReader options("scheduler", recipe.scheduler.options);
   const int eta = options.integer("eta", 2, 100).value_or(3);
   const int min_steps = options.integer("min_steps", 1, horizon)
                             .value_or(lowest_rung(recipe, horizon, eta));

@@ -2,7 +2,6 @@
 
 #include "dtune/base/random.h"
 #include "dtune/tuner/candidates.h"
-#include "dtune/tuner/options.h"
 #include "dtune/tuner/prior.h"
 #include "dtune/tuner/samplers.h"
 #include "dtune/tuner/sequence.h"
@@ -26,9 +25,7 @@ class SequenceSampler final : public Sampler {
  public:
   SequenceSampler(const char* name, const Recipe& recipe,
                   std::unique_ptr<const Sequence> sequence)
-      : name_(name), prior_(recipe.space), sequence_(std::move(sequence)) {
-    OptionReader("sampler", recipe.sampler.kind, recipe.sampler.options, {});
-  }
+      : name_(name), prior_(recipe.space), sequence_(std::move(sequence)) {}
 
   // Trial n tries the elements n, n + 1, ... of the sequence: those that
   // constraints or earlier trials rule out are passed over, none is skipped.

@@ -146,9 +146,7 @@ class TpeSampler final : public ModelSampler {
 }  // namespace
 
 std::unique_ptr<Sampler> make_tpe_sampler(const Recipe& recipe) {
-  const OptionReader options("sampler", recipe.sampler.kind,
-                             recipe.sampler.options,
-                             {"startup", "candidates", "gamma"});
+  const OptionReader options("sampler", recipe.sampler.options);
   return std::make_unique<TpeSampler>(recipe, options);
 }
 
