@@ -141,7 +141,7 @@ std::string read_token(const std::string& file) {
           "it is used (chmod 600 {})",
           file, file);
     }
-    return read_file(file, kMaxTokenBytes);
+    return parse_join_token(read_file(file, kMaxTokenBytes), file).text();
   }
   std::string line;
   std::getline(std::cin, line);
@@ -150,7 +150,7 @@ std::string read_token(const std::string& file) {
                 "stdin: no token came (one line, as 'dtune token STUDY' "
                 "prints it)");
   }
-  return line;
+  return parse_join_token(line, "stdin").text();
 }
 
 // A socket in the file system, as of the agent that 'dtune run' starts: its

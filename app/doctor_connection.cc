@@ -176,7 +176,7 @@ std::optional<ConnectionEvent> greet_with(const JoinToken& token,
 Finding check_token(const std::string& file, const std::string& address) {
   constexpr uint64_t kMaxBytes = 4096;
   const auto seen =
-      greet_with(parse_join_token(read_file(file, kMaxBytes)), address);
+      greet_with(parse_join_token(read_file(file, kMaxBytes), file), address);
   const char* fresh = "'dtune token STUDY' there prints another";
   if (!seen) return problem("token", "the coordinator does not answer", "");
   if (*seen == ConnectionEvent::established) {

@@ -121,7 +121,7 @@ TEST_CASE("a set of one class is refused: nothing can be learnt of it") {
   write_npz(place / "set.npz", {{"train_images", images({40, 8, 8}, level)},
                                 {"train_labels", labels(40, 1)}});
   check_refused(place,
-                "data: all 40 training labels are 0: one class cannot "
+                "set.npz: all 40 training labels are 0: one class cannot "
                 "be learnt");
 }
 

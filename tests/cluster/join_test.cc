@@ -28,6 +28,9 @@ TEST_CASE("a token holds the key of its coordinator and one of its own") {
     CAPTURE(wrong);
     CHECK_THROWS_AS(parse_join_token(wrong), Error);
   }
+  CHECK_THROWS_WITH_AS(parse_join_token("x", "my.token"),
+                       doctest::Contains("my.token: is not a join token ("),
+                       Error);
 }
 
 TEST_CASE("a machine with a token is allowed and remembered") {

@@ -434,7 +434,8 @@ TEST_CASE("one class cannot be learnt") {
   DataSpec spec;
   spec.kind = DataKind::npz;
   spec.path = (folder.path() / "set.npz").string();
-  CHECK(error_of([&] { prepare_data(spec, folder.path()); }, folder.path()) ==
-        "data: data: all 3 training labels are 0: one class cannot be learnt "
-        "(give at least two classes, labels 0 and 1)");
+  CHECK(
+      error_of([&] { prepare_data(spec, folder.path()); }, folder.path()) ==
+      "data: set.npz: all 3 training labels are 0: one class cannot be learnt "
+      "(give at least two classes, labels 0 and 1)");
 }

@@ -160,12 +160,20 @@ TEST_CASE("amounts that do not work out are refused") {
 
 TEST_CASE("a class without training samples is refused") {
   SourceData data = unbalanced({5, 0, 5});
-  const auto plan = [&] { plan_of(data, {}); };
+  DataSpec spec;
+  spec.kind = DataKind::npz;
+  spec.path = "x.npz";
+  const auto plan = [&] { plan_splits(spec, data); };
   CHECK(error_of(plan, "/") ==
-        "data: data: class 1 has no training samples (labels are 0, 1, ... "
+        "data: x.npz: class 1 has no training samples (labels are 0, 1, ... "
         "without gaps; give every class an image)");
   data.class_names[1] = "cat";
+  CHECK(
+      error_of(plan, "/") ==
+      "data: x.npz: class 1 ('cat') has no training samples (labels are 0, 1, "
+      "... without gaps; give every class an image)");
+  data = unbalanced({0, 5, 5});
   CHECK(error_of(plan, "/") ==
-        "data: data: class 1 ('cat') has no training samples (labels are 0, 1, "
-        "... without gaps; give every class an image)");
+        "data: x.npz: class 0 has no training samples (labels are 0, 1, ... "
+        "without gaps; these are 1 to 2: subtract 1)");
 }

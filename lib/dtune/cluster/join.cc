@@ -27,11 +27,12 @@ constexpr const char* kTokenKind = "dtune2";
 // A coordinator that is being restarted breaks a handshake or two.
 constexpr int kMaxJoinMismatches = 5;
 
-[[noreturn]] void no_token() {
+[[noreturn]] void no_token(const std::string& from) {
   throw Error(
       ErrorKind::config,
-      "this is not a join token (a line that begins with 'dtune2-'; 'dtune "
-      "token STUDY' prints one where the study runs)");
+      fmt::format("{} not a join token (a line that begins with 'dtune2-'; "
+                  "'dtune token STUDY' prints one where the study runs)",
+                  from.empty() ? "this is" : from + ": is"));
 }
 
 // The pair is this machine's for one coordinator's key, whatever its address.
@@ -159,16 +160,16 @@ std::string JoinToken::text() const {
                      hex_of_key(secret_key));
 }
 
-JoinToken parse_join_token(const std::string& text) {
+JoinToken parse_join_token(const std::string& text, const std::string& from) {
   const std::string_view line = trim(text, " \t\r\n");
   const std::string begins = std::string(kTokenKind) + '-';
   const size_t dash = line.find('-', begins.size());
-  if (!line.starts_with(begins) || dash == std::string::npos) no_token();
+  if (!line.starts_with(begins) || dash == std::string::npos) no_token(from);
   try {
     return {key_of_hex(line.substr(begins.size(), dash - begins.size())),
             key_of_hex(line.substr(dash + 1))};
   } catch (const Error&) {
-    no_token();
+    no_token(from);
   }
 }
 

@@ -42,8 +42,10 @@ struct JoinToken {
   std::string text() const;
 };
 
-// Throws Error(config) where it is not a token; blanks around it do not matter.
-JoinToken parse_join_token(const std::string& text);
+// Throws Error(config) where it is not a token, which names where it is `from`;
+// blanks around it do not matter.
+JoinToken parse_join_token(const std::string& text,
+                           const std::string& from = "");
 
 inline constexpr Duration kTokenLifetime = std::chrono::hours(24);
 

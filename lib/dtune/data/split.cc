@@ -53,13 +53,15 @@ std::vector<int64_t> class_quotas(const std::vector<int64_t>& sizes,
   return quotas;
 }
 
-void check_classes(const SourceData& source, std::span<const int64_t> train) {
+void check_classes(const DataSpec& spec, const SourceData& source,
+                   std::span<const int64_t> train) {
+  const std::string path = source_path(spec).string();
+  const std::string where = path.empty() ? "data" : path;
   if (source.class_names.size() < 2) {
-    throw Error(ErrorKind::data,
-                fmt::format("data: all {} training labels are {}: one class "
-                            "cannot be learnt (give at least two classes, "
-                            "labels 0 and 1)",
-                            train.size(), source.train.labels.front()));
+    fail_data(where, fmt::format("all {} training labels are {}: one class "
+                                 "cannot be learnt (give at least two classes, "
+                                 "labels 0 and 1)",
+                                 train.size(), source.train.labels.front()));
   }
   std::vector<bool> seen(source.class_names.size(), false);
   for (const int64_t i : train) {
@@ -69,13 +71,18 @@ void check_classes(const SourceData& source, std::span<const int64_t> train) {
   if (missing == seen.end()) return;
   const auto index = static_cast<size_t>(missing - seen.begin());
   const std::string& name = source.class_names[index];
-  throw Error(
-      ErrorKind::data,
+  const bool from_one = index == 0 && std::find(std::next(missing), seen.end(),
+                                                false) == seen.end();
+  fail_data(
+      where,
       fmt::format(
-          "data: class {}{} has no training samples (labels are "
-          "0, 1, ... without gaps; give every class an image)",
+          "class {}{} has no training samples (labels are 0, 1, ... without "
+          "gaps; {})",
           index,
-          name == std::to_string(index) ? "" : fmt::format(" ('{}')", name)));
+          name == std::to_string(index) ? "" : fmt::format(" ('{}')", name),
+          from_one
+              ? fmt::format("these are 1 to {}: subtract 1", seen.size() - 1)
+              : "give every class an image"));
 }
 
 std::vector<int64_t> limit_training(const DataSpec& spec,
@@ -168,7 +175,7 @@ SplitPlan plan_splits(const DataSpec& spec, const SourceData& source) {
   const std::span<const int32_t> labels = source.train.labels;
   SplitPlan plan;
   plan.train = all_indices(source.train);
-  check_classes(source, plan.train);
+  check_classes(spec, source, plan.train);
   plan.own_test = source.test.count() > 0;
   plan.own_validation = source.validation.count() > 0;
   const auto take = [&](std::string_view key, double amount) {
