@@ -217,6 +217,11 @@ class PlanPrinter {
     for (const std::string& old : plan_.check.warm_start) {
       line("warm start", printable(old));
     }
+    const size_t points = recipe.points.size();
+    if (points > 0) {
+      line("points", fmt::format("{} given point{} tried first", points,
+                                 points == 1 ? " is" : "s are"));
+    }
     line("budget", budget());
   }
 
@@ -384,6 +389,7 @@ std::string plan_json(const StudyPlan& plan) {
       unlearnt.empty() ? ordered_json() : ordered_json(unlearnt);
   document["scheduler"] = plan.recipe.scheduler.kind;
   document["schedule"] = plan.check.schedule;
+  document["points"] = plan.recipe.points.size();
   document["budget"] = {{"trials", budget.trials},
                         {"seconds", to_seconds(budget.time)},
                         {"steps", budget.steps}};

@@ -61,6 +61,17 @@ TEST_CASE("plan tells the time from the study's own steps") {
   CHECK(contains(measured.err, "--measure: the recipe's command trains"));
 }
 
+TEST_CASE("plan says how many points are tried first") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 3, "0") +
+                                "points: [{ lr: 0.01 }, { lr: 0.1 }]\n");
+  const Outcome plan = place.run({"plan", "shell.yaml"});
+  CHECK(plan.code == 0);
+  CHECK(contains(plan.out, "2 given points are tried first"));
+  CHECK(nlohmann::json::parse(
+            place.run({"plan", "shell.yaml", "--json"}).out)["points"] == 2);
+}
+
 TEST_CASE("plan shows a warm start, and refuses one that run refuses") {
   Workplace place;
   place.write("old.yaml", shell_recipe(3, 2, "0"));
