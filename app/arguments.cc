@@ -1,6 +1,7 @@
 #include "app/arguments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -210,7 +211,10 @@ void Arguments::check_rest(const std::vector<std::string>& rest) const {
   if (word.size() < 2 || word[0] != '-') {
     fail(command_, fmt::format("'{}' is one argument too many", word));
   }
-  const std::string name = word.substr(0, word.find('='));
+  // "-j2" is -j with its value.
+  const bool joined =
+      word[1] != '-' && word.size() > 2 && std::isdigit(word[2] & 0x7f) != 0;
+  const std::string name = word.substr(0, joined ? 2 : word.find('='));
   fail(command_, fmt::format("unknown option '{}'{}", name, hint_for(name)));
 }
 
@@ -232,9 +236,7 @@ std::string Arguments::hint_for(const std::string& option) const {
       return fmt::format(", did you mean '{}'?", own);
     }
   }
-  if (hint_unknown_) hint = hint_unknown_(option);
-  if (has("--set")) hint += "; --set KEY=VALUE sets any key of the recipe";
-  return hint;
+  return hint_unknown_ ? hint_unknown_(option) : "";
 }
 
 std::string Arguments::usage() const {

@@ -81,7 +81,7 @@ class Arguments {
                    const std::string& help, Complete complete);
 
   // Of an option that this command does not have and that is like none of its
-  // own: which other commands have it, for the error; "" where none has.
+  // own: what to write in its place, for the error; "" where that is not known.
   void hint_unknown(std::function<std::string(const std::string&)> hint) {
     hint_unknown_ = std::move(hint);
   }

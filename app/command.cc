@@ -72,6 +72,17 @@ const std::vector<Command>& commands() {
   return all;
 }
 
+std::vector<DeclaredCommand> declared_commands() {
+  std::vector<DeclaredCommand> declared;
+  for (const Command& command : commands()) {
+    if (command.group.empty()) continue;
+    Arguments arguments("dtune " + command.name, command.summary);
+    const Action action = command.declare(arguments);
+    declared.push_back({command.name, command.summary, arguments.infos()});
+  }
+  return declared;
+}
+
 const Command* find_command(const std::string& name) {
   const std::vector<Command>& all = commands();
   const auto it = std::find_if(

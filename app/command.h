@@ -23,6 +23,13 @@ struct Command {
 
 // In the order in which help shows them.
 const std::vector<Command>& commands();
+// The commands that help shows, with what each of them declares.
+struct DeclaredCommand {
+  std::string name;
+  std::string summary;
+  std::vector<ArgumentInfo> arguments;
+};
+std::vector<DeclaredCommand> declared_commands();
 // Null where there is none of that name.
 const Command* find_command(const std::string& name);
 

@@ -14,24 +14,13 @@ namespace {
 
 const std::vector<std::string> kShells = {"bash", "zsh", "fish"};
 
-std::vector<CompletedCommand> completed_commands() {
-  std::vector<CompletedCommand> completed;
-  for (const Command& command : commands()) {
-    if (command.group.empty()) continue;
-    Arguments arguments("dtune " + command.name, command.summary);
-    command.declare(arguments);
-    completed.push_back({command.name, command.summary, arguments.infos()});
-  }
-  return completed;
-}
-
 int print_script(const Console& console, const std::string& shell) {
   if (shell == "bash") {
-    console.print(bash_completion(completed_commands()));
+    console.print(bash_completion(declared_commands()));
   } else if (shell == "zsh") {
-    console.print(zsh_completion(completed_commands()));
+    console.print(zsh_completion(declared_commands()));
   } else if (shell == "fish") {
-    console.print(fish_completion(completed_commands()));
+    console.print(fish_completion(declared_commands()));
   } else {
     throw Error(ErrorKind::config,
                 fmt::format("dtune completion: there is no script for '{}'{} "

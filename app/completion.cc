@@ -46,7 +46,7 @@ std::string offer(const ArgumentInfo& info, const char* Offer::*shell) {
   return fmt::format(fmt::runtime(found->*shell), words, quoted(words));
 }
 
-std::string bash_case(const CompletedCommand& command) {
+std::string bash_case(const DeclaredCommand& command) {
   std::string options = "--help";
   std::string values;
   std::string places;
@@ -81,9 +81,9 @@ std::string bash_case(const CompletedCommand& command) {
 
 // Options of all commands that take a value: they are not counted as
 // positional arguments, nor is what follows them.
-std::string options_with_value(const std::vector<CompletedCommand>& commands) {
+std::string options_with_value(const std::vector<DeclaredCommand>& commands) {
   std::vector<std::string> names;
-  for (const CompletedCommand& command : commands) {
+  for (const DeclaredCommand& command : commands) {
     for (const ArgumentInfo& info : command.arguments) {
       if (info.positional || info.value.empty()) continue;
       if (std::find(names.begin(), names.end(), info.name) == names.end()) {
@@ -154,10 +154,10 @@ complete -c dtune -n __fish_use_subcommand -l version -d 'Show the version'
 
 }  // namespace
 
-std::string bash_completion(const std::vector<CompletedCommand>& commands) {
+std::string bash_completion(const std::vector<DeclaredCommand>& commands) {
   std::vector<std::string> names;
   std::string cases;
-  for (const CompletedCommand& command : commands) {
+  for (const DeclaredCommand& command : commands) {
     names.push_back(command.name);
     cases += bash_case(command);
   }
@@ -180,10 +180,10 @@ std::string bash_completion(const std::vector<CompletedCommand>& commands) {
       kBashHead, fmt::join(names, " "), options_with_value(commands), cases);
 }
 
-std::string zsh_completion(const std::vector<CompletedCommand>& commands) {
+std::string zsh_completion(const std::vector<DeclaredCommand>& commands) {
   std::string list;
   std::string cases;
-  for (const CompletedCommand& command : commands) {
+  for (const DeclaredCommand& command : commands) {
     list += fmt::format("    {}\n", quoted(zsh_text(command.name) + ":" +
                                            zsh_text(command.summary)));
     cases += fmt::format("    {})\n      _arguments '--help[Show help]'",
@@ -215,9 +215,9 @@ std::string zsh_completion(const std::vector<CompletedCommand>& commands) {
       list, cases);
 }
 
-std::string fish_completion(const std::vector<CompletedCommand>& commands) {
+std::string fish_completion(const std::vector<DeclaredCommand>& commands) {
   std::string text = kFishHead;
-  for (const CompletedCommand& command : commands) {
+  for (const DeclaredCommand& command : commands) {
     text +=
         fmt::format("complete -c dtune -n __fish_use_subcommand -a {} -d {}\n",
                     command.name, quoted(command.summary));

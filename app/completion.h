@@ -4,19 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "app/arguments.h"
+#include "app/command.h"
 
 namespace dtune {
 
-// A command as its shell sees it.
-struct CompletedCommand {
-  std::string name;
-  std::string summary;
-  std::vector<ArgumentInfo> arguments;
-};
-
-std::string bash_completion(const std::vector<CompletedCommand>& commands);
-std::string zsh_completion(const std::vector<CompletedCommand>& commands);
-std::string fish_completion(const std::vector<CompletedCommand>& commands);
+std::string bash_completion(const std::vector<DeclaredCommand>& commands);
+std::string zsh_completion(const std::vector<DeclaredCommand>& commands);
+std::string fish_completion(const std::vector<DeclaredCommand>& commands);
 
 }  // namespace dtune

@@ -19,6 +19,8 @@
 #include "dtune/base/error.h"
 #include "dtune/base/suggest.h"
 #include "dtune/cluster/log.h"
+#include "dtune/config/reader.h"
+#include "dtune/config/schema.h"
 
 namespace dtune {
 namespace {
@@ -37,21 +39,46 @@ namespace {
 // "; it is an option of dtune run, resume"; "" where no command has it.
 std::string commands_with(const std::string& option) {
   std::vector<std::string> having;
-  for (const Command& command : commands()) {
-    if (command.group.empty()) continue;
-    Arguments arguments("dtune " + command.name, command.summary);
-    const Action action = command.declare(arguments);
-    if (arguments.has(option)) having.push_back(command.name);
+  for (const DeclaredCommand& command : declared_commands()) {
+    if (std::ranges::find(command.arguments, option, &ArgumentInfo::name) !=
+        command.arguments.end()) {
+      having.push_back(command.name);
+    }
   }
   if (having.empty()) return "";
   return fmt::format("; it is an option of dtune {}", fmt::join(having, ", "));
+}
+
+// The key of recipes that "--epochs" is called by, of several that of `train`;
+// "" where that is not clear.
+std::string key_of_option(const std::string& option) {
+  std::string name = option.substr(option.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (const std::string key = key_elsewhere(name); !key.empty()) return key;
+  std::vector<std::string> found;
+  for (const std::string& key : recipe_keys()) {
+    if (key == "train." + name) return key;
+    if (key == name || key.ends_with("." + name)) found.push_back(key);
+  }
+  return found.size() == 1 ? found[0] : "";
+}
+
+// Of an option that the command does not have: what to write in its place.
+std::string hint_unknown(const Arguments& arguments,
+                         const std::string& option) {
+  if (!arguments.has("--set")) return commands_with(option);
+  const std::string key = key_of_option(option);
+  if (!key.empty()) return fmt::format("; write --set {}=VALUE", key);
+  return commands_with(option) + "; --set KEY=VALUE sets any key of the recipe";
 }
 
 int run_command(const Command& command, const Console& console,
                 std::span<const std::string> words) {
   Arguments arguments("dtune " + command.name, command.summary);
   const Action action = command.declare(arguments);
-  arguments.hint_unknown(commands_with);
+  arguments.hint_unknown([&arguments](const std::string& option) {
+    return hint_unknown(arguments, option);
+  });
   if (!arguments.parse(words)) {
     console.print(arguments.help());
     return kExitOk;

@@ -104,9 +104,14 @@ TEST_CASE("an option of another command is an error that names what is meant") {
             .starts_with("error: dtune simulate: unknown option '--db'; it is "
                          "an option of dtune run, "));
   CHECK(error({"plan", "x.yaml", "--trials", "3"}) ==
-        "error: dtune plan: unknown option '--trials'; it is an option of "
-        "dtune run, resume; --set KEY=VALUE sets any key of the recipe (see "
-        "dtune plan --help)\n");
+        "error: dtune plan: unknown option '--trials'; write --set "
+        "budget.trials=VALUE (see dtune plan --help)\n");
+  CHECK(contains(error({"run", "x.yaml", "--epochs", "3"}),
+                 "unknown option '--epochs'; write --set train.epochs=VALUE "));
+  CHECK(contains(error({"run", "x.yaml", "-j2"}),
+                 "unknown option '-j', did you mean '--slots'?"));
+  CHECK(contains(error({"validate", "x.yaml", "--junit", "x"}),
+                 "'--junit'; it is an option of dtune run, resume; --set "));
   CHECK(error({"ls", "--nonesuch"}) ==
         "error: dtune ls: unknown option '--nonesuch' (see dtune ls "
         "--help)\n");
