@@ -14,10 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct PlanOptions {
-  std::string recipe;
-  std::vector<std::string> set;
-  std::string database;
+struct PlanOptions : RecipeOptions {
   bool measure = false;
 };
 
@@ -39,7 +36,7 @@ StudyPlan make_plan(const Console& console, const PlanOptions& options) {
   plan.database = options.database.empty() ? default_database(path).path
                                            : fs::path(options.database);
   const RecipeFile file =
-      load_for_study(path, parse_overrides(options.set), plan.database);
+      load_for_study(path, overrides_of(options), plan.database);
   plan.recipe_path = path.string();
   plan.recipe = file.recipe();
   plan.check = check_study(console, file, false);
@@ -65,12 +62,7 @@ Action declare_plan(Arguments& arguments) {
       "search space, the scheduler's plan, budget, slots and time, and what "
       "the run would do with a database that exists. Makes the same checks as "
       "'dtune run'; trains nothing without --measure.");
-  arguments.positional("RECIPE", options->recipe, "The recipe (YAML).",
-                       Complete::recipe, true);
-  arguments.option("--set", options->set, "KEY=VALUE",
-                   "Override a key of the recipe.");
-  arguments.option("--db", options->database, "FILE",
-                   "The database that the run would use.", Complete::file);
+  declare_recipe_options(arguments, *options);
   arguments.flag("--measure", options->measure,
                  "Train for up to ten seconds and say how long the study "
                  "takes.");

@@ -22,34 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct RunOptions {
-  std::string recipe;
-  std::vector<std::string> set;
-  std::string database;
-  std::optional<uint64_t> seed;
-  std::optional<uint64_t> slots;
-  std::optional<uint64_t> trials;
-  std::string time;
-  bool deterministic = false;
+struct RunOptions : RecipeOptions {
   bool fresh = false;
   RunView view;
 };
-
-// What the shortcuts mean as recipe keys.
-std::vector<Override> overrides_of(const RunOptions& options) {
-  std::vector<Override> overrides = parse_overrides(options.set);
-  const auto number = [&](const char* key, std::optional<uint64_t> value) {
-    if (value) overrides.push_back({key, std::to_string(*value)});
-  };
-  number("seed", options.seed);
-  number("resources.slots", options.slots);
-  number("budget.trials", options.trials);
-  if (!options.time.empty()) {
-    overrides.push_back({"budget.time", options.time});
-  }
-  if (options.deterministic) overrides.push_back({"deterministic", "true"});
-  return overrides;
-}
 
 fs::path choose_database(const Console& console, const RunOptions& options,
                          const fs::path& recipe) {
@@ -154,26 +130,7 @@ int run(const Console& standard, const RunOptions& options) {
 }
 
 void declare_options(Arguments& arguments, RunOptions& options) {
-  arguments.positional("RECIPE", options.recipe, "The recipe (YAML).",
-                       Complete::recipe, true);
-  arguments.option("--set", options.set, "KEY=VALUE",
-                   "Override a key of the recipe, e.g. train.epochs=4; may be "
-                   "given several times.");
-  arguments.option("--db", options.database, "FILE",
-                   "The study's database (default: beside the recipe, its "
-                   "name with .db).",
-                   Complete::file);
-  arguments.option("--seed", options.seed, "N", "As --set seed=N.", kAnySeed);
-  arguments.option("--slots", options.slots, "N",
-                   "Trials at the same time (default: one per GPU, else one "
-                   "per core).");
-  arguments.option("--trials", options.trials, "N",
-                   "Budget: as --set budget.trials=N.");
-  arguments.option("--time", options.time, "TIME",
-                   "Budget: as --set budget.time=TIME, e.g. 90s, 10m, 1h30m.");
-  arguments.flag("--deterministic", options.deterministic,
-                 "Same seed, same slots, same machine: the same decisions and "
-                 "metrics to the last bit (somewhat slower).");
+  declare_recipe_options(arguments, options);
   arguments.flag("--fresh", options.fresh,
                  "Start anew; an existing database is moved to .bak-N.");
   arguments.option("--job-key", options.view.job_key, "FILE",

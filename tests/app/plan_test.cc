@@ -61,6 +61,24 @@ TEST_CASE("plan tells the time from the study's own steps") {
   CHECK(contains(measured.err, "--measure: the recipe's command trains"));
 }
 
+TEST_CASE("plan takes the options by which run overrides a recipe") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(4, 3, "0"));
+  const std::vector<std::string> overrides = {
+      "--trials", "2", "--seed", "7", "--slots", "1", "--deterministic"};
+  std::vector<std::string> plan = {"plan", "shell.yaml", "--json"};
+  std::vector<std::string> run = {"run", "shell.yaml", "--quiet"};
+  plan.insert(plan.end(), overrides.begin(), overrides.end());
+  run.insert(run.end(), overrides.begin(), overrides.end());
+  const Outcome before = place.run(plan);
+  REQUIRE_MESSAGE(before.code == 0, before.err);
+  CHECK(nlohmann::json::parse(before.out)["budget"]["trials"] == 2);
+  REQUIRE(place.run(run).code == 0);
+  const nlohmann::json after = nlohmann::json::parse(place.run(plan).out);
+  CHECK(contains(after["run"], "finished: a run shows the result"));
+  CHECK(contains(database_line(place), "a run is refused: "));
+}
+
 TEST_CASE("plan says how many points are tried first") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(4, 3, "0") +
