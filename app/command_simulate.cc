@@ -19,8 +19,9 @@
 #include "dtune/base/text.h"
 #include "dtune/simulate/benchmark.h"
 #include "dtune/simulate/statistics_report.h"
-#include "dtune/surrogate/shipped.h"
+#include "dtune/surrogate/learnt_prior.h"
 #include "dtune/tuner/factory.h"
+#include "dtune/tuner/learnt_part.h"
 
 namespace dtune {
 namespace {
@@ -168,8 +169,8 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
   return out;
 }
 
-// The shipped network was trained on the tasks of the shipped prior, which
-// leaves out the judged one by itself; a network cannot.
+// The shipped networks were trained on the tasks of the shipped priors, which
+// leave out the judged one by themselves; a network cannot.
 void refuse_seen(const SimulateOptions& options, const Worlds& worlds,
                  const std::vector<Contender>& contenders) {
   const bool judged =
@@ -177,8 +178,9 @@ void refuse_seen(const SimulateOptions& options, const Worlds& worlds,
       std::any_of(contenders.begin(), contenders.end(),
                   [](const Contender& c) { return c.sampler == "convlstm"; });
   if (!judged) return;
-  const std::vector<std::string>& seen = shipped_prior().tasks();
   for (const auto& world : worlds) {
+    const std::vector<std::string>& seen =
+        shipped_prior_for(world->recipe()).tasks();
     if (std::find(seen.begin(), seen.end(), world->task()) == seen.end()) {
       continue;
     }

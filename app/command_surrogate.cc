@@ -58,7 +58,7 @@ CubeSplit split_of(const std::vector<RecordedCurves>& curves,
     const bool judged = left_out.empty() ? ++number % kValidationEvery == 0
                                          : contains(left_out, one.task);
     auto& cubes = judged ? split.validation : split.training;
-    cubes.push_back(recorded_cube(one, axes));
+    cubes.push_back(recorded_cube(one.smoothed(), axes));
   }
   if (split.validation.empty()) split.validation = split.training;
   return split;

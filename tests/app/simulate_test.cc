@@ -183,6 +183,22 @@ TEST_CASE(
   CHECK(judged({"--sampler", "convlstm", "--allow-seen"}).code == 0);
 }
 
+TEST_CASE("the network of CNNs is not judged on the cubes it was trained on") {
+  SimulatePlace place;
+  const auto judged = [&](const std::string& task) {
+    std::filesystem::copy(std::filesystem::path(DTUNE_SOURCE_DIR) /
+                              "tests/worlds/cubes" / (task + ".npz"),
+                          place / (task + ".npz"));
+    return place.run({"simulate", task + ".npz", "--sampler", "convlstm",
+                      "--seeds", "1", "--budget", "2"});
+  };
+  const Outcome refused = judged("t-fashion-sgd");
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err,
+                 "the shipped network was trained on task 't-fashion-sgd'"));
+  CHECK(judged("j-mnist-sgd").code == 0);
+}
+
 TEST_CASE("several files are simulated together, each with its own length") {
   SimulatePlace place;
   write_named_curves(place / "d.npz", {"hats"});

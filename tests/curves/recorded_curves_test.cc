@@ -110,3 +110,21 @@ TEST_CASE("a worth is smoothed over L2 and dropout, not over the rate") {
   CHECK(worth(-3, -5, 0.5) == doctest::Approx(mean / 2 / 3));
   CHECK(worth(-2, -5, 0) == 0);
 }
+
+TEST_CASE(
+    "several trainings are smoothed together, a single one is left alone") {
+  RecordedCurves curves;
+  curves.log10_lr = {-3, -2};
+  curves.log10_l2 = {-6, -5};
+  curves.dropout = {0, 0.5};
+  curves.epochs = {1};
+  curves.values = {0.9F, 0, 0, 0, 0, 0, 0, 0.9F};
+  CHECK(curves.smoothed().values == curves.values);
+  curves.repeats.assign(2, curves.values);
+  const RecordedCurves smooth = curves.smoothed();
+  CHECK(smooth.repeats == curves.repeats);
+  CHECK(smooth.value({-3, -6, 0}, 1) == doctest::Approx(0.4));
+  CHECK(smooth.value({-3, -5, 0}, 1) == doctest::Approx(0.2));
+  CHECK(smooth.value({-3, -5, 0.5}, 1) == doctest::Approx(0.1));
+  CHECK(smooth.value({-2, -5, 0.5}, 1) == doctest::Approx(0.4));
+}

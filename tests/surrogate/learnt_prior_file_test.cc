@@ -161,4 +161,8 @@ TEST_CASE("the shipped weights are read and fit each other") {
   CHECK(prior.opening({64, 256, 0.9, 3}, {}, 5).size() == 5);
   CHECK(shipped_network().parameter_count() > 1000);
   CHECK(&shipped_network() == &shipped_network());
+  CHECK(shipped_cnn_prior().axes().time.size() == size_t{kGridFrames});
+  CHECK(shipped_cnn_network().shape() == shipped_network().shape());
+  CHECK(shipped_cnn_network().parameters().front() !=
+        shipped_network().parameters().front());
 }

@@ -1,5 +1,6 @@
 #include "dtune/surrogate/partial_study.h"
 
+#include <cmath>
 #include <map>
 
 #include "surrogate/tiny_cubes.h"
@@ -15,21 +16,58 @@ StudyCube tiny_cube() {
 
 }  // namespace
 
-TEST_CASE("curves of a partial study are observed from their first frame on") {
+TEST_CASE("curves of a partial study are observed from their first look on") {
   const StudyCube cube = tiny_cube();
+  int at_frames = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Rng rng(seed);
     const auto study = partial_study(cube, {-2, -3, 0}, 60, 0, rng);
     REQUIRE(study.size() == 60);
-    std::map<std::vector<double>, size_t> frames;
+    const double first = study.front().input.time;
+    std::map<std::vector<double>, double> last;
     for (const ProcessObservation& o : study) {
-      const size_t frame = frames[o.input.unit]++;
-      REQUIRE(frame < cube.axes().time.size());
-      CHECK(o.input.time == cube.axes().time[frame]);
+      double& before = last[o.input.unit];
+      CHECK((before > 0 ? o.input.time > before : o.input.time == first));
+      CHECK(o.input.time <= 1);
+      before = o.input.time;
       CHECK(o.value == cube.value(o.input.cube, o.input.time));
       for (const double u : o.input.unit) CHECK((u >= 0 && u <= 1));
     }
+    at_frames += first == cube.axes().time.front() ? 1 : 0;
+    // Else the first whole step of a training of 4 to 51.
+    const double steps = std::round(1 / first);
+    CHECK(first == doctest::Approx(1 / steps));
+    CHECK((steps >= 4 && steps <= 51));
   }
+  CHECK(at_frames > 4);
+  CHECK(at_frames < 16);
+}
+
+TEST_CASE("the reports of a training share a part of their noise") {
+  const StudyCube cube = tiny_cube();
+  double within = 0;  // squares of the difference to the report before
+  double of_all = 0;  // squares of the noise
+  int count = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Rng rng(seed);
+    std::map<std::vector<double>, double> last;
+    for (const ProcessObservation& o :
+         partial_study(cube, {-2, -3, 0}, 40, 0.01, rng)) {
+      const double off = o.value - cube.value(o.input.cube, o.input.time);
+      const auto found = last.find(o.input.unit);
+      if (found != last.end()) {
+        within += (off - found->second) * (off - found->second);
+        of_all += off * off;
+        ++count;
+      }
+      last[o.input.unit] = off;
+    }
+  }
+  REQUIRE(count > 1000);
+  CHECK(std::sqrt(of_all / count) == doctest::Approx(0.01).epsilon(0.1));
+  // Twice the variance if nothing were shared; on average half of it is.
+  CHECK(within / of_all > 0.7);
+  CHECK(within / of_all < 1.3);
 }
 
 TEST_CASE("the same seed makes the same study") {

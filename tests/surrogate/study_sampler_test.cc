@@ -32,6 +32,17 @@ TEST_CASE("samples have targets, weights and observations that fit") {
   }
 }
 
+TEST_CASE(
+    "settings of one data set are siblings, unless they are all there is") {
+  const std::vector<std::string> tasks = {"t-hats-sgd", "t-hats-adam",
+                                          "t-hatstands-sgd", "3945"};
+  using Names = std::vector<std::string>;
+  CHECK(siblings("t-hats-sgd", tasks) == Names{"t-hats-sgd", "t-hats-adam"});
+  CHECK(siblings("t-hats-resnet", tasks) == Names{"t-hats-sgd", "t-hats-adam"});
+  CHECK(siblings("3945", tasks) == Names{"3945"});
+  CHECK(siblings("a-1", {"a-1", "a-2"}) == Names{"a-1"});
+}
+
 TEST_CASE("draws are the same with one thread and with three") {
   const StudySampler sampler(std::make_shared<const LearntPrior>(tiny_prior(3)),
                              tiny_cubes(3), {.max_observations = 6});

@@ -97,13 +97,16 @@ TEST_CASE("a command whose parameters have roles uses the learnt prior") {
   CHECK(says().find("takes no part") == std::string::npos);
 }
 
-TEST_CASE("a CNN has the prior of CNNs, another network that of tables") {
+TEST_CASE(
+    "a CNN has prior and network of CNNs, another model those of tables") {
   Recipe recipe;
   CHECK(&shipped_prior_for(recipe) == &shipped_cnn_prior());
+  CHECK(&shipped_network_for(recipe) == &shipped_cnn_network());
   LayerSpec linear;
   linear.kind = LayerKind::linear;
   recipe.model.layers = {linear};
   CHECK(&shipped_prior_for(recipe) == &shipped_prior());
+  CHECK(&shipped_network_for(recipe) == &shipped_network());
   LayerSpec conv;
   conv.kind = LayerKind::conv;
   recipe.model.layers = {conv, linear};

@@ -74,8 +74,14 @@ void RecordedCurves::weigh() {
   worth.clear();
   if (repeats.size() < 2) return;
   for (size_t r = 0; r < repeats.size(); ++r) {
-    worth.push_back(smoothed(others_mean(r), false));
+    worth.push_back(smoothed_table(others_mean(r), false));
   }
+}
+
+RecordedCurves RecordedCurves::smoothed() const {
+  RecordedCurves result = *this;
+  if (repeats.size() > 1) result.values = smoothed_table(values, false);
+  return result;
 }
 
 std::vector<float> RecordedCurves::others_mean(size_t index) const {
@@ -88,8 +94,8 @@ std::vector<float> RecordedCurves::others_mean(size_t index) const {
   return mean;
 }
 
-std::vector<float> RecordedCurves::smoothed(std::vector<float> table,
-                                            bool over_lr) const {
+std::vector<float> RecordedCurves::smoothed_table(std::vector<float> table,
+                                                  bool over_lr) const {
   const size_t l2_stride = dropout.size() * epochs.size();
   if (over_lr) {
     smooth_axis(table, log10_l2.size() * l2_stride, log10_lr.size());
@@ -117,7 +123,7 @@ double RecordedCurves::best() const {
   }
   std::vector<std::vector<float>> smooth;
   for (const std::vector<float>& repeat : repeats) {
-    smooth.push_back(smoothed(repeat, true));
+    smooth.push_back(smoothed_table(repeat, true));
   }
   return std::max(worth_of(repeats), worth_of(smooth));
 }

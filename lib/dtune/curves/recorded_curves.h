@@ -38,6 +38,10 @@ struct RecordedCurves {
   std::vector<std::vector<float>> worth;
   void weigh();
 
+  // The same with the mean of several trainings smoothed as `worth` is: nearer to
+  // what points are worth, for what is trained on them.
+  RecordedCurves smoothed() const;
+
   // Interpolated linearly between grid points, and between recorded epochs in
   // the logarithm of the epoch; clamped at the ends. REQUIRES: step >= 1.
   double value(const CubePoint& point, int step) const;
@@ -58,7 +62,8 @@ struct RecordedCurves {
  private:
   double worth_of(const std::vector<std::vector<float>>& named_by) const;
   std::vector<float> others_mean(size_t index) const;
-  std::vector<float> smoothed(std::vector<float> table, bool over_lr) const;
+  std::vector<float> smoothed_table(std::vector<float> table,
+                                    bool over_lr) const;
   double interpolate(const std::vector<float>& table, const CubePoint& point,
                      int step) const;
 };

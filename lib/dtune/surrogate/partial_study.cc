@@ -32,7 +32,22 @@ struct OpenCurve {
   CubePoint point;
   size_t frames = 0;
   double last = 0;
+  double luck = 0;  // by how much all reports of this training are off
 };
+
+// When the trials of a study are looked at: at the frames, or, half of the time,
+// at the whole steps nearest to them of trainings of 4 to 51 steps.
+std::vector<double> draw_times(const std::vector<double>& frames, Rng& rng) {
+  if (rng.uniform() < 0.5) return frames;
+  const double steps =
+      std::floor(std::exp(rng.uniform(std::log(4.0), std::log(52.0))));
+  std::vector<double> times;
+  for (const double frame : frames) {
+    const double time = std::max(1.0, std::round(frame * steps)) / steps;
+    if (times.empty() || time > times.back()) times.push_back(time);
+  }
+  return times;
+}
 
 class StudyMaker {
  public:
@@ -41,10 +56,13 @@ class StudyMaker {
       : cube_(cube),
         unit_of_(unit_of_axes(cube.axes())),
         first_(first),
-        noise_(noise),
+        times_(draw_times(cube.axes().time, rng)),
+        common_(rng.uniform()),
+        luck_(noise * std::sqrt(common_)),
+        noise_(noise * std::sqrt(1 - common_)),
         policy_(kPolicies[rng.below(std::size(kPolicies))]),
-        stop_(rng.uniform() < 0.6 ? cube.axes().time.size()
-                                  : 2 + rng.below(cube.axes().time.size() - 1)),
+        stop_(rng.uniform() < 0.6 ? times_.size()
+                                  : 2 + rng.below(times_.size() - 1)),
         rng_(rng) {}
 
   std::vector<ProcessObservation> make(size_t count) {
@@ -54,22 +72,23 @@ class StudyMaker {
   }
 
  private:
-  size_t frames() const { return std::min(stop_, cube_.axes().time.size()); }
+  size_t frames() const { return std::min(stop_, times_.size()); }
 
   ProcessInput input(const CubePoint& point, size_t frame) const {
-    return {unit_of_(point), point, cube_.axes().time[frame]};
+    return {unit_of_(point), point, times_[frame]};
   }
 
   ProcessObservation observe() {
     OpenCurve& curve = pick();
     const ProcessInput at = input(curve.point, curve.frames++);
-    curve.last = cube_.value(at.cube, at.time) + noise_ * rng_.normal();
+    curve.last =
+        cube_.value(at.cube, at.time) + curve.luck + noise_ * rng_.normal();
     return {at, curve.last};
   }
 
   OpenCurve& pick();
   OpenCurve& open(const CubePoint& point) {
-    curves_.push_back({point, 0, 0});
+    curves_.push_back({point, 0, 0, luck_ * rng_.normal()});
     return curves_.back();
   }
   const OpenCurve* best() const;
@@ -80,6 +99,9 @@ class StudyMaker {
   const StudyCube& cube_;
   UnitOf unit_of_;
   CubePoint first_;
+  std::vector<double> times_;
+  double common_;  // share of the noise's variance that a training shares
+  double luck_;    // deviations: of a training, of each of its reports
   double noise_;
   Policy policy_;
   size_t stop_;

@@ -22,4 +22,10 @@ const ConvLstm& shipped_network() {
   return network;
 }
 
+const ConvLstm& shipped_cnn_network() {
+  static const ConvLstm network = ConvLstm::from_bytes(
+      embedded_cnn_network(), "the shipped network of CNNs");
+  return network;
+}
+
 }  // namespace dtune

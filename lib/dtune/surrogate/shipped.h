@@ -10,8 +10,9 @@ namespace dtune {
 // Read at the first call; thread-safe; live as long as the program.
 // Learnt from tables of fully connected networks on tabular data.
 const LearntPrior& shipped_prior();
+const ConvLstm& shipped_network();
 // Learnt from CNNs on images.
 const LearntPrior& shipped_cnn_prior();
-const ConvLstm& shipped_network();
+const ConvLstm& shipped_cnn_network();
 
 }  // namespace dtune

@@ -52,6 +52,10 @@ std::vector<std::vector<RecordedCube>> by_task(
   return result;
 }
 
+std::string data_set_of(const std::string& task) {
+  return task.substr(0, task.rfind('-'));
+}
+
 // Pulls targets towards the process as far as kFarOff says.
 void limit_targets(TrainingSample& sample) {
   for (size_t i = 0; i < sample.target.size(); ++i) {
@@ -62,6 +66,16 @@ void limit_targets(TrainingSample& sample) {
 }
 
 }  // namespace
+
+std::vector<std::string> siblings(const std::string& task,
+                                  const std::vector<std::string>& tasks) {
+  std::vector<std::string> found;
+  for (const std::string& other : tasks) {
+    if (data_set_of(other) == data_set_of(task)) found.push_back(other);
+  }
+  if (found.size() == tasks.size()) return {task};
+  return found;
+}
 
 StudySampler::StudySampler(std::shared_ptr<const LearntPrior> prior,
                            std::vector<RecordedCube> cubes,
@@ -153,8 +167,8 @@ std::vector<TrainingSample> StudySampler::draw(uint64_t seed) const {
   Rng rng(mix_seed({hash_text("study sampler"), seed}));
   const std::vector<RecordedCube>& task = tasks_[rng.below(tasks_.size())];
   const RecordedCube& cube = task[rng.below(task.size())];
-  const auto prior = std::make_shared<const CubePrior>(
-      prior_->condition(draw_context(cube, rng), {{cube.task}}));
+  const auto prior = std::make_shared<const CubePrior>(prior_->condition(
+      draw_context(cube, rng), siblings(cube.task, prior_->tasks())));
   std::vector<TrainingSample> samples;
   for (size_t i = 0; i < options_.studies; ++i) {
     add_stages(draw_case(cube, *prior, rng), prior, rng, samples);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "dtune/surrogate/grid_features.h"
@@ -27,9 +28,10 @@ struct TrainingSample {
 
 struct SamplerOptions {
   // Share of studies of data sets that are unlike recorded ones: an axis
-  // reversed (the learnt prior misleads), an axis bent, or synthetic. Without
-  // them the network relies on directions that it has always seen.
-  double augmented = 0.35;
+  // reversed (the learnt prior misleads), an axis bent, or synthetic. With fewer
+  // the network relies on directions that it has always seen, and orders points
+  // worse than the process does (tests/README.md).
+  double augmented = 0.85;
   size_t max_observations = 120;
   size_t studies = 4;  // of one draw: conditioning a prior is dear
   size_t stages = 3;   // moments of one study
@@ -49,11 +51,18 @@ TrainingSample sample_of(const FreezeThawProcess& process,
                          const FeatureGrid& grid, const StudyCase& study,
                          size_t done, size_t slots);
 
+// Those of `tasks` that are of the same data set as `task`, itself among them:
+// names are DATA-SETTING, "mnist-adam", or DATA alone. `task` alone where that
+// would be all.
+std::vector<std::string> siblings(const std::string& task,
+                                  const std::vector<std::string>& tasks);
+
 // Immutable once made; thread-safe.
 class StudySampler {
  public:
   // Draws data sets by task first, then by setting. `prior` must have been
-  // learnt without what is judged; the drawn task itself is left out of it.
+  // learnt without what is judged; the drawn task and its siblings() are left out
+  // of it.
   // REQUIRES: cubes not empty, of the prior's axes.
   StudySampler(std::shared_ptr<const LearntPrior> prior,
                std::vector<RecordedCube> cubes, const SamplerOptions& options);

@@ -216,7 +216,7 @@ std::shared_ptr<SurrogateModel> make_model(const Recipe& recipe, int horizon,
       parts.network = options.network;
       if (parts.network == nullptr) {
         // It lives as long as the process: nothing owns it.
-        parts.network = {std::shared_ptr<void>(), &shipped_network()};
+        parts.network = {std::shared_ptr<void>(), &shipped_network_for(recipe)};
       }
     }
   }

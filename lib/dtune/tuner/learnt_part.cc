@@ -15,6 +15,16 @@ bool has_use_for_prior(const Recipe& recipe) {
          recipe.scheduler.kind == "freeze-thaw";
 }
 
+bool is_convolutional(const Recipe& recipe) {
+  const std::vector<LayerSpec>& layers = recipe.model.layers;
+  return !recipe.command &&
+         (layers.empty() ||
+          std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
+            return layer.kind == LayerKind::conv ||
+                   layer.kind == LayerKind::residual;
+          }));
+}
+
 }  // namespace
 
 std::string why_unlearnt(const Recipe& recipe) {
@@ -33,15 +43,11 @@ std::string why_unlearnt(const Recipe& recipe) {
 }
 
 const LearntPrior& shipped_prior_for(const Recipe& recipe) {
-  const std::vector<LayerSpec>& layers = recipe.model.layers;
-  const bool convolutional =
-      !recipe.command &&
-      (layers.empty() ||
-       std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
-         return layer.kind == LayerKind::conv ||
-                layer.kind == LayerKind::residual;
-       }));
-  return convolutional ? shipped_cnn_prior() : shipped_prior();
+  return is_convolutional(recipe) ? shipped_cnn_prior() : shipped_prior();
+}
+
+const ConvLstm& shipped_network_for(const Recipe& recipe) {
+  return is_convolutional(recipe) ? shipped_cnn_network() : shipped_network();
 }
 
 }  // namespace dtune

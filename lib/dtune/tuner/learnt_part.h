@@ -5,6 +5,7 @@
 
 namespace dtune {
 
+class ConvLstm;
 class LearntPrior;
 struct Recipe;
 
@@ -16,5 +17,7 @@ std::string why_unlearnt(const Recipe& recipe);
 // Of the shipped priors the one that was learnt from trainings like the
 // recipe's: of CNNs where the model has a convolution.
 const LearntPrior& shipped_prior_for(const Recipe& recipe);
+// The network that goes with it.
+const ConvLstm& shipped_network_for(const Recipe& recipe);
 
 }  // namespace dtune

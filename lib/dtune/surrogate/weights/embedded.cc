@@ -6,6 +6,8 @@ DTUNE_EMBED(dtune_weights_prior, DTUNE_WEIGHTS_DIR "/prior.safetensors");
 DTUNE_EMBED(dtune_weights_cnn_prior,
             DTUNE_WEIGHTS_DIR "/cnn-prior.safetensors");
 DTUNE_EMBED(dtune_weights_network, DTUNE_WEIGHTS_DIR "/network.safetensors");
+DTUNE_EMBED(dtune_weights_cnn_network,
+            DTUNE_WEIGHTS_DIR "/cnn-network.safetensors");
 
 namespace dtune {
 
@@ -19,6 +21,10 @@ std::span<const std::byte> embedded_cnn_prior() {
 
 std::span<const std::byte> embedded_network() {
   return DTUNE_EMBEDDED(dtune_weights_network);
+}
+
+std::span<const std::byte> embedded_cnn_network() {
+  return DTUNE_EMBEDDED(dtune_weights_cnn_network);
 }
 
 }  // namespace dtune

@@ -9,5 +9,6 @@ namespace dtune {
 std::span<const std::byte> embedded_prior();
 std::span<const std::byte> embedded_cnn_prior();
 std::span<const std::byte> embedded_network();
+std::span<const std::byte> embedded_cnn_network();
 
 }  // namespace dtune
