@@ -190,6 +190,8 @@ TEST_CASE("every kind of layer computes what autograd computes") {
   check_against_oracle({layer(LayerKind::tanh, "tanh")}, image);
   check_against_oracle({pool(LayerKind::max_pool, "max", 3, 2)}, image);
   check_against_oracle({padded}, image);
+  check_against_oracle({pool(LayerKind::avg_pool, "apart", 2, 2)}, {6, 8, 10});
+  check_against_oracle({pool(LayerKind::avg_pool, "odd", 2, 2)}, image);
   check_against_oracle({layer(LayerKind::global_avg_pool, "gap")}, image);
   check_against_oracle({layer(LayerKind::flatten, "flat"), linear("fc", 3)},
                        image);

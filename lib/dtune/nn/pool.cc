@@ -1,7 +1,10 @@
+#include "dtune/nn/kernels/pool.h"
+
 #include <array>
 
 #include "dtune/nn/channels_last.h"
 #include "dtune/nn/layer.h"
+#include "dtune/nn/ranges.h"
 
 namespace dtune {
 namespace {
@@ -48,28 +51,74 @@ class MaxPool : public Layer {
 // Padding counts as zeros in the mean.
 class AvgPool : public Layer {
  public:
-  explicit AvgPool(const LayerSpec& spec) : window_(spec) {}
+  explicit AvgPool(const LayerSpec& spec)
+      : window_(spec),
+        apart_(spec.kernel == spec.stride && effective_padding(spec) == 0) {}
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
     if (saved) saved->tensors = {x};
-    return at::avg_pool2d(x, window_.kernel, window_.stride, window_.padding);
+    if (!is_fast(x)) {
+      return at::avg_pool2d(x, window_.kernel, window_.stride, window_.padding);
+    }
+    const PoolShape shape = shape_of(x);
+    const at::Tensor y =
+        at::empty({x.size(0), x.size(1), x.size(2) / shape.window,
+                   x.size(3) / shape.window},
+                  at::kFloat, at::MemoryFormat::ChannelsLast);
+    for_each_image(x, y, [&](Range images, const float* from, float* to) {
+      pool_kernels().mean(shape, images.size(), from, to);
+    });
+    return y;
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
-    at::Tensor dx;
-    if (need_dx) {
-      dx = at::avg_pool2d_backward(dy, saved.tensors.at(0), window_.kernel,
-                                   window_.stride, window_.padding, false, true,
-                                   {});
-    }
+    const at::Tensor x = saved.tensors.at(0);
     saved.tensors.clear();
+    if (!need_dx) return {};
+    if (!is_fast(x)) {
+      return at::avg_pool2d_backward(dy, x, window_.kernel, window_.stride,
+                                     window_.padding, false, true, {});
+    }
+    const PoolShape shape = shape_of(x);
+    const at::Tensor dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);
+    for_each_image(channels_last(dy), dx,
+                   [&](Range images, const float* from, float* to) {
+                     pool_kernels().spread(shape, images.size(), from, to);
+                   });
     return dx;
   }
 
  private:
+  // Whether pool_kernels() computes it.
+  bool is_fast(const at::Tensor& x) const {
+    return apart_ && x.is_cpu() && x.scalar_type() == at::kFloat &&
+           x.size(2) % window_.kernel[0] == 0 &&
+           x.size(3) % window_.kernel[0] == 0 &&
+           x.is_contiguous(at::MemoryFormat::ChannelsLast);
+  }
+
+  PoolShape shape_of(const at::Tensor& x) const {
+    return {static_cast<int>(x.size(2)), static_cast<int>(x.size(3)),
+            static_cast<int>(x.size(1)), static_cast<int>(window_.kernel[0])};
+  }
+
+  template <typename Work>
+  static void for_each_image(const at::Tensor& from, const at::Tensor& to,
+                             const Work& work) {
+    const int64_t images = from.size(0);
+    if (images == 0) return;
+    const int64_t in = from.numel() / images;
+    const int64_t out = to.numel() / images;
+    for_each_range(images, [&](size_t, Range range) {
+      work(range, from.data_ptr<float>() + range.begin * in,
+           to.data_ptr<float>() + range.begin * out);
+    });
+  }
+
   Window window_;
+  bool apart_;  // windows neither overlap nor hang over an edge
 };
 
 // [N, C, H, W] -> [N, C].

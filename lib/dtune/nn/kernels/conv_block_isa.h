@@ -8,6 +8,7 @@
 #include "dtune/nn/kernels/activation.h"
 #include "dtune/nn/kernels/batch_norm.h"
 #include "dtune/nn/kernels/conv_block.h"
+#include "dtune/nn/kernels/pool.h"
 #include "dtune/nn/kernels/product_conv.h"
 #include "dtune/nn/kernels/winograd.h"
 
@@ -28,6 +29,10 @@ extern const WinogradKernels kPortableWinogradKernels;
 extern const NormKernels kAvx512NormKernels;
 extern const NormKernels kAvx2NormKernels;
 extern const NormKernels kPortableNormKernels;
+
+extern const PoolKernels kAvx512PoolKernels;
+extern const PoolKernels kAvx2PoolKernels;
+extern const PoolKernels kPortablePoolKernels;
 
 extern const ActivationKernels kAvx512ActivationKernels;
 extern const ActivationKernels kAvx2ActivationKernels;
