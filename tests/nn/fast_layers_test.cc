@@ -158,6 +158,26 @@ TEST_CASE("a chain of convolutions and norms computes what autograd computes") {
       image);
 }
 
+// Each leaves the sums of the norm before it with that norm.
+TEST_CASE("residuals behind norms and residuals compute what autograd does") {
+  const Shape image{16, 6, 5};
+  const auto block = [](const std::string& name) {
+    return residual(
+        name, {bare(name + "a", 16, 1), norm(name + "na"), relu(name + "ra"),
+               bare(name + "b", 16), norm(name + "nb")});
+  };
+  check_fast({norm("first"), relu("r"), block("one"), relu("r1"), block("two"),
+              relu("r2"),
+              residual("wider", {bare("wa", 32, 3, 2), norm("wna")},
+                       {bare("ws", 32, 1, 2), norm("wns")}),
+              relu("r3")},
+             image);
+  // Where another layer lies between, or the sum has no ReLU.
+  check_fast({block("one"), relu("r1"), dropout("d", 0), block("two"),
+              layer(LayerKind::tanh, "t"), block("three"), relu("r3")},
+             image);
+}
+
 TEST_CASE("a backward pass leaves the caller's gradient as it was") {
   const Shape image{16, 5, 5};
   Network network({residual("block", {bare("c", 16), norm("n")}), relu("r")},

@@ -198,35 +198,46 @@ void for_all_rows(const Check& check) {
   }
 }
 
+void check_sums(const NormKernels& kernels, const Rows& rows, bool addend) {
+  CAPTURE(addend);
+  const auto channels = static_cast<size_t>(rows.shape.channels);
+  std::vector<double> sums[4];
+  std::vector<double> expected[4];
+  for (auto& sum : sums) sum.assign(channels, 1);  // they are added to
+  for (auto& sum : expected) sum.assign(channels, 1);
+  Values masked(rows.dy.size());
+  Values expected_masked;
+  kernels.statistics(rows.shape, rows.x.data(), rows.offset.data(),
+                     sums[0].data(), sums[1].data());
+  kernels.gradient_sums(rows.shape,
+                        {.dy = rows.dy.data(),
+                         .x = rows.x.data(),
+                         .y = rows.y.data(),
+                         .addend = addend ? rows.x.data() : nullptr,
+                         .masked = masked.data()},
+                        rows.offset.data(), sums[2].data(), sums[3].data());
+  for (int64_t r = 0; r < rows.shape.rows; ++r) {
+    for (size_t c = 0; c < channels; ++c) {
+      const int at = static_cast<int>(c);
+      const float x = rows.value(rows.x, r, at);
+      const double away = x - rows.offset[c];
+      const bool dead = rows.shape.relu && rows.value(rows.y, r, at) <= 0;
+      const float dy = rows.value(rows.dy, r, at) + (addend ? x : 0);
+      const float g = dead ? 0 : dy;
+      expected[0][c] += away;
+      expected[1][c] += away * away;
+      expected[2][c] += g;
+      expected[3][c] += g * away;
+      expected_masked.push_back(g);
+    }
+  }
+  for (int i = 0; i < 4; ++i) CHECK(worst(sums[i], expected[i]) < 1e-5);
+  CHECK(masked == expected_masked);
+}
+
 TEST_CASE("sums of channels are those of every row") {
   for_all_rows([](const NormKernels& kernels, const Rows& rows) {
-    const auto channels = static_cast<size_t>(rows.shape.channels);
-    std::vector<double> sums[4];
-    std::vector<double> expected[4];
-    for (auto& sum : sums) sum.assign(channels, 1);  // they are added to
-    for (auto& sum : expected) sum.assign(channels, 1);
-    Values masked(rows.dy.size());
-    Values expected_masked;
-    kernels.statistics(rows.shape, rows.x.data(), rows.offset.data(),
-                       sums[0].data(), sums[1].data());
-    kernels.gradient_sums(rows.shape, rows.dy.data(), rows.x.data(),
-                          rows.y.data(), rows.offset.data(), sums[2].data(),
-                          sums[3].data(), masked.data());
-    for (int64_t r = 0; r < rows.shape.rows; ++r) {
-      for (size_t c = 0; c < channels; ++c) {
-        const int at = static_cast<int>(c);
-        const double away = rows.value(rows.x, r, at) - rows.offset[c];
-        const bool dead = rows.shape.relu && rows.value(rows.y, r, at) <= 0;
-        const float g = dead ? 0 : rows.value(rows.dy, r, at);
-        expected[0][c] += away;
-        expected[1][c] += away * away;
-        expected[2][c] += g;
-        expected[3][c] += g * away;
-        expected_masked.push_back(g);
-      }
-    }
-    for (int i = 0; i < 4; ++i) CHECK(worst(sums[i], expected[i]) < 1e-5);
-    CHECK(masked == expected_masked);
+    for (const bool addend : {false, true}) check_sums(kernels, rows, addend);
   });
 }
 

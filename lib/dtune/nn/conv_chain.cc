@@ -72,42 +72,40 @@ class ConvChain : public SumLayer {
     if (saved) {
       kept.push_back(relu ? y : at::Tensor());
       saved->tensors = std::move(kept);
+      saved->gradient_sums = at::Tensor();
       saved->training = context.training;
     }
     return y;
   }
 
   at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
-                          bool need_dx, AddendGradient* addend) override {
+                          const InputGradient& input,
+                          AddendGradient* addend) override {
     std::vector<at::Tensor> kept = std::move(saved.tensors);
     saved.tensors.clear();
-    const ChainStep& last = steps_.back();
-    Gradient dy{channels_last(gradient), kept.back(), last.relu,
-                NormSums(last.output.channels)};
-    dy.sums = gradient_sums(dy.values, z_of(kept, steps_.size() - 1), dy.y,
-                            map_of(kept, steps_.size() - 1), dy.relu, addend);
-    if (addend != nullptr) {
-      dy.values = addend->values;
-      dy.relu = false;
-    }
+    const size_t last = steps_.size() - 1;
+    ResultGradient dy = result_gradient(
+        channels_last(gradient), z_of(kept, last), kept.back(),
+        map_of(kept, last), steps_[last].relu, saved.gradient_sums, addend);
     for (size_t k = steps_.size(); k-- > 0;) {
-      const bool onto = k == 0 && addend != nullptr && addend->of_input;
-      dy = step_back(k, dy, kept, saved.training, k > 0 || need_dx,
-                     onto ? addend->values : at::Tensor());
+      InputGradient mine = k > 0 ? InputGradient{} : input;
+      if (k == 0 && addend != nullptr && addend->of_input) {
+        mine.target.onto = addend->values;
+      }
+      dy = step_back(k, dy, kept, saved.training, mine);
       kept.resize(2 * k + 1);
     }
     return dy.values;
   }
 
- private:
-  // Of what a norm returned.
-  struct Gradient {
-    at::Tensor values;
-    at::Tensor y;  // with relu
-    bool relu;     // values count only where y is not <= 0
-    NormSums sums;
-  };
+  EndNorm end_norm(Saved& saved) override {
+    const size_t last = steps_.size() - 1;
+    if (!steps_[last].relu || saved.tensors.empty()) return {};
+    return {z_of(saved.tensors, last), map_of(saved.tensors, last).values[0],
+            &saved.gradient_sums};
+  }
 
+ private:
   // Kept: x, then a convolution's result and its norm's map for each step, and
   // what came out.
   static at::Tensor z_of(const std::vector<at::Tensor>& kept, size_t step) {
@@ -152,18 +150,20 @@ class ConvChain : public SumLayer {
     return z;
   }
 
-  // onto: undefined, or what the gradient of the input is added to.
-  Gradient step_back(size_t k, const Gradient& dy,
-                     const std::vector<at::Tensor>& kept, bool training,
-                     bool need_dx, const at::Tensor& onto) {
+  ResultGradient step_back(size_t k, const ResultGradient& dy,
+                           const std::vector<at::Tensor>& kept, bool training,
+                           const InputGradient& input) {
     ChainStep& step = steps_[k];
     const at::Tensor x = k > 0 ? z_of(kept, k - 1) : kept[0];
-    const NormMap before = k > 0 ? map_of(kept, k - 1) : NormMap{};
+    const NormMap map = k > 0 ? map_of(kept, k - 1) : NormMap{};
+    const EndNorm before =
+        k > 0 ? EndNorm{x, map.values[0]} : input.target.before;
     const at::Tensor z = z_of(kept, k);
     const NormGradientMap dmap = step.norm.add_gradient(
         map_of(kept, k), dy.sums, norm_rows(z, false).rows, training);
+    const at::Tensor& onto = input.target.onto;
     at::Tensor dx = onto;
-    if (need_dx && !dx.defined()) {
+    if (input.need_dx && !dx.defined()) {
       dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);
     }
     const int64_t items = step.conv->items(x.size(0));
@@ -171,12 +171,11 @@ class ConvChain : public SumLayer {
     std::vector<NormSums> sums(workers, NormSums(x.size(1)));
     step.conv->prepare(/*backward=*/true, items, workers);
     for_each_chunk(*step.conv, items, [&](const Chunk& chunk) {
-      const Part from(x, chunk.items, step.conv->input_rows(),
-                      k > 0 && steps_[k - 1].relu);
-      const float* a = read(k, chunk.worker, from, before);
+      const int64_t rows = step.conv->input_rows();
+      const Part from(x, chunk.items, rows, false);
+      const float* a = read(k, chunk.worker, from, map);
       float* const to =
-          need_dx ? Part(dx, chunk.items, step.conv->input_rows(), false).data
-                  : nullptr;
+          input.need_dx ? Part(dx, chunk.items, rows, false).data : nullptr;
       float* const da =
           onto.defined()
               ? room_for(workspace_->workers[chunk.worker].dinput, from.size())
@@ -184,24 +183,34 @@ class ConvChain : public SumLayer {
       step.conv->backward(chunk.worker, chunk.items.size(), a,
                           output_gradient(step, chunk, dy, z, dmap),
                           step.conv->best_pitch(), chunk.first, da);
-      if (da != to) {
+      const float* const addend = da == to ? nullptr : to;
+      if (before.x.defined()) {
+        const bool relu = k == 0 || steps_[k - 1].relu;
+        add_sums(Part(before.x, chunk.items, rows, relu), before.mean,
+                 {.dy = da, .y = a, .addend = addend, .masked = to},
+                 sums[chunk.worker]);
+      } else if (addend != nullptr) {
         for (int64_t i = 0; i < from.size(); ++i) to[i] += da[i];
       }
-      if (k == 0) return;
-      // Where the ReLU before was off nothing goes back: a passes as y.
-      NormSums& mine = sums[chunk.worker];
-      norm_kernels().gradient_sums(from.rows, da, from.data, a, before.mean(),
-                                   mine.first.data(), mine.second.data(),
-                                   from.rows.relu ? da : nullptr);
     });
     step.conv->finish(workers);
     for (size_t i = 1; i < workers; ++i) sums[0].add(sums[i]);
+    if (k == 0 && before.sums != nullptr) *before.sums = sums[0].values();
     return {dx, {}, false, std::move(sums[0])};
+  }
+
+  // The sums of the norm that read x. Where its ReLU was off nothing goes back:
+  // what came out of it passes as y.
+  static void add_sums(const Part& x, const at::Tensor& mean,
+                       NormGradientRows of, NormSums& sums) {
+    of.x = x.data;
+    norm_kernels().gradient_sums(x.rows, of, mean.data_ptr<float>(),
+                                 sums.first.data(), sums.second.data());
   }
 
   // The gradient of a convolution's result, in the worker's memory.
   const float* output_gradient(const ChainStep& step, const Chunk& chunk,
-                               const Gradient& dy, const at::Tensor& z,
+                               const ResultGradient& dy, const at::Tensor& z,
                                const NormGradientMap& dmap) const {
     const int64_t item = step.conv->output_rows();
     Part from(z, chunk.items, item, dy.relu);

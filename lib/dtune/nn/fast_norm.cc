@@ -30,6 +30,22 @@ NormRows part_of(NormRows shape, Range range) {
 
 }  // namespace
 
+NormSums::NormSums(const at::Tensor& values) : NormSums(values.size(1)) {
+  const double* from = values.data_ptr<double>();
+  const auto channels = static_cast<int64_t>(first.size());
+  first.assign(from, from + channels);
+  second.assign(from + channels, from + 2 * channels);
+}
+
+at::Tensor NormSums::values() const {
+  const auto channels = static_cast<int64_t>(first.size());
+  const at::Tensor values = at::empty({2, channels}, at::kDouble);
+  double* to = values.data_ptr<double>();
+  std::copy(first.begin(), first.end(), to);
+  std::copy(second.begin(), second.end(), to + channels);
+  return values;
+}
+
 void NormSums::add(const NormSums& other) {
   for (size_t c = 0; c < first.size(); ++c) {
     first[c] += other.first[c];
@@ -169,30 +185,55 @@ at::Tensor normalise(const at::Tensor& x, const NormMap& map, bool relu,
   return y;
 }
 
+namespace {
+
 NormSums gradient_sums(const at::Tensor& dy, const at::Tensor& x,
                        const at::Tensor& y, const NormMap& map, bool relu,
-                       AddendGradient* addend) {
+                       const at::Tensor& masked) {
   const NormRows shape = norm_rows(x, relu);
-  float* masked = nullptr;
-  if (addend != nullptr && relu) {
-    if (!addend->values.defined()) {
-      addend->values = at::empty_like(x, at::MemoryFormat::ChannelsLast);
-    }
-    masked = addend->values.data_ptr<float>();
-  } else if (addend != nullptr) {
-    addend->values = dy;
-  }
   std::vector<NormSums> sums(range_count(shape.rows), NormSums(x.size(1)));
   for_each_range(shape.rows, [&](size_t worker, Range range) {
     const int64_t at = range.begin * shape.channels;
     norm_kernels().gradient_sums(
-        part_of(shape, range), dy.data_ptr<float>() + at,
-        x.data_ptr<float>() + at, relu ? y.data_ptr<float>() + at : nullptr,
-        map.mean(), sums[worker].first.data(), sums[worker].second.data(),
-        masked == nullptr ? nullptr : masked + at);
+        part_of(shape, range),
+        {.dy = dy.data_ptr<float>() + at,
+         .x = x.data_ptr<float>() + at,
+         .y = relu ? y.data_ptr<float>() + at : nullptr,
+         .masked = masked.defined() ? masked.data_ptr<float>() + at : nullptr},
+        map.mean(), sums[worker].first.data(), sums[worker].second.data());
   });
   for (size_t i = 1; i < sums.size(); ++i) sums[0].add(sums[i]);
   return sums[0];
+}
+
+}  // namespace
+
+ResultGradient result_gradient(const at::Tensor& dy, const at::Tensor& x,
+                               const at::Tensor& y, const NormMap& map,
+                               bool relu, at::Tensor& made,
+                               AddendGradient* addend) {
+  if (made.defined()) {  // dy is zero where the ReLU is off
+    const NormSums sums(std::exchange(made, at::Tensor()));
+    // What may be overwritten is dy itself.
+    if (addend != nullptr && !addend->values.defined()) {
+      addend->values = dy.clone();
+    }
+    return {addend != nullptr ? addend->values : dy, {}, false, sums};
+  }
+  if (addend == nullptr) {
+    return {dy, y, relu, gradient_sums(dy, x, y, map, relu, {})};
+  }
+  if (!relu) {
+    addend->values = dy;
+    return {dy, {}, false, gradient_sums(dy, x, y, map, relu, {})};
+  }
+  if (!addend->values.defined()) {
+    addend->values = at::empty_like(x, at::MemoryFormat::ChannelsLast);
+  }
+  return {addend->values,
+          {},
+          false,
+          gradient_sums(dy, x, y, map, relu, addend->values)};
 }
 
 at::Tensor FastNorm::forward_sum(const at::Tensor& input,
@@ -217,37 +258,42 @@ at::Tensor FastNorm::forward_sum(const at::Tensor& input,
       x, map, relu_, addend.defined() ? channels_last(addend) : at::Tensor());
   if (saved) {
     saved->tensors = {x, y, map.values};
+    saved->gradient_sums = at::Tensor();
     saved->training = context.training;
   }
   return y;
 }
 
 at::Tensor FastNorm::backward_sum(const at::Tensor& gradient, Saved& saved,
-                                  bool need_dx, AddendGradient* addend) {
-  at::Tensor dy = channels_last(gradient);
+                                  const InputGradient& input,
+                                  AddendGradient* addend) {
   const at::Tensor x = saved.tensors.at(0);
-  const at::Tensor y = saved.tensors.at(1);
   const NormMap map{saved.tensors.at(2)};
+  const ResultGradient dy =
+      result_gradient(channels_last(gradient), x, saved.tensors.at(1), map,
+                      relu_, saved.gradient_sums, addend);
   saved.tensors.clear();
-  NormRows shape = norm_rows(x, relu_);
-  const NormSums sums = gradient_sums(dy, x, y, map, relu_, addend);
+  const NormRows shape = norm_rows(x, dy.relu);
   const NormGradientMap dmap =
-      own_.add_gradient(map, sums, shape.rows, saved.training);
-  if (!need_dx) return {};
-  if (addend != nullptr) {
-    dy = addend->values;
-    shape.relu = false;
-  }
+      own_.add_gradient(map, dy.sums, shape.rows, saved.training);
+  if (!input.need_dx) return {};
   const at::Tensor dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);
   for_each_range(shape.rows, [&](size_t, Range range) {
     const int64_t at = range.begin * shape.channels;
     norm_kernels().input_gradient(
-        part_of(shape, range), dy.data_ptr<float>() + at,
-        x.data_ptr<float>() + at, y.data_ptr<float>() + at, dmap.scale.data(),
+        part_of(shape, range), dy.values.data_ptr<float>() + at,
+        x.data_ptr<float>() + at,
+        dy.relu ? dy.y.data_ptr<float>() + at : nullptr, dmap.scale.data(),
         dmap.slope.data(), dmap.offset.data(), dx.data_ptr<float>() + at);
   });
   if (addend != nullptr && addend->of_input) dx.add_(addend->values);
-  return dx;
+  const at::Tensor& onto = input.target.onto;
+  return onto.defined() ? at::Tensor(onto).add_(dx) : dx;
+}
+
+EndNorm FastNorm::end_norm(Saved& saved) {
+  if (!relu_ || saved.tensors.empty()) return {};
+  return {saved.tensors.at(0), saved.tensors.at(2)[0], &saved.gradient_sums};
 }
 
 }  // namespace dtune

@@ -16,6 +16,9 @@ inline constexpr double kNormMomentum = 0.1;
 struct NormSums {
   explicit NormSums(int64_t channels)
       : first(static_cast<size_t>(channels)), second(first) {}
+  // EndNorm::sums and back.
+  explicit NormSums(const at::Tensor& values);
+  at::Tensor values() const;
   void add(const NormSums& other);
 
   std::vector<double> first;
@@ -45,7 +48,7 @@ class PixelStatistics {
 
 // How a pass normalises, of each channel: y = x scale + offset.
 struct NormMap {
-  at::Tensor values;  // [4, C]
+  at::Tensor values;  // [4, C]: mean, deviation, scale, offset
 
   const float* mean() const { return row(0); }
   const float* deviation() const { return row(1); }  // its inverse
@@ -101,6 +104,12 @@ struct AddendGradient {
   bool of_input = false;
 };
 
+// What backward_sum makes of the gradient of the layer's input.
+struct InputGradient {
+  bool need_dx = true;
+  GradientTarget target{};  // without need_dx: none
+};
+
 // A layer to whose result another one is added before a ReLU.
 class SumLayer : public Layer {
  public:
@@ -110,7 +119,11 @@ class SumLayer : public Layer {
   }
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
-    return backward_sum(dy, saved, need_dx, nullptr);
+    return backward_sum(dy, saved, {.need_dx = need_dx}, nullptr);
+  }
+  at::Tensor backward_to(const at::Tensor& dy, Saved& saved,
+                         const GradientTarget& target) override {
+    return backward_sum(dy, saved, {.target = target}, nullptr);
   }
 
   // addend: shaped as the result (undefined: none); with one, backward_sum sets
@@ -119,7 +132,8 @@ class SumLayer : public Layer {
                                  const at::Tensor& addend, Saved* saved,
                                  const PassContext& context) = 0;
   virtual at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
-                                  bool need_dx, AddendGradient* addend) = 0;
+                                  const InputGradient& input,
+                                  AddendGradient* addend) = 0;
 };
 
 // y = relu(batch_norm(x) + addend) by the kernels of kernels/batch_norm.h; ReLU
@@ -133,7 +147,9 @@ class FastNorm : public SumLayer {
   at::Tensor forward_sum(const at::Tensor& input, const at::Tensor& addend,
                          Saved* saved, const PassContext& context) override;
   at::Tensor backward_sum(const at::Tensor& gradient, Saved& saved,
-                          bool need_dx, AddendGradient* addend) override;
+                          const InputGradient& input,
+                          AddendGradient* addend) override;
+  EndNorm end_norm(Saved& saved) override;
 
  private:
   bool relu_;
@@ -146,10 +162,19 @@ NormRows norm_rows(const at::Tensor& x, bool relu);
 // relu(x scale + offset + addend); an addend may be undefined.
 at::Tensor normalise(const at::Tensor& x, const NormMap& map, bool relu,
                      const at::Tensor& addend);
-// The sums for add_gradient. y: with ReLU, what came out. addend: null, or its
-// values become dy where it counts.
-NormSums gradient_sums(const at::Tensor& dy, const at::Tensor& x,
-                       const at::Tensor& y, const NormMap& map, bool relu,
-                       AddendGradient* addend);
+
+// The gradient of what a norm, with its ReLU, returned.
+struct ResultGradient {
+  at::Tensor values;
+  at::Tensor y;   // with relu: what came out
+  bool relu;      // values count only where y is not <= 0
+  NormSums sums;  // for add_gradient
+};
+// Of dy. y: with ReLU, what came out. made: undefined, or EndNorm::sums, which
+// are used up. addend: null, or its values become dy where it counts.
+ResultGradient result_gradient(const at::Tensor& dy, const at::Tensor& x,
+                               const at::Tensor& y, const NormMap& map,
+                               bool relu, at::Tensor& made,
+                               AddendGradient* addend);
 
 }  // namespace dtune

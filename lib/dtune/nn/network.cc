@@ -80,7 +80,13 @@ at::Tensor Network::backward(const at::Tensor& dlogits, Tape& tape,
   auto& stages = impl_->stages;
   at::Tensor dy = channels_last(dlogits.to(impl_->compute));
   for (size_t i = stages.size(); i-- > 0;) {
-    dy = stages[i].layer->backward(dy, tape.layers[i], need_dx || i > 0);
+    Layer& layer = *stages[i].layer;
+    if (i > 0) {
+      const EndNorm before = stages[i - 1].layer->end_norm(tape.layers[i - 1]);
+      dy = layer.backward_to(dy, tape.layers[i], {.before = before});
+    } else {
+      dy = layer.backward(dy, tape.layers[i], need_dx);
+    }
     for (int n = stages[i].count; ready && n-- > 0;) {
       ready(stages[i].first + n);
     }

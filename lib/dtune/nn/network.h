@@ -53,7 +53,25 @@ struct Saved {
   std::vector<at::Tensor> tensors;
   std::vector<int64_t> input_shape;  // layers that reshape
   bool training = false;             // batch norm: whose statistics it used
+  at::Tensor gradient_sums;          // EndNorm::sums
   std::vector<Saved> children;       // residual: body then shortcut
+};
+
+// The batch norm and the ReLU that a layer ends in. The layer behind it has the
+// gradient of its result in cache, a part at a time, as it computes it: there
+// the sums cost less than a pass over memory.
+struct EndNorm {
+  at::Tensor x;     // what the norm read; undefined: the layer ends otherwise
+  at::Tensor mean;  // [C]
+  // Becomes the sums over pixels of dy and of dy (x - mean), [2, C] float64,
+  // where dy is zero as far as the ReLU is off.
+  at::Tensor* sums = nullptr;
+};
+
+// Where the gradient of a layer's input goes.
+struct GradientTarget {
+  at::Tensor onto;  // what it is added to, in place; undefined: nothing
+  EndNorm before;   // of the layer whose result the input is
 };
 
 // A layer with weights in its network's flat tensors. Not thread-safe.
@@ -70,6 +88,17 @@ class Layer {
   // tensor if !need_dx. Uses `saved` up: once for each forward.
   virtual at::Tensor backward(const at::Tensor& dy, Saved& saved,
                               bool need_dx) = 0;
+
+  // As backward, which returns target.onto where there is one. May make the
+  // sums of target.before.
+  virtual at::Tensor backward_to(const at::Tensor& dy, Saved& saved,
+                                 const GradientTarget& target) {
+    const at::Tensor dx = backward(dy, saved, /*need_dx=*/true);
+    if (!target.onto.defined()) return dx;
+    return at::Tensor(target.onto).add_(dx);
+  }
+  // Where the layer behind may leave sums that backward then uses.
+  virtual EndNorm end_norm(Saved& /*saved*/) { return {}; }
 };
 
 // A named slice of the flat tensors.

@@ -40,16 +40,27 @@ class Branch {
 
   // The branch's input needs its gradient as soon as anything before it has
   // weights, so only the first layer may skip it. addend: null unless sums().
-  at::Tensor backward(at::Tensor dy, Saved& saved, bool need_dx,
+  // Without layers the input's gradient is dy, whatever its target.
+  at::Tensor backward(at::Tensor dy, Saved& saved, const InputGradient& input,
                       AddendGradient* addend) {
     for (size_t i = layers_.size(); i-- > 0;) {
-      const bool need = i > 0 || need_dx;
+      const InputGradient mine = i > 0 ? InputGradient{} : input;
       Saved& child = saved.children[i];
-      dy = layers_[i].get() == sum_
-               ? sum_->backward_sum(dy, child, need, addend)
-               : layers_[i]->backward(dy, child, need);
+      if (layers_[i].get() == sum_) {
+        dy = sum_->backward_sum(dy, child, mine, addend);
+      } else if (mine.need_dx) {
+        dy = layers_[i]->backward_to(dy, child, mine.target);
+      } else {
+        dy = layers_[i]->backward(dy, child, false);
+      }
     }
     return dy;
+  }
+
+  // REQUIRES: sums().
+  EndNorm end_norm(Saved& saved) {
+    return saved.children.empty() ? EndNorm{}
+                                  : sum_->end_norm(saved.children.back());
   }
 
  private:
@@ -83,35 +94,62 @@ class Residual : public Layer {
 
   at::Tensor backward(const at::Tensor& gradient, Saved& saved,
                       bool need_dx) override {
-    if (body_.sums()) return backward_sums(gradient, saved, need_dx);
+    return body_.sums() ? backward_sums(gradient, saved, {.need_dx = need_dx})
+                        : backward_plain(gradient, saved, need_dx);
+  }
+
+  at::Tensor backward_to(const at::Tensor& gradient, Saved& saved,
+                         const GradientTarget& target) override {
+    if (!body_.sums() || target.onto.defined()) {
+      return Layer::backward_to(gradient, saved, target);
+    }
+    return backward_sums(gradient, saved, {.target = target});
+  }
+
+  EndNorm end_norm(Saved& saved) override {
+    if (!body_.sums() || saved.children.empty()) return {};
+    return body_.end_norm(saved.children[0]);
+  }
+
+ private:
+  at::Tensor backward_plain(const at::Tensor& gradient, Saved& saved,
+                            bool need_dx) {
     at::Tensor dy = gradient;
     if (relu_) {
       dy = at::threshold_backward(dy, saved.tensors.at(0), 0);
       saved.tensors.clear();
     }
+    const InputGradient input{.need_dx = need_dx};
     const at::Tensor body =
-        body_.backward(dy, saved.children[0], need_dx, nullptr);
-    return add(body, dy,
-               shortcut_.backward(dy, saved.children[1], need_dx, nullptr),
-               need_dx);
+        body_.backward(dy, saved.children[0], input, nullptr);
+    const at::Tensor other =
+        shortcut_.backward(dy, saved.children[1], input, nullptr);
+    return add(body, dy, other, need_dx);
   }
 
- private:
   // Where nothing else holds the gradient it is overwritten.
   at::Tensor backward_sums(const at::Tensor& gradient, Saved& saved,
-                           bool need_dx) {
+                           const InputGradient& input) {
     const bool own = gradient.use_count() == 1 &&
                      gradient.storage().use_count() == 1 &&
                      gradient.is_contiguous(at::MemoryFormat::ChannelsLast);
     AddendGradient addend{
         own ? gradient : at::Tensor(),
-        need_dx && shortcut_.size() == 0 && body_.size() == 1};
-    const at::Tensor body =
-        body_.backward(gradient, saved.children[0], need_dx, &addend);
-    if (addend.of_input) return body;
+        input.need_dx && shortcut_.size() == 0 && body_.size() == 1};
+    if (addend.of_input) {
+      return body_.backward(gradient, saved.children[0], input, &addend);
+    }
+    const at::Tensor body = body_.backward(gradient, saved.children[0],
+                                           {.need_dx = input.need_dx}, &addend);
+    // The shortcut's gradient is added where it is computed.
+    InputGradient last = input;
+    const bool onto =
+        input.need_dx && shortcut_.size() > 0 && !body.is_alias_of(gradient);
+    last.target =
+        onto ? GradientTarget{body, input.target.before} : GradientTarget{};
     const at::Tensor other =
-        shortcut_.backward(addend.values, saved.children[1], need_dx, nullptr);
-    return add(body, gradient, other, need_dx);
+        shortcut_.backward(addend.values, saved.children[1], last, nullptr);
+    return onto ? other : add(body, gradient, other, input.need_dx);
   }
 
   // A new tensor, unless a branch gave back what it got or a view of it.

@@ -20,6 +20,17 @@ struct NormRows {
   int pitch = 0;  // from a row of dx to the next; 0: as everywhere, channels
 };
 
+// What sums of a gradient are of, each shaped as x.
+struct NormGradientRows {
+  const float* dy;
+  const float* x;
+  const float* y;                 // with ReLU dy counts where it is not <= 0
+  const float* addend = nullptr;  // to dy; null: none
+  // Null or where dy with its addend, as far as it counts, is written; may be
+  // either of them.
+  float* masked = nullptr;
+};
+
 struct NormKernels {
   const char* name;
 
@@ -32,14 +43,12 @@ struct NormKernels {
   void (*apply)(const NormRows& shape, const float* x, const float* scale,
                 const float* offset, const float* addend, float* y);
 
-  // With ReLU dy counts where y is not <= 0. Adds to sums and products
-  // [channels] those of dy and of dy (x - mean). masked: null or where dy, as
-  // far as it counts, is written; may be dy itself.
-  void (*gradient_sums)(const NormRows& shape, const float* dy, const float* x,
-                        const float* y, const float* mean, double* sums,
-                        double* products, float* masked);
+  // Adds to sums and products [channels] those of dy (with its addend, as far
+  // as it counts) and of that times x - mean.
+  void (*gradient_sums)(const NormRows& shape, const NormGradientRows& of,
+                        const float* mean, double* sums, double* products);
 
-  // dx = dy scale + x slope + offset, dy as above.
+  // dx = dy scale + x slope + offset; with ReLU dy counts as above.
   void (*input_gradient)(const NormRows& shape, const float* dy, const float* x,
                          const float* y, const float* scale, const float* slope,
                          const float* offset, float* dx);
