@@ -350,3 +350,15 @@ TEST_CASE("a trial that straggles is copied and the first to finish wins") {
   CHECK(study.local.sink.notices.find("superseded: the copy on here ") !=
         std::string::npos);
 }
+
+TEST_CASE("the start of a trial is no step that straggles") {
+  const TemporaryDirectory folder;
+  Recipe recipe = toy::recipe(2);
+  recipe.final_training.enabled = false;
+  recipe.limits.lease = std::chrono::seconds(60);
+  toy::LocalStudy study(folder.path(), toy::unique("slow-start"), 2, recipe,
+                        {toy::point(0.5), toy::point(0.4, "late")});
+  CHECK(study.run().state == StudyState::finished);
+  for (const Trial& trial : study.study.trials) CHECK(trial.attempt == 1);
+  CHECK(study.sink.notices == "");
+}

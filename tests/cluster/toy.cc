@@ -113,6 +113,9 @@ class ToyRunner final : public TrialRunner {
   std::unique_ptr<TrialSession> start(
       const TrialAssignment& assignment) override {
     if (assignment.rank) return make_gang_session(assignment);
+    if (assignment.point.at("mode") == Value("late")) {
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+    }
     return std::make_unique<ToySession>(assignment);
   }
 };

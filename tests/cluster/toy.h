@@ -31,6 +31,7 @@ inline const std::vector<std::string> kModes = {
     "invalid",    // said_invalid at step 1
     "silent",     // reports without the metric
     "straggle",   // rank 1 of trial 1 is evicted from its gang in step 2
+    "late",       // its session takes three seconds to make
 };
 
 // An id that no other run of the tests on this machine uses.

@@ -114,6 +114,11 @@ void AgentRegistry::note_progress(RegisteredSlot& slot,
                                   const control::Progress& progress) {
   const MonoTime now = slot.heard;
   slot.progress = progress;
+  if (progress.phase != kTrainingPhase || progress.trial != slot.trial) {
+    slot.step_began.reset();
+  } else if (!slot.step_began) {
+    slot.step_began = now;
+  }
   if (progress.phase == kNoSpacePhase) slot.last_report = now;
   // Files that travel take what they take; if nothing moves, the worker says
   // so itself.
@@ -147,6 +152,7 @@ void AgentRegistry::on_report(size_t index, const control::Report& report,
     return;
   }
   slot.last_report = slot.last_active = turns_.now();
+  slot.step_began = slot.last_report;
   step_limit_.add(report.report.seconds);
   if (report.report.step >= slot.granted || report.report.last) {
     slot.at_target = true;
@@ -345,6 +351,7 @@ void AgentRegistry::assign(size_t index, control::Assign message) {
   slot.killing = false;
   slot.heard = slot.last_report = slot.last_active = slot.counted =
       turns_.now();
+  slot.step_began.reset();
   slot.activity = 0;
   slot.progress = {};
   message.slot = slot.number;
@@ -355,6 +362,7 @@ void AgentRegistry::extend(size_t index, int target) {
   RegisteredSlot& slot = slots_[index];
   slot.granted = target;
   slot.at_target = false;
+  slot.step_began = turns_.now();
   send(slot.agent,
        control::Extend{slot.number, slot.trial, slot.attempt, target});
 }

@@ -40,6 +40,8 @@ struct RegisteredSlot {
   bool at_target = false;  // it has reported that step and waits
   MonoTime heard{};        // last word of its worker
   MonoTime last_report{};  // or when the lease began
+  // As far as is known; empty: its session is being made, or does other things.
+  std::optional<MonoTime> step_began;
   MonoTime last_active{};  // it computed or wrote something, or reported
   uint64_t activity = 0;   // the last count that it gave
   MonoTime counted{};      // when it did

@@ -55,7 +55,8 @@ double BackupCopies::gain(const Trial& trial,
                           const RegisteredSlot& slot) const {
   if (trial.state != TrialState::running || has(trial.id)) return 0;
   if (slot.state != SlotState::busy || slot.at_target) return 0;
-  const double elapsed = to_seconds(clock_.now() - slot.last_report);
+  if (!slot.step_began) return 0;  // a copy would have to start as well
+  const double elapsed = to_seconds(clock_.now() - *slot.step_began);
   if (elapsed < kLeastSeconds) return 0;
   const double expected = expected_step(trial);
   if (expected <= 0 || elapsed < kPatience * expected) return 0;

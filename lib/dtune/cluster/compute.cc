@@ -93,7 +93,7 @@ control::Progress Compute::progress() {
   progress.trial = current_trial_;
   progress.attempt = current_attempt_;
   progress.phase = phase_;
-  if (session_ == nullptr || progress.phase != "training") return progress;
+  if (session_ == nullptr || progress.phase != kTrainingPhase) return progress;
   const StepProgress step = session_->progress();
   progress.activity = step.activity;
   progress.fraction = step.fraction;

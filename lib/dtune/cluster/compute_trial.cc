@@ -170,7 +170,7 @@ void Compute::step() {
   {
     const std::lock_guard lock(mutex_);
     if (!orders_.empty() || shutdown_) return;  // they come first
-    if (!session_->is_unsaved()) phase_ = "training";
+    if (!session_->is_unsaved()) phase_ = kTrainingPhase;
     step_began_ = system_clock().now();
   }
   StepReport done;

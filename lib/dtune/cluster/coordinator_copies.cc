@@ -49,7 +49,7 @@ void Coordinator::Impl::start_copy(Trial& trial, size_t index) {
       "straggling: step {} takes {} so far on {} {}, {} was expected; a copy "
       "runs on {} {}",
       trial.steps() + 1,
-      format_duration(registry_.clock().now() - original.last_report),
+      format_duration(registry_.clock().now() - *original.step_began),
       registry_.agent_of(original).node, original.number,
       format_duration(from_seconds(copies_.expected_step(trial))),
       registry_.agent_of(slot).node, slot.number);

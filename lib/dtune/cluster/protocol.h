@@ -64,6 +64,7 @@ namespace dtune {
 
 inline constexpr int kMaxThreads = 4096;  // of one slot
 
+inline constexpr const char* kTrainingPhase = "training";
 // The step is trained and waits for room for its checkpoint.
 inline constexpr const char* kNoSpacePhase = "disk full";
 
@@ -209,8 +210,8 @@ struct Progress {
   int slot = 0;
   TrialId trial = 0;  // 0: idle
   Attempt attempt = 0;
-  // "starting", "fetching" (files), "training", "sending" (files), "testing",
-  // "waiting", "idle", kNoSpacePhase
+  // "starting", "fetching" (files), kTrainingPhase, "sending" (files),
+  // "testing", "waiting", "idle", kNoSpacePhase
   std::string phase;
   double fraction = 0;  // of the step in flight, 0..1
   double samples_per_second = 0;
