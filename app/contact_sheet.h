@@ -11,7 +11,7 @@ namespace dtune {
 
 struct CaptionedImage {
   Image image;
-  std::vector<std::string> lines;  // of the caption; ASCII, '?' for the rest
+  std::vector<std::string> lines;  // of the caption, UTF-8
 };
 
 // All in rows, on white, enlarged by a whole factor where they are small;

@@ -235,3 +235,24 @@ TEST_CASE("show-batch draws training images, augmented, with their labels") {
   CHECK(outcome.code == 2);
   CHECK(contains(outcome.err, "the recipe tunes a program"));
 }
+
+TEST_CASE("show-batch draws one letter for each character of a class name") {
+  const Workplace place;
+  place.write("pictures.yaml", kFolderRecipe);
+  const auto draw = [&](const std::string& first, const std::string& second) {
+    fs::remove_all(place / "images");
+    for (int i = 0; i < 8; ++i) {
+      add_image(place, fmt::format("images/{}/{}.png", first, i), gray_png(10));
+      add_image(place, fmt::format("images/{}/{}.png", second, i), gray_png(9));
+    }
+    const Outcome outcome =
+        place.run({"show-batch", "pictures.yaml", "--output", "a.png"});
+    CHECK_MESSAGE(outcome.code == 0, outcome.err);
+    return read_image_file(place / "a.png", 1).pixels;
+  };
+  // Accents are left out, also those that are characters of their own.
+  const auto plain = draw("aMuller", "b??");
+  CHECK(draw("aM\xc3\xbcller", "b\xe7\x8c\xab?") == plain);
+  CHECK(draw("aMu\xcc\x88ller", "b\xf0\x9f\x90\x88?") == plain);
+  CHECK(draw("aMiller", "b??") != plain);
+}

@@ -41,7 +41,8 @@ TEST_CASE("numbers are for people") {
   CHECK(format_metric(12.345) == "12.35");
   CHECK(format_metric(1234.5) == "1234");
   CHECK(format_metric(1.25e-5) == "1.25e-05");
-  CHECK(format_metric(0) == "0");
+  CHECK(format_metric(0) == "0.0000");
+  CHECK(format_metric(-0.0) == "0.0000");
   CHECK(format_metric(std::nan("")) == "nan");
   CHECK(format_metric(-HUGE_VAL) == "-inf");
   CHECK(format_count(0) == "0");

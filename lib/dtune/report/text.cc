@@ -9,35 +9,10 @@
 
 #include "dtune/base/clock.h"
 #include "dtune/base/text.h"
+#include "dtune/base/utf8.h"
 
 namespace dtune {
 namespace {
-
-struct CodePoint {
-  char32_t value = 0;
-  size_t bytes = 1;
-  bool valid = false;
-};
-
-// Reads one code point of UTF-8; an invalid byte counts one. text is not empty.
-CodePoint next_code_point(std::string_view text) {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return {first, 1, true};
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4) return {};
-  char32_t value = first & (0xffU >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    value = (value << 6) | (byte(i) & 0x3f);
-  }
-  constexpr std::array<char32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = value >= 0xd800 && value <= 0xdfff;
-  if (value < kSmallest[length] || value > 0x10ffff || surrogate) return {};
-  return {value, length, true};
-}
 
 bool is_control(char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
 
@@ -186,9 +161,9 @@ std::string format_metric(double value) {
     return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
   }
   const double size = std::abs(value);
-  if (size == 0) return "0";
-  if (size < 1e-3 || size >= 1e6) return fmt::format("{:.3g}", value);
-  if (size < 10) return fmt::format("{:.4f}", value);
+  if ((size > 0 && size < 1e-3) || size >= 1e6)
+    return fmt::format("{:.3g}", value);
+  if (size < 10) return fmt::format("{:.4f}", size > 0 ? value : 0);
   return size < 1000 ? fmt::format("{:.2f}", value)
                      : fmt::format("{:.0f}", value);
 }
