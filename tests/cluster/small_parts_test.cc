@@ -278,6 +278,31 @@ TEST_CASE("the name of a gang cannot be derived from its trial") {
   CHECK(first.size() == std::string("1.1-").size() + 32);
 }
 
+// Else it is said that the others go on, and then that they cannot.
+TEST_CASE("a gang that is closed goes on without no rank") {
+  const SocketDirectory sockets;
+  Recipe recipe;
+  recipe.parallel.mode = ParallelMode::data;
+  recipe.parallel.ranks = 3;
+  TrialGangsOptions options;
+  options.listen.local = sockets.endpoint("gangs");
+  TrialGangs gangs(recipe, options);
+  Trial trial;
+  trial.id = trial.attempt = 1;
+  trial.state = TrialState::running;
+  gangs.begin(trial, {"a", "b", "c"});
+  control::Ended killed;
+  killed.outcome = control::Outcome::failed;
+  killed.reason = Reason::killed;
+  const std::vector<LeasedSlot> rest = {{0, 0}, {1, 1}};
+  CHECK(gangs.goes_on_without(trial, rest, 2, killed));
+  CHECK(gangs.member_left(trial, {0, 0}, killed));
+  CHECK(gangs.member_left(trial, {1, 1}, killed));
+  CHECK_FALSE(gangs.goes_on_without(trial, rest, 2, killed));
+  CHECK(gangs.member_left(trial, {2, 2}, killed));  // which closes it
+  CHECK_FALSE(gangs.goes_on_without(trial, rest, 2, killed));
+}
+
 TEST_CASE("new work waits where much is recorded that is not stored yet") {
   const TemporaryDirectory folder;
   const auto store =

@@ -93,12 +93,10 @@ bool TrialGangs::goes_on_without(const Trial& trial,
   if (ended.outcome == control::Outcome::complete) {
     return ended.metrics.empty();  // only the leader has tested the model
   }
-  const bool elastic =
-      parallel_.mode == ParallelMode::data && !is_server(member) &&
-      std::any_of(rest.begin(), rest.end(), [this](const LeasedSlot& held) {
-        return !is_server(held.member);
-      });
-  if (!elastic) return false;
+  const bool any_computes = std::any_of(
+      rest.begin(), rest.end(),
+      [this](const LeasedSlot& held) { return !is_server(held.member); });
+  if (!any_computes || !server_->can_lose(name(trial.id), member)) return false;
   if (ended.outcome == control::Outcome::temporary) {  // its node leaves
     return ended.reason == Reason::node_lost;
   }

@@ -75,6 +75,9 @@ class GangController {
 
   int members() const { return members_.size(); }
   bool closed() const { return stage_ == Stage::closed; }
+  bool can_lose(int member) const {
+    return !closed() && members_.can_lose(member);
+  }
   const GangOptions& options() const { return options_; }
   GangStatus status() const;
 

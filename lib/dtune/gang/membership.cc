@@ -54,7 +54,8 @@ bool Membership::can_lose(int lost) const {
   if (needs_all() || !computes(lost)) return false;
   for (int m = 0; m < size(); ++m) {
     const bool coming = incarnation_ == 0 && at(m).awaited;
-    if (computes(m) && (at(m).present() || coming)) return true;
+    if (m == lost || !computes(m)) continue;
+    if (at(m).present() || coming) return true;
   }
   return false;
 }

@@ -71,6 +71,12 @@ void GangRegistry::admit(const std::string& gang, int member,
   if (open != nullptr && open->has(member)) open->place(member).key = key;
 }
 
+bool GangRegistry::can_lose(const std::string& gang, int member) const {
+  const OpenGang* open = find(gang);
+  return open != nullptr && open->has(member) &&
+         open->controller.can_lose(member);
+}
+
 void GangRegistry::member_lost(const std::string& gang, int member,
                                const std::string& why) {
   OpenGang* open = find(gang);

@@ -52,6 +52,7 @@ class GangRegistry {
   void close(const std::string& gang, const std::string& why);
   void close_all(const std::string& why);
   void admit(const std::string& gang, int member, const std::string& key);
+  bool can_lose(const std::string& gang, int member) const;
   void member_lost(const std::string& gang, int member, const std::string& why);
   GangStatus status(const std::string& gang) const;
   void trace_to(const std::filesystem::path& file);

@@ -120,6 +120,11 @@ void GangServer::admit(const std::string& gang, int member,
   impl_->registry.admit(gang, member, key);
 }
 
+bool GangServer::can_lose(const std::string& gang, int member) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->registry.can_lose(gang, member);
+}
+
 void GangServer::member_lost(const std::string& gang, int member,
                              const std::string& why) {
   const std::lock_guard lock(impl_->mutex);

@@ -84,6 +84,8 @@ class GangServer {
   // those that come over the local endpoint. Until then all can that know the
   // gang's name.
   void admit(const std::string& gang, int member, const std::string& key);
+  // Whether the gang is open, and stays so where the member is lost.
+  bool can_lose(const std::string& gang, int member) const;
   // The member's process is known to have ended.
   void member_lost(const std::string& gang, int member, const std::string& why);
 
