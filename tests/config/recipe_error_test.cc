@@ -482,6 +482,10 @@ layers:
             .ends_with("layer 'a': two layers have this name"));
   CHECK(problem("layers: [conv]")
             .starts_with("r.yaml:1:10: layer 'conv1': has no output channels"));
+  CHECK(problem("layers: [linear: classes]") ==
+        "r.yaml:1:18: 'model.layers.linear1.channels' must be a whole number, "
+        "but is 'classes' (leave it out for the classes: that layer is added "
+        "at the end)");
   CHECK(problem("layers: [relu: 3]") ==
         "r.yaml:1:16: 'relu' in model.layers takes no such value (only its "
         "name, or {its fields})");

@@ -147,7 +147,7 @@ TEST_CASE("an unknown option is named with what the kind takes") {
   CHECK_THROWS_WITH_AS(
       make_sampler(with_sampler("random", {{"points", int64_t{3}}})),
       "sampler.points: unknown option ('random' takes no options; points is of "
-      "sampler grid)",
+      "sampler grid: for it write kind: grid)",
       Error);
   CHECK_THROWS_WITH_AS(
       make_scheduler(with_scheduler("asha", {{"etaa", int64_t{3}}}), 9),
@@ -158,17 +158,17 @@ TEST_CASE("an unknown option is named with what the kind takes") {
       make_scheduler(with_scheduler("hyperband", {{"mode", Value("standard")}}),
                      9),
       "scheduler.mode: unknown option ('hyperband' takes eta, min_steps; mode "
-      "is of scheduler asha)",
+      "is of scheduler asha: for it write kind: asha)",
       Error);
   CHECK_THROWS_WITH_AS(
       make_scheduler(with_scheduler("fifo", {{"eta", int64_t{3}}}), 9),
       "scheduler.eta: unknown option ('fifo' takes no options; eta is of "
-      "scheduler asha, hyperband)",
+      "scheduler asha, hyperband: for it write kind: asha)",
       Error);
   CHECK_THROWS_WITH_AS(
       make_scheduler(with_scheduler("freeze-thaw", {{"eta", int64_t{2}}}), 9),
       "scheduler.eta: unknown option ('freeze-thaw' takes epsilon; eta is of "
-      "scheduler asha, hyperband)",
+      "scheduler asha, hyperband: for it write kind: asha)",
       Error);
 }
 

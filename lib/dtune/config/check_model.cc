@@ -24,6 +24,13 @@ Mark mark_of_layer(const CheckContext& c, const LayerSpec& layer) {
   return mark_of_path(c.tree, "model.layers." + layer.name + ".name");
 }
 
+bool is_misread(const CheckContext& c, const LayerSpec& layer) {
+  const auto& fields = traits_of(layer.kind).fields;
+  return std::any_of(fields.begin(), fields.end(), [&](LayerField field) {
+    return c.is_misread("model.layers." + layer.name + "." + to_string(field));
+  });
+}
+
 // Texts of layers begin with their place.
 void add_model_error(const CheckContext& c, const std::string& text) {
   std::vector<const LayerSpec*> layers;
@@ -31,6 +38,7 @@ void add_model_error(const CheckContext& c, const std::string& text) {
   for (const LayerSpec* layer : layers) {
     const std::string head = layer->where + ": ";
     if (layer->where.empty() || !text.starts_with(head)) continue;
+    if (is_misread(c, *layer)) return;  // what follows from that
     c.diagnostics.add(layer->where, mark_of_layer(c, *layer),
                       text.substr(head.size()));
     return;

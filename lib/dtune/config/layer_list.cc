@@ -11,11 +11,20 @@ namespace {
 constexpr double kMaxChannels = 65536;
 constexpr double kMaxKernel = 1024;
 
+Range channels_of(LayerKind kind) {
+  Range range = between(1, kMaxChannels);
+  if (kind == LayerKind::linear) {
+    range.advice =
+        " (leave it out for the classes: that layer is added at the end)";
+  }
+  return range;
+}
+
 void describe_field(Fields& f, LayerSpec& layer, LayerField field) {
   const char* key = to_string(field);
   switch (field) {
     case LayerField::channels:
-      return f.integer(key, layer.channels, between(1, kMaxChannels));
+      return f.integer(key, layer.channels, channels_of(layer.kind));
     case LayerField::kernel:
       return f.integer(key, layer.kernel, between(1, kMaxKernel));
     case LayerField::stride:

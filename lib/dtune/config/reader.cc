@@ -77,10 +77,10 @@ std::string Reader::full(const std::string& key) const {
 }
 
 void Reader::wrong(const YamlNode& node, const std::string& key,
-                   const std::string& expected) {
-  diagnostics_.add(
-      node.mark, fmt::format("'{}' must be {}, but is {}", full(key), expected,
-                             describe_node(node)));
+                   const std::string& expected, const std::string& advice) {
+  diagnostics_.add(node.mark,
+                   fmt::format("'{}' must be {}, but is {}{}", full(key),
+                               expected, describe_node(node), advice));
 }
 
 const YamlNode* Reader::take(const std::string& key) {
@@ -142,7 +142,7 @@ void Reader::whole(const std::string& key, int64_t& value, const Range& range) {
   const Value meant = scalar_value(*found);
   if (!std::holds_alternative<int64_t>(meant) &&
       !std::holds_alternative<double>(meant)) {
-    wrong(*found, key, "a whole number");
+    wrong(*found, key, "a whole number", range.advice);
     return;
   }
   if (!number(*found, key, range, read)) return;

@@ -51,7 +51,7 @@ class Reader final : public Fields {
  private:
   std::string full(const std::string& key) const;
   void wrong(const YamlNode& node, const std::string& key,
-             const std::string& expected);
+             const std::string& expected, const std::string& advice = "");
   const YamlNode* scalar(const std::string& key, const std::string& expected);
   bool number(const YamlNode& node, const std::string& key, const Range& range,
               double& value);

@@ -155,8 +155,8 @@ void check_options(const std::vector<Entry>& table, const char* what,
     std::string takes =
         own.empty() ? "no options" : fmt::format("{}", fmt::join(own, ", "));
     if (!others.empty()) {
-      takes +=
-          fmt::format("; {} is of {} {}", name, what, fmt::join(others, ", "));
+      takes += fmt::format("; {} is of {} {}: for it write kind: {}", name,
+                           what, fmt::join(others, ", "), others.front());
     }
     throw Error(ErrorKind::config,
                 fmt::format("{}.{}: unknown option{} ('{}' takes {})", what,
