@@ -60,10 +60,15 @@ LoadedStudy open_patiently(const fs::path& database, const std::string& text) {
   }
 }
 
+struct AskedStudy {
+  fs::path database;
+  std::optional<RecipeFile> file;  // that was named
+};
+
 // The study of a recipe, made where there is none; of several processes
 // at once one makes it.
-fs::path study_to_ask(const Console& console, const AskOptions& options) {
-  if (is_database(options.study)) return options.study;
+AskedStudy study_to_ask(const Console& console, const AskOptions& options) {
+  if (is_database(options.study)) return {options.study, {}};
   const fs::path path = find_recipe(options.study);
   fs::path database = options.database.empty() ? default_database(path).path
                                                : fs::path(options.database);
@@ -76,7 +81,7 @@ fs::path study_to_ask(const Console& console, const AskOptions& options) {
       if (!holds_study(database)) {
         create_study(database, path, file, check_study(console, file, false));
       }
-      return database;
+      return {database, file};
     } catch (const Error& error) {
       // Another process may have made the study meanwhile.
       const bool busy =
@@ -85,6 +90,23 @@ fs::path study_to_ask(const Console& console, const AskOptions& options) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+}
+
+// What the recipe says now counts, as for dtune run.
+void adopt_changes(LoadedStudy& loaded, const RecipeFile& file) {
+  check_same_study(loaded, file, "ask");
+  if (file.resolved_yaml() == loaded.row.recipe_yaml) return;
+  if (adopt_recipe(loaded, file)) {
+    loaded.study.state = loaded.row.state = StudyState::running;
+  }
+  loaded.store->put_study(loaded.row);
+}
+
+LoadedStudy open_to_ask(const Console& console, const AskOptions& options) {
+  const AskedStudy asked = study_to_ask(console, options);
+  LoadedStudy loaded = open_patiently(asked.database, options.patience);
+  if (asked.file) adopt_changes(loaded, *asked.file);
+  return loaded;
 }
 
 // A study that is open for one question or answer.
@@ -136,8 +158,7 @@ Json answer_json(const Study& study, const AskAnswer& answer) {
 }
 
 int ask(const Console& console, const AskOptions& options) {
-  OpenStudy open(
-      open_patiently(study_to_ask(console, options), options.patience));
+  OpenStudy open(open_to_ask(console, options));
   const AskAnswer answer = open.session().ask();
   open.commit();
   console.line(json_text(answer_json(open.study(), answer)));
@@ -236,10 +257,13 @@ Told told_by_json(const std::string& line, int number) {
     set_outcome(told, Told::Outcome::lost, json.value("lost", ""));
     return told;
   } catch (const std::exception& error) {
+    std::string_view what = error.what();
+    // The JSON library begins with "[json.exception.NAME.NUMBER] ".
+    if (what.starts_with("[json.")) what.remove_prefix(what.find(']') + 2);
     throw Error(ErrorKind::config,
                 fmt::format("stdin:{}:1: {} (a line is such as {{\"trial\": 7, "
                             "\"metrics\": {{\"val_loss\": 0.3}}}})",
-                            number, error.what()));
+                            number, what));
   }
 }
 

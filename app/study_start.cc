@@ -80,7 +80,8 @@ void create_study(const fs::path& database, const fs::path& path,
   store->flush();
 }
 
-void check_same_study(const LoadedStudy& loaded, const RecipeFile& file) {
+void check_same_study(const LoadedStudy& loaded, const RecipeFile& file,
+                      const std::string& command) {
   if (loaded.row.recipe_hash == file.search_hash()) return;
   std::string keys;
   for (const std::string& key :
@@ -88,13 +89,16 @@ void check_same_study(const LoadedStudy& loaded, const RecipeFile& file) {
     if (defines_search(key)) keys += (keys.empty() ? "" : ", ") + key;
   }
   const std::string name = short_path(loaded.files.database);
+  const std::string anew =
+      command == "resume" ? "start anew, the old one is moved aside: --fresh; "
+                          : "";
   throw Error(
       ErrorKind::config,
-      fmt::format("{0}: holds a study of another recipe (changed: {1}) (go on "
-                  "with that study: {2}; start anew, the old "
-                  "one is moved aside: --fresh; keep both: --db OTHER.db)",
+      fmt::format("{}: holds a study of another recipe (changed: {}) (go on "
+                  "with that study: {}; {}keep both: --db OTHER.db)",
                   name, keys,
-                  quoted_command("dtune resume " + shell_quoted(name))));
+                  quoted_command("dtune " + command + " " + shell_quoted(name)),
+                  anew));
 }
 
 bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {

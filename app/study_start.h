@@ -42,7 +42,9 @@ RunDecision decide_run(const std::filesystem::path& database,
 bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file);
 
 // Throws Error(config), naming the keys that differ, where the database holds
-// the study of another recipe.
-void check_same_study(const LoadedStudy& loaded, const RecipeFile& file);
+// the study of another recipe. `command` goes on with that study, and can be
+// told of another database; run can also begin anew.
+void check_same_study(const LoadedStudy& loaded, const RecipeFile& file,
+                      const std::string& command = "resume");
 
 }  // namespace dtune

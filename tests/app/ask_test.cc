@@ -83,6 +83,43 @@ TEST_CASE("points are asked for and reported until the budget is spent") {
   CHECK_MESSAGE(replay.code == 0, (replay.out + replay.err));
 }
 
+TEST_CASE("a recipe that changed between two questions counts, or is refused") {
+  const Workplace place;
+  place.write("s.yaml", recipe(1, 0, "sampler: sobol\n"));
+  tell(place, parsed(place.run({"ask", "s.yaml"})), 0.5);
+  CHECK(place.run({"ask", "s.yaml"}).code == 1);
+  const std::vector<std::string> more = {"ask", "s.yaml", "--set",
+                                         "budget.trials=2"};
+  CHECK(parsed(place.run(more))["trial"] == 2);
+  const Outcome other =
+      place.run({"ask", "s.yaml", "--set", "space.lr.log=[0.1, 1]"});
+  CHECK(other.code == 2);
+  CHECK(contains(other.err, "holds a study of another recipe (changed: "));
+  CHECK(contains(other.err, "'dtune ask s.db'; keep both: --db OTHER.db)"));
+}
+
+TEST_CASE("questions to a study that is finished do not change it") {
+  const Workplace place;
+  place.write("s.yaml", recipe(1, 0, "sampler: sobol\n"));
+  tell(place, parsed(place.run({"ask", "s.yaml"})), 0.5);
+  CHECK(place.run({"ask", "s.yaml"}).code == 1);
+  edit_database(place / "s.db",
+                "UPDATE study SET created_ms = created_ms - 3600000");
+  CHECK(place.run({"ask", "s.db"}).code == 1);
+  const json status = parsed(place.run({"status", "s.db", "--json"}));
+  CHECK(status["searched_seconds"].get<double>() < 600);
+}
+
+TEST_CASE("a report without the objective's metric says what to write") {
+  const Workplace place;
+  place.write("s.yaml", recipe(1, 0, ""));
+  const json asked = parsed(place.run({"ask", "s.yaml"}));
+  CHECK_FALSE(contains(asked["why"].get<std::string>(), "000000"));
+  CHECK(contains(place.run({"tell", "s.db", "1", "scroe=0.5"}).err,
+                 "the report has no score, the objective's metric, did you "
+                 "mean 'score'? (write score=NUMBER)"));
+}
+
 TEST_CASE("a trial is reported step by step, paused, and asked for again") {
   const Workplace place;
   place.write("s.yaml", recipe(4, 8, "sampler: plain-gp\n"));

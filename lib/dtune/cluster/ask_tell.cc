@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/suggest.h"
 #include "dtune/cluster/new_trial.h"
 #include "dtune/cluster/stop_rules.h"
 #include "dtune/cluster/winner.h"
@@ -53,13 +55,12 @@ AskTell::AskTell(Study& study, TrialStore& store, Sampler& sampler,
 // All questions and answers are one session: nothing differs between them.
 void AskTell::begin() {
   if (study_.sessions == 0) records_.begin_session();
+  if (study_.state == StudyState::finished) return;
   // The machine's clock may have been set back.
   study_.searched_seconds =
       std::max(study_.searched_seconds,
                double(clock_.wall_ms() - study_.created_ms) / 1000.0);
-  if (study_.state != StudyState::finished) {
-    study_.state = StudyState::running;
-  }
+  study_.state = StudyState::running;
 }
 
 AskAnswer AskTell::ask() {
@@ -213,10 +214,14 @@ TellAnswer AskTell::tell(const Told& told) {
 TellAnswer AskTell::take_report(Trial& trial, const Told& told) {
   const std::string& metric = study_.recipe.objective.metric;
   if (!told.metrics.contains(metric)) {
+    std::string hint;
+    for (const auto& [name, value] : told.metrics) {
+      if (hint.empty()) hint = did_you_mean(name, std::span(&metric, 1));
+    }
     throw Error(ErrorKind::config,
                 fmt::format("trial {}: the report has no {}, the objective's "
-                            "metric",
-                            trial.id, metric));
+                            "metric{} (write {}=NUMBER)",
+                            trial.id, metric, hint, metric));
   }
   StepReport report;
   report.step = told.step > 0 ? told.step : trial.steps() + 1;

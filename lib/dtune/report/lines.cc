@@ -42,13 +42,15 @@ std::string started_line(const Study& study, double elapsed_seconds) {
   const size_t done = study.trials.size();
   return stamp(elapsed_seconds) +
          fmt::format(
-             "study {} {}: {}, horizon {}, seed {}",
-             printable(study.recipe.study),
+             "study {} {}: {}{}, seed {}", printable(study.recipe.study),
              done == 0 ? "started"
                        : fmt::format("resumed with {} trials", done),
              fmt::format("{} {}", to_string(study.recipe.objective.goal),
                          printable(study.recipe.objective.metric)),
-             study.horizon, study.recipe.seed);
+             study.horizon < kOpenHorizon
+                 ? fmt::format(", horizon {}", study.horizon)
+                 : "",
+             study.recipe.seed);
 }
 
 std::string report_line(const Study& study, const Trial& trial,

@@ -187,6 +187,10 @@ int horizon_steps(const Recipe& recipe, int64_t training_samples) {
   return static_cast<int>(std::clamp(steps, 1.0, double{kOpenHorizon}));
 }
 
+std::string step_text(int step) {
+  return step >= kOpenHorizon ? "its end" : "step " + std::to_string(step);
+}
+
 int last_step(const Study& study, const Trial& trial) {
   if (trial.kind != TrialKind::final) return study.horizon;
   return std::max(trial.target_step, trial.steps());

@@ -129,6 +129,8 @@ const Trial* incumbent(const Study& study);
 // `training_samples` is ignored for commands.
 inline constexpr int kOpenHorizon = 1'000'000'000;
 int horizon_steps(const Recipe& recipe, int64_t training_samples);
+// "step 3", or "its end" where that is open.
+std::string step_text(int step);
 
 // The last step of the trial's training: the horizon, but of a final training
 // its own, which may be of other epochs.

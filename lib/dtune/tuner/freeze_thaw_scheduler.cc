@@ -154,9 +154,7 @@ std::string FreezeThawScheduler::forecast(
   const Prediction p = model_->predict({unit, model_->horizon()});
   return fmt::format("; {} of {:.4g} ({:.4g} to {:.4g}) is expected at {}",
                      study.recipe.objective.metric, p.mean, p.low, p.high,
-                     model_->horizon() == kOpenHorizon
-                         ? "its end"
-                         : fmt::format("step {}", model_->horizon()));
+                     step_text(model_->horizon()));
 }
 
 FreezeThawScheduler::Choice FreezeThawScheduler::best_paused(
@@ -296,15 +294,13 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
   }
   const double chance = chance_at_horizon(trial);
   if (brief && chance >= std::max(kGoOn, epsilon_)) {
-    return train_on(trial,
-                    fmt::format("P(beats the leader by step {}) = {:.2g}",
-                                model_->horizon(), chance));
+    return train_on(trial, fmt::format("P(beats the leader by {}) = {:.2g}",
+                                       step_text(model_->horizon()), chance));
   }
   if (looks(trial) < kLooksBeforeCut || chance >= epsilon_) return verdict;
   verdict.kind = Verdict::Kind::cut;
-  verdict.why =
-      fmt::format("P(beats the leader by step {}) = {:.2g}, below {:.2g}",
-                  model_->horizon(), chance, epsilon_);
+  verdict.why = fmt::format("P(beats the leader by {}) = {:.2g}, below {:.2g}",
+                            step_text(model_->horizon()), chance, epsilon_);
   const double gain = chance_of_gain(study, trial);
   verdict.reason = gain < epsilon_ ? Reason::stalled : Reason::hopeless;
   if (gain < epsilon_) {
@@ -344,12 +340,11 @@ std::optional<Dismissal> FreezeThawScheduler::dismiss(const Study& study,
   const double chance = std::exp(chances[least]);
   const Trial& trial = *trials[least];
   if (!must && chance >= epsilon_) return std::nullopt;
-  return Dismissal{
-      trial.id, Reason::hopeless,
-      fmt::format("P(beats the leader by step {}) = {:.2g} by now, {}",
-                  model_->horizon(), chance,
-                  must ? "the least of all paused trials"
-                       : fmt::format("below {:.2g}", epsilon_))};
+  return Dismissal{trial.id, Reason::hopeless,
+                   fmt::format("P(beats the leader by {}) = {:.2g} by now, {}",
+                               step_text(model_->horizon()), chance,
+                               must ? "the least of all paused trials"
+                                    : fmt::format("below {:.2g}", epsilon_))};
 }
 
 // Beside new points, the paused trial that is most likely to get there may.
@@ -411,8 +406,9 @@ std::vector<std::string> FreezeThawScheduler::explain_trial(const Study& study,
   update(study);
   if (model_->empty()) return {};
   const double chance = chance_at_horizon(study.trial(id));
-  return {fmt::format("P(beats the leader, trial {}, by step {}) = {:.2g}",
-                      model_->leader().trial, model_->horizon(), chance)};
+  return {fmt::format("P(beats the leader, trial {}, by {}) = {:.2g}",
+                      model_->leader().trial, step_text(model_->horizon()),
+                      chance)};
 }
 
 std::optional<Prediction> FreezeThawScheduler::predict(const Study& study,

@@ -273,8 +273,8 @@ std::optional<Sampler::Proposal> SurrogateSampler::propose(const Study& study,
   if (!best) return std::nullopt;
   return Proposal{
       *std::move(free[*best].point),
-      fmt::format("E(gain at step {}) = {:.3g}, the largest of {} new points",
-                  step, std::exp(gain[*best]), free.size())};
+      fmt::format("E(gain at {}) = {:.3g}, the largest of {} new points",
+                  step_text(step), std::exp(gain[*best]), free.size())};
 }
 
 std::vector<std::string> SurrogateSampler::explain(const Study& study) const {
