@@ -78,8 +78,15 @@ int export_model(const Console& console, const ExportOptions& options) {
     write_file_atomic(options.onnx,
                       onnx_model(model.metadata, layers_of(model), weights),
                       false);
-    return wrote(options.onnx,
-                 "its input 'images' are bytes [N, height, width, channels]");
+    std::string text =
+        "its input 'images' are bytes [N, height, width, channels]";
+    if (model.metadata.threshold != 0.5) {
+      text += fmt::format(
+          "; the second class is the answer where its probability is {:.4f} or "
+          "more",
+          model.metadata.threshold);
+    }
+    return wrote(options.onnx, text);
   }
   write_file_atomic(options.card, model_card(weights, model.path), false);
   return wrote(options.card, "what the model is and how it is used");

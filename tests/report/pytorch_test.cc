@@ -145,7 +145,8 @@ TEST_CASE("layers of every kind become PyTorch's") {
 namespace {
 
 // A model file of one linear layer over two pixels.
-std::filesystem::path small_model(const TemporaryDirectory& folder) {
+std::filesystem::path small_model(const TemporaryDirectory& folder,
+                                  const std::string& threshold = "0.5") {
   const std::vector<float> weight = {1, 2, 3, 4}, bias = {5, 6};
   const FloatTensor tensors[] = {{"linear1.weight", {2, 2}, weight},
                                  {"linear1.bias", {2}, bias}};
@@ -160,6 +161,7 @@ std::filesystem::path small_model(const TemporaryDirectory& folder) {
                      {"mean", "[0.5]"},
                      {"deviation", "[0.25]"},
                      {"metrics", R"({"test_accuracy":0.875})"},
+                     {"threshold", threshold},
                      {"trained_on", "train"}},
                     false);
   return path;
@@ -199,4 +201,10 @@ TEST_CASE("a model's card says what it is and how it is loaded") {
   CHECK(has(card, "Input: 1x1x2"));
   CHECK(has(card, "dtune eval " + path.string()));
   CHECK(has(card, "net = model.load(\"" + path.string() + "\")"));
+  CHECK(has(card, "model.answers(probabilities)"));
+  CHECK_FALSE(has(card, "Answer: "));
+  const auto chosen = small_model(folder, "0.9375");
+  CHECK(has(model_card(SafetensorsFile(chosen), chosen),
+            "Answer: the second class where its probability is 0.9375 or "
+            "more."));
 }

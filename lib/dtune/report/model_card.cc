@@ -38,6 +38,15 @@ std::string class_line(const ModelMetadata& metadata) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// Of two classes whose threshold was chosen; else the most probable one is the
+// answer.
+std::string threshold_line(const ModelMetadata& metadata) {
+  if (metadata.threshold == 0.5 || metadata.class_names.size() != 2) return "";
+  return fmt::format(
+      "- Answer: the second class where its probability is {:.4f} or more.\n",
+      metadata.threshold);
+}
+
 constexpr const char* kCard = R"md(# {study}
 
 An image classifier, tuned and trained by dtune.
@@ -46,7 +55,7 @@ An image classifier, tuned and trained by dtune.
 - Input: {shape} (channels x height x width), pixels in [0, 1] less the mean
   [{mean}], divided by the deviation [{deviation}].
 - Classes, in the order of the logits: {classes}.
-- Trial {trial}, step {step}, seed {seed}; the file's metadata hold the recipe.
+{threshold}- Trial {trial}, step {step}, seed {seed}; the file's metadata hold the recipe.
 
 ## Use
 
@@ -61,6 +70,7 @@ dtune export {file} --pytorch model.py   # for the lines below
 import model                         # needs torch and safetensors
 net = model.load({python_file})
 probabilities = net(model.preprocess(images)).softmax(1)  # uint8 [N, H, W, C]
+names = [model.CLASSES[i] for i in model.answers(probabilities)]
 ```
 )md";
 
@@ -79,6 +89,7 @@ std::string model_card(const SafetensorsFile& model,
       fmt::arg("mean", fmt::join(metadata.mean, ", ")),
       fmt::arg("deviation", fmt::join(metadata.deviation, ", ")),
       fmt::arg("classes", class_line(metadata)),
+      fmt::arg("threshold", threshold_line(metadata)),
       fmt::arg("trial", metadata_of(model, "trial")),
       fmt::arg("step", metadata_of(model, "step")),
       fmt::arg("seed", metadata_of(model, "seed")),
