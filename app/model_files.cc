@@ -1,15 +1,58 @@
 #include "app/model_files.h"
 
 #include "app/study_files.h"
+#include "app/study_loader.h"
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
+#include "dtune/base/json.h"
 #include "dtune/base/safetensors.h"
 #include "dtune/report/text.h"
 
 namespace dtune {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// It has the metrics that the study has recorded: its own, not what another
+// study has put there since.
+bool is_model_of(const FinalResult& result, const fs::path& model) {
+  const SafetensorsFile file(model);
+  const auto found = file.metadata().find("metrics");
+  if (found == file.metadata().end()) return false;
+  nlohmann::json metrics = nlohmann::json::object();
+  for (const auto& [name, value] : result.metrics) metrics[name] = value;
+  return try_parse_json(found->second) == metrics;
+}
+
+// Of a study whose database was moved: what it wrote, where that is still it.
+fs::path model_written(const LoadedStudy& study) {
+  const auto& result = study.facts.result;
+  if (!result || !fs::exists(result->model)) return {};
+  if (!is_model_of(*result, result->model)) return {};
+  return result->model;
+}
+
+std::string why_no_model(const LoadedStudy& study, const fs::path& beside,
+                         const std::string& name) {
+  const auto& result = study.facts.result;
+  if (result && !result->model.empty()) {
+    return fmt::format(
+        "{}: its model is missing: it is neither {} nor {} (keep {} beside the "
+        "database)",
+        name, beside.string(), result->model,
+        beside.parent_path().filename().string());
+  }
+  return fmt::format(
+      "{}: has no model yet: there is no {} (let the study finish: dtune "
+      "resume "
+      "{}; a study of a program has none)",
+      name, beside.string(), shell_quoted(name));
+}
+
+}  // namespace
 
 fs::path find_model(const std::string& name) {
   fs::path path = name;
@@ -29,11 +72,10 @@ fs::path find_model(const std::string& name) {
                             "model.safetensors, a study's .db or its recipe)",
                             name));
   }
-  throw Error(ErrorKind::config,
-              fmt::format("{}: has no model yet: there is no {} (let the study "
-                          "finish: dtune resume {}; a study of a program has "
-                          "none)",
-                          name, model.string(), shell_quoted(name)));
+  const LoadedStudy study = load_study(database, StoreMode::read_only);
+  const fs::path written = model_written(study);
+  if (!written.empty()) return written;
+  throw Error(ErrorKind::config, why_no_model(study, model, name));
 }
 
 NamedModel open_model(const std::string& name) {

@@ -41,6 +41,17 @@ StudyRow row_of(TrialStore& store, const fs::path& database) {
                           database.string()));
 }
 
+// The database may have been moved, with its other files or without them.
+StudyFacts facts_at(const StudyRow& row, const fs::path& database) {
+  StudyFacts facts = facts_of(row, short_path(database));
+  const fs::path beside = files_of(database).model();
+  const bool any = facts.result && !facts.result->model.empty();
+  if (any && fs::exists(beside)) {
+    facts.result->model = fs::absolute(beside).lexically_normal().string();
+  }
+  return facts;
+}
+
 }  // namespace
 
 LoadedStudy load_study(const fs::path& database, StoreMode mode,
@@ -68,7 +79,7 @@ LoadedStudy load_study(const fs::path& database, StoreMode mode,
     const auto decisions = store->load_decisions();
     study.decisions = decisions.empty() ? 0 : decisions.back().number;
   }
-  StudyFacts facts = facts_of(row, short_path(database));
+  StudyFacts facts = facts_at(row, database);
   return {.files = files_of(database),
           .store = std::move(store),
           .row = std::move(row),
@@ -93,7 +104,7 @@ const Trial& find_trial(const LoadedStudy& loaded, const std::string& text) {
 void refresh_facts(LoadedStudy& loaded) {
   loaded.store->flush();
   loaded.row = row_of(*loaded.store, loaded.files.database);
-  loaded.facts = facts_of(loaded.row, short_path(loaded.files.database));
+  loaded.facts = facts_at(loaded.row, loaded.files.database);
 }
 
 StudyFacts shown_facts(const LoadedStudy& loaded) {

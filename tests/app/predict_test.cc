@@ -163,3 +163,32 @@ TEST_CASE(
   CHECK(place.run({"export", "p.yaml", "--pytorch", "m.py", "--csv"}).code ==
         2);
 }
+
+TEST_CASE("a study that was moved finds its model") {
+  const Photos place;
+  fs::create_directory(place / "alone");
+  fs::copy_file(place / "p.db", place / "alone/p.db");
+  const std::string photo = "photos/test/a/0.png";
+  const Outcome alone = place.run({"predict", "alone/p.db", photo});
+  CHECK_MESSAGE(alone.code == 0, alone.err);
+
+  // With its files; nothing is left where it was.
+  fs::create_directory(place / "both");
+  fs::rename(place / "p.db", place / "both/p.db");
+  fs::rename(place / "p.files", place / "both/p.files");
+  CHECK(place.run({"predict", "both/p.db", photo}).code == 0);
+  CHECK(contains(place.run({"status", "both/p.db"}).out,
+                 "model    both/p.files/model.safetensors"));
+
+  const Outcome missing = place.run({"predict", "alone/p.db", photo});
+  CHECK(missing.code == 2);
+  CHECK(contains(missing.err,
+                 "alone/p.db: its model is missing: it is neither "
+                 "alone/p.files/model.safetensors nor "));
+  CHECK(contains(missing.err, "(keep p.files beside the database)"));
+
+  // Another study's model is there by now.
+  place.write("p.yaml", place.read("p.yaml") + "seed: 3\n");
+  CHECK(place.run({"run", "p.yaml", "--quiet"}).code == 0);
+  CHECK(place.run({"predict", "alone/p.db", photo}).code == 2);
+}
