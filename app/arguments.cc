@@ -22,7 +22,8 @@ constexpr std::pair<const char*, const char*> kOtherNames[] = {
     {"--output", "--db"},     {"-o", "--output"},      {"-o", "--db"},
     {"--workers", "--slots"}, {"--jobs", "--slots"},   {"-j", "--slots"},
     {"-v", "--verbose"},      {"-q", "--quiet"},       {"--force", "--fresh"},
-    {"--fresh", "--force"},   {"--timeout", "--time"}, {"-s", "--set"}};
+    {"--fresh", "--force"},   {"--timeout", "--time"}, {"-s", "--set"},
+    {"--format", "--json"}};
 
 [[noreturn]] void fail(const std::string& command, const std::string& what) {
   throw Error(ErrorKind::config,

@@ -118,8 +118,8 @@ Findings examine_slurm(const EngineAddress& to) {
   Findings findings;
   if (!ask_engine(
           findings, "Slurm", {"sinfo", "--version"}, "",
-          "install Slurm's commands (Debian: slurm-client), or run this on a "
-          "login node")) {
+          "install Slurm's commands (Debian: slurm-client) and the cluster's "
+          "slurm.conf, or run this on a login node")) {
     return findings;
   }
   std::vector<std::string> partition = {

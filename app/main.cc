@@ -25,6 +25,21 @@
 namespace dtune {
 namespace {
 
+// What other programs call a command.
+constexpr std::pair<std::string_view, const char*> kOtherNames[] = {
+    {"train", "run"},       {"tune", "run"},    {"optimize", "run"},
+    {"start", "run"},       {"list", "ls"},     {"compare", "report"},
+    {"continue", "resume"}, {"-V", "--version"}};
+
+std::string meant_command(const std::string& word,
+                          const std::vector<std::string>& names) {
+  const auto* other = std::ranges::find(
+      kOtherNames, word, &std::pair<std::string_view, const char*>::first);
+  return other == std::end(kOtherNames)
+             ? did_you_mean(word, names)
+             : fmt::format(", did you mean '{}'?", other->second);
+}
+
 [[noreturn]] void unknown_command(const std::string& word) {
   std::vector<std::string> names;
   for (const Command& command : commands()) {
@@ -33,7 +48,7 @@ namespace {
   throw Error(ErrorKind::config,
               fmt::format("unknown {} '{}'{} (see dtune --help)",
                           word.starts_with('-') ? "option" : "command", word,
-                          did_you_mean(word, names)));
+                          meant_command(word, names)));
 }
 
 // "; it is an option of dtune run, resume"; "" where no command has it.
@@ -127,7 +142,10 @@ int dispatch(const Console& console, const std::vector<std::string>& words) {
     return kExitOk;
   }
   const Command* command = find_command(first);
-  if (command == nullptr) unknown_command(first);
+  // SageMaker gives its 'train' no words.
+  const bool not_meant =
+      first == "train" && words.size() > 1 && !words[1].starts_with('-');
+  if (command == nullptr || not_meant) unknown_command(first);
   return run_command(*command, console, std::span(words).subspan(1));
 }
 

@@ -83,6 +83,9 @@ TEST_CASE(
   CHECK(outcome.err ==
         "error: unknown command 'stauts', did you mean 'status'? (see dtune "
         "--help)\n");
+  for (const char* word : {"train", "tune"}) {
+    CHECK(contains(place.run({word, "x.yaml"}).err, "did you mean 'run'?"));
+  }
   outcome = place.run({"run", "x.yaml", "--fersh"});
   CHECK(outcome.code == 2);
   CHECK(
@@ -103,9 +106,9 @@ TEST_CASE("an option of another command is an error that names what is meant") {
   CHECK(error({"simulate", "x.npz", "--db", "x"})
             .starts_with("error: dtune simulate: unknown option '--db'; it is "
                          "an option of dtune run, "));
-  CHECK(error({"plan", "x.yaml", "--trials", "3"}) ==
-        "error: dtune plan: unknown option '--trials'; write --set "
-        "budget.trials=VALUE (see dtune plan --help)\n");
+  CHECK(error({"validate", "x.yaml", "--trials", "3"}) ==
+        "error: dtune validate: unknown option '--trials'; write --set "
+        "budget.trials=VALUE (see dtune validate --help)\n");
   CHECK(contains(error({"run", "x.yaml", "--epochs", "3"}),
                  "unknown option '--epochs'; write --set train.epochs=VALUE "));
   CHECK(contains(error({"run", "x.yaml", "-j2"}),

@@ -88,7 +88,11 @@ TEST_CASE("a file that is not a table of points is named with its line") {
   CHECK(problem("") == "t.csv:1:1: is empty: it has no header line");
   CHECK(problem("lr,kind\n0.1,c\n") ==
         "t.csv:1:1: no column is called 'units' (or param.units, "
-        "params_units): every parameter of space: needs one");
+        "params_units): every parameter of space: needs one (it has lr, "
+        "kind)");
+  CHECK(problem("lr;units;kind\n0.1;3;c\n")
+            .ends_with("(commas separate the columns, not semicolons or "
+                       "tabs)"));
   for (const std::string twice : {"param.lr,params_lr", "lr,lr"}) {
     CHECK(problem(twice + ",units,kind\n") ==
           "t.csv:1:1: there are two columns of 'lr' (remove one)");

@@ -38,6 +38,9 @@ TEST_CASE("a tool that fails is quoted") {
   CHECK(tool_error("echo a >&2; echo 'invalid partition' >&2; exit 1", text) ==
         ErrorKind::config);
   CHECK(text == "sh: invalid partition");
+  CHECK(tool_error("echo 'sh: fatal: no way' >&2; exit 1", text) ==
+        ErrorKind::config);
+  CHECK(text == "sh: fatal: no way");
   CHECK(tool_error("echo 'Unable to contact slurm controller' >&2; exit 1",
                    text) == ErrorKind::temporary);
   CHECK(tool_error("exit 1", text) == ErrorKind::config);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/text.h"
@@ -133,6 +134,23 @@ void prefer_marked(const SearchSpace& space, std::vector<Column>& columns) {
   }
 }
 
+constexpr size_t kMostNamed = 10;
+
+// What the header has in place of a column that is missing.
+std::string describe_header(const Line& line) {
+  for (const char* other : {";", "\t"}) {
+    if (line.cells.size() == 1 &&
+        line.cells[0].find(other) != std::string::npos) {
+      return "commas separate the columns, not semicolons or tabs";
+    }
+  }
+  const size_t named = std::min(line.cells.size(), kMostNamed);
+  return fmt::format(
+      "it has {}{}",
+      fmt::join(line.cells.begin(), line.cells.begin() + long(named), ", "),
+      named < line.cells.size() ? ", ..." : "");
+}
+
 std::vector<Column> read_header(const Line& line, const std::string& name,
                                 const SearchSpace& space) {
   std::vector<Column> columns;
@@ -153,8 +171,8 @@ std::vector<Column> read_header(const Line& line, const std::string& name,
     if (seen[i] > 0 || !p.when.empty()) continue;
     fail(name, line.number, 1,
          fmt::format("no column is called '{0}' (or param.{0}, params_{0}): "
-                     "every parameter of space: needs one",
-                     p.name));
+                     "every parameter of space: needs one ({1})",
+                     p.name, describe_header(line)));
   }
   return columns;
 }

@@ -52,8 +52,9 @@ std::string tool_output(const std::vector<std::string>& argv,
   if (result.good()) return result.out;
   const std::string said = last_line_of(
       result.err, last_line_of(result.out, "it failed without a message"));
+  const std::string head = argv[0] + ": ";
   throw Error(may_pass(said) ? ErrorKind::temporary : ErrorKind::config,
-              fmt::format("{}: {}", argv[0], said));
+              said.starts_with(head) ? said : head + said);
 }
 
 }  // namespace dtune
