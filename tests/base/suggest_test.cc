@@ -49,6 +49,8 @@ TEST_CASE("only near words are suggested") {
   CHECK(nearest("ep", keys).empty());
   CHECK(nearest("val_acc", std::vector<std::string>{
                                "val_auc", "val_accuracy"}) == "val_accuracy");
+  CHECK(nearest("resnet", std::vector<std::string>{"lenet", "resnet18",
+                                                   "resnet50"}) == "resnet18");
   CHECK(nearest("momentum", keys).empty());
   CHECK(nearest("", keys).empty());
   CHECK(nearest("x", {}).empty());

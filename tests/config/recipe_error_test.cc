@@ -268,7 +268,15 @@ TEST_CASE("numbers that cannot be are refused") {
 TEST_CASE("what is not YAML says where") {
   CHECK(problem("train: { epochs: 3\nmodel: x").starts_with("r.yaml:"));
   CHECK(problem("train: [1, 2\n") ==
-        "r.yaml:2:1: not YAML: end of sequence flow not found");
+        "r.yaml:2:1: not YAML: end of sequence flow not found (a '[' or its "
+        "']' is missing)");
+  CHECK(problem("study: abc: def") ==
+        "r.yaml:1:11: not YAML: illegal map value (indent the keys of a "
+        "section alike, and quote a text that has ': ' in it)");
+  CHECK(problem("space: { x: { uniform: [0, 1], key: train.lr } }") ==
+        "r.yaml:1:15: 'uniform' is called 'linear' here (write one of {log: "
+        "[a, b]}, {linear: [a, b]}, {int: [a, b]}, {choice: [...]} or {bool: "
+        "true})");
   CHECK(problem("a: 1\n b: 2").starts_with("r.yaml:2:"));
   CHECK(problem("- 1\n- 2") ==
         "r.yaml:1:1: a recipe is a section of keys, not a list");

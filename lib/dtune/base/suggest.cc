@@ -57,14 +57,17 @@ std::string nearest(std::string_view written,
     return *whole;
   }
   std::string best;
-  int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
+  // Twice the distance; of two at the same one the continuation is meant.
+  int best_distance = 2 * std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const int distance = edit_distance(word, without_capitals(candidate));
+    const std::string plain = without_capitals(candidate);
+    const int distance = edit_distance(word, plain);
+    const int rank = 2 * distance - (plain.starts_with(word) ? 1 : 0);
     // A word that shares no letter is no misspelling.
     const bool alike =
         distance < static_cast<int>(std::max(word.size(), candidate.size()));
-    if (alike && distance < best_distance) {
-      best_distance = distance;
+    if (alike && rank < best_distance) {
+      best_distance = rank;
       best = candidate;
     }
   }

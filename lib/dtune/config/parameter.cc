@@ -20,6 +20,16 @@ constexpr char kForms[] =
     "{log: [a, b]}, {linear: [a, b]}, {int: [a, b]}, {choice: [...]} or {bool: "
     "true}";
 
+// What other programs call the forms.
+struct ForeignForm {
+  const char* name;
+  const char* own;
+};
+constexpr ForeignForm kForeignForms[] = {
+    {"uniform", "linear"},  {"range", "linear"},  {"loguniform", "log"},
+    {"log_uniform", "log"}, {"randint", "int"},   {"integer", "int"},
+    {"choices", "choice"},  {"values", "choice"}, {"categorical", "choice"}};
+
 // Reads one line; `ok()` tells whether nothing was wrong.
 class LineReader {
  public:
@@ -38,6 +48,7 @@ class LineReader {
       const bool is_form = found != nullptr && !is_log_switch(*found);
       if (is_form) forms.push_back(found);
     }
+    if (forms.empty() && complain_foreign_form()) return;
     if (forms.empty()) {
       complain(line_.mark, fmt::format("'{}' has no range (write one of {}, or "
                                        "a plain value to fix it)",
@@ -101,6 +112,18 @@ class LineReader {
 
  private:
   static const std::vector<std::string> kNoKeys;
+
+  bool complain_foreign_form() {
+    for (const auto& [name, own] : kForeignForms) {
+      const YamlNode* found = fields_.has(name) ? fields_.take(name) : nullptr;
+      if (found == nullptr) continue;
+      complain(found->key_mark, fmt::format("'{}' is called '{}' here (write "
+                                            "one of {})",
+                                            name, own, kForms));
+      return true;
+    }
+    return false;
+  }
 
   // `log: true` beside int or float, in contrast to log: [a, b].
   static bool is_log_switch(const YamlNode& node) {

@@ -245,6 +245,21 @@ int column_of_tab_indent(const std::string& text, int line) {
   return indents ? static_cast<int>(tab - begin) + 1 : 0;
 }
 
+// What the parser's words mean to who wrote the text.
+std::string remedy_of(const std::string& message) {
+  if (message == "end of map flow not found") {
+    return " (a '{' or its '}' is missing)";
+  }
+  if (message == "end of sequence flow not found") {
+    return " (a '[' or its ']' is missing)";
+  }
+  if (message == "illegal map value") {
+    return " (indent the keys of a section alike, and quote a text that has "
+           "': ' in it)";
+  }
+  return "";
+}
+
 [[noreturn]] void fail_syntax(const YAML::Exception& error,
                               const std::string& text, int source) {
   Mark at = mark_of(error.mark, source);
@@ -254,7 +269,7 @@ int column_of_tab_indent(const std::string& text, int line) {
                       "the line is indented with a tab (YAML indents with "
                       "spaces only: replace the tab with spaces)"};
   }
-  throw YamlProblem{at, "not YAML: " + error.msg};
+  throw YamlProblem{at, "not YAML: " + error.msg + remedy_of(error.msg)};
 }
 
 void check_text(const std::string& text, int source) {
