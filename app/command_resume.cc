@@ -5,6 +5,7 @@
 
 #include "app/command.h"
 #include "app/overrides.h"
+#include "app/study_check.h"
 #include "app/study_run.h"
 #include <fmt/format.h>
 
@@ -124,6 +125,7 @@ int resume(const Console& standard, const ResumeOptions& options) {
   grant_more(options, loaded.study, loaded.row);
   check_grant(options, loaded);
   apply_granted_budget(loaded.row, loaded.study.recipe);
+  check_local_training(loaded.study.recipe);
   loaded.study.state = StudyState::running;
   loaded.row.state = StudyState::running;
   loaded.store->put_study(loaded.row);

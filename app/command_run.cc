@@ -54,6 +54,7 @@ int continue_study(const Console& console, const fs::path& database,
   LoadedStudy loaded = load_study(database, StoreMode::open);
   check_same_study(loaded, file);
   adopt_recipe(loaded, file);
+  check_local_training(file.recipe());
   if (!loaded.study.trials.empty()) {
     console.notice(fmt::format("continuing the study in {}: {}",
                                loaded.facts.database,

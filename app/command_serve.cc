@@ -154,7 +154,13 @@ class Studies {
     for (const fs::path& database : look()) {
       listings.push_back(listing_for(database));
     }
-    return {"text/html; charset=utf-8", studies_page(listings, folder_)};
+    return {"text/html; charset=utf-8", studies_page(listings, title())};
+  }
+
+  // The folder's own name, also of ".".
+  std::string title() const {
+    const std::string name = fs::canonical(folder_).filename().string();
+    return name.empty() ? folder_ : name;
   }
 
   std::string folder_;  // "": one study

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/study/command_words.h"
 
 namespace dtune {
 namespace {
@@ -53,7 +54,10 @@ StudyListing listing_for(const fs::path& database) {
         load_study(database, StoreMode::read_only, CurvePart::ends);
     StudyListing listing =
         listing_of(loaded.study, loaded.row, short_path(database));
-    listing.held = writer_of(database).has_value();
+    // Who asks holds a study for a moment only, but trains for it meanwhile.
+    listing.held = writer_of(database).has_value() ||
+                   (loaded.row.state == StudyState::running &&
+                    is_run_by_others(loaded.study.recipe));
     return listing;
   } catch (const Error& error) {
     StudyListing listing;

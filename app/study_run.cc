@@ -355,7 +355,6 @@ void call_user(const Console& console, const LoadedStudy& loaded,
 
 int run_study(const Console& console, LoadedStudy& loaded,
               const RunView& view) {
-  check_local_training(loaded.study.recipe);
   const MonoTime start = system_clock().now();
   const StudyOutcome outcome = train_study(console, loaded, view);
   if (outcome.state == StudyState::finished) {

@@ -98,6 +98,13 @@ TEST_CASE("a recipe that changed between two questions counts, or is refused") {
   CHECK(contains(other.err, "'dtune ask s.db'; keep both: --db OTHER.db)"));
 }
 
+TEST_CASE("a study of which trials were asked for is listed as running") {
+  const Workplace place;
+  place.write("s.yaml", recipe(2, 0, "sampler: sobol\n"));
+  parsed(place.run({"ask", "s.yaml"}));
+  CHECK(contains(place.run({"ls"}).out, "running"));
+}
+
 TEST_CASE("questions to a study that is finished do not change it") {
   const Workplace place;
   place.write("s.yaml", recipe(1, 0, "sampler: sobol\n"));

@@ -286,6 +286,7 @@ TEST_CASE("a served folder lists its studies, with what came of each") {
   CHECK(contains(list, "<td class=\"number\">3</td>"));
   CHECK(contains(list, "val_accuracy"));
   CHECK(contains(list, "http-equiv=\"refresh\""));
+  CHECK(contains(list, "<h1>" + place.path().filename().string() + "</h1>"));
 }
 
 TEST_CASE("a run leaves a report, a summary and GitHub's annotations") {

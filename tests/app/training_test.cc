@@ -86,6 +86,12 @@ TEST_CASE("a tuned model is kept, and eval gives its test metrics exactly") {
   }
   CHECK(place.run({"eval", "tiny.yaml", "--split", "tset"}).code == 2);
 
+  SUBCASE("and a resume that cannot train leaves the study as it is") {
+    place.environment["DTUNE_LIBRARY_PATH"] = "/nowhere";
+    CHECK(place.run({"resume", "tiny.db", "--trials", "+1"}).code == 3);
+    const auto status = result_of(place.run({"status", "tiny.db", "--json"}));
+    CHECK(status["state"] == "finished");
+  }
   SUBCASE("and the same seed gives the same study") {
     const auto again = result_of(place.run(
         {"run", "tiny.yaml", "--json", "--quiet", "--db", "other.db"}));

@@ -41,7 +41,7 @@ struct StudyListing {
   StudyRow row;
   int trials = 0;
   std::optional<double> best;  // of row.metric
-  bool held = false;           // a coordinator works on it now
+  bool held = false;           // a coordinator works on it, or others do
 };
 StudyListing listing_of(const Study& study, const StudyRow& row,
                         const std::string& database);

@@ -64,12 +64,13 @@ std::string list_row(const StudyListing& study, size_t number) {
   return fmt::format(
       "<tr><td><a href=\"study/{}\">{}</a></td><td>{}</td><td>{}</td>"
       "<td class=\"number\">{}</td><td class=\"number\">{}</td>"
-      "<td class=\"number\">{} {}</td></tr>\n",
+      "<td class=\"number\">{}</td></tr>\n",
       number, escape_markup(study.database), escape_markup(study.row.name),
       stopped ? "stopped" : to_string(study.row.state),
       format_count(study.trials), format_seconds(study.row.searched_seconds),
-      study.best ? format_metric(*study.best) : "",
-      escape_markup(study.row.metric));
+      study.best
+          ? format_metric(*study.best) + " " + escape_markup(study.row.metric)
+          : "");
 }
 
 }  // namespace
