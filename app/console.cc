@@ -81,9 +81,9 @@ void Console::warning(std::string_view text) const {
 }
 
 void Console::error(const Error& error) const {
-  to_stderr(err_color
-                ? fmt::format("\x1b[1;31merror:\x1b[0m {}\n", error.what())
-                : fmt::format("error: {}\n", error.what()));
+  const std::string text = printable_lines(error.what());
+  to_stderr(err_color ? fmt::format("\x1b[1;31merror:\x1b[0m {}\n", text)
+                      : fmt::format("error: {}\n", text));
   if (json) line(json_text(error_object(error), 2));
 }
 

@@ -69,6 +69,23 @@ TEST_CASE(
   CHECK(contains(place.read("p.xml"), "errors=\"1\""));
 }
 
+TEST_CASE("what a program writes does not reach the terminal as orders") {
+  Workplace place;
+  place.write("script.sh", "printf '\\033[31mred\\a\\n'; exit 1\n");
+  place.write("red.yaml",
+              "study: red\n"
+              "command: sh script.sh\n"
+              "space: { x: { int: [1, 9] } }\n"
+              "objective: score\n"
+              "budget: { trials: 1 }\n");
+  const Outcome outcome = place.run({"run", "red.yaml"});
+  CHECK(outcome.code == 3);
+  CHECK(
+      contains(outcome.err, "the budget of 1 trial is spent; 1 x bad_output"));
+  CHECK(contains(outcome.err, "it last wrote: red)"));
+  CHECK_FALSE(contains(outcome.err, "\x1b"));
+}
+
 TEST_CASE("a trial that diverges never is the best") {
   Workplace place;
   place.write("script.sh",

@@ -19,6 +19,7 @@ TEST_CASE("what could control a terminal is taken out of texts") {
   CHECK(printable("a\u202eb\u2066c") == "abc");          // turned direction
   CHECK(printable("a\xff\xc3(\xed\xa0\x80z") == "a(z");  // no UTF-8
   CHECK(printable("cut\x1b") == "cut");
+  CHECK(printable_lines("a\x1b[2J\n b\a\n") == "a\n b\n");
   CHECK(printable("cut\x1b[12") == "cut");
 }
 

@@ -86,10 +86,8 @@ AskAnswer AskTell::ask() {
       if (any_running()) return wait(directive.why);
       [[fallthrough]];
     case Directive::Kind::finish:
-      return finish(budget_.trials_left()
-                        ? directive.why
-                        : fmt::format("the budget of {} trials is spent",
-                                      study_.recipe.budget.trials));
+      return finish(budget_.trials_left() ? directive.why
+                                          : budget_.why_no_trials());
   }
   return {};
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace dtune {
 
 BudgetMeter::BudgetMeter(const BudgetSpec& budget, const Study& study)
@@ -10,6 +12,11 @@ BudgetMeter::BudgetMeter(const BudgetSpec& budget, const Study& study)
       study.trials.begin(), study.trials.end(), [](const Trial& t) {
         return t.kind == TrialKind::search && t.state != TrialState::invalid;
       });
+}
+
+std::string BudgetMeter::why_no_trials() const {
+  return fmt::format("the budget of {} trial{} is spent", budget_.trials,
+                     budget_.trials == 1 ? "" : "s");
 }
 
 int64_t BudgetMeter::steps_left(int64_t outstanding) const {

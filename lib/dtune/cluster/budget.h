@@ -24,6 +24,8 @@ class BudgetMeter {
   bool trials_left() const {
     return budget_.trials == 0 || trials_ < budget_.trials;
   }
+  // "the budget of 3 trials is spent".
+  std::string why_no_trials() const;
   // Steps that may be granted in addition to `outstanding`, those granted but
   // not done; INT64_MAX: no limit.
   int64_t steps_left(int64_t outstanding) const;

@@ -85,10 +85,12 @@ void Coordinator::Impl::member_left(Trial& trial, int member,
   const control::Ended& ended = over.ended;
   if (!gangs_.member_left(trial, {over.slot, member}, ended)) return;
   const RegisteredSlot& slot = registry_.slots()[over.slot];
-  const std::string why =
-      fmt::format("rank {} on {}{}: {}; the other {} go on", member,
-                  registry_.agent_of(slot).node, how_it_ended(ended),
-                  ended.detail, leases_.slots(trial.id).size());
+  const size_t rest = leases_.slots(trial.id).size();
+  const std::string why = fmt::format(
+      "rank {} on {}{}: {}; {}", member, registry_.agent_of(slot).node,
+      how_it_ended(ended), ended.detail,
+      rest == 1 ? "the other goes on"
+                : fmt::format("the other {} go on", rest));
   records_.change(trial, TrialState::running, ended.reason, why);
   records_.notice(fmt::format("trial {}: {}", trial.id, why));
 }

@@ -105,8 +105,7 @@ bool Coordinator::Impl::ask_scheduler(const std::vector<size_t>& slots) {
       search_over_ = true;
       why_over_ = budget_.trials_left()
                       ? "the search space is exhausted: " + directive.why
-                      : fmt::format("the budget of {} trials is spent",
-                                    study_.recipe.budget.trials);
+                      : budget_.why_no_trials();
       return false;
   }
   return false;

@@ -26,6 +26,8 @@ std::string paint(const TextStyle& style, Color color, std::string_view text);
 // (escape sequences included), marks that change the direction of text, and
 // bytes that are no UTF-8 go; line ends and tabs become spaces.
 std::string printable(std::string_view text);
+// The same for several lines: their ends stay.
+std::string printable_lines(std::string_view text);
 
 // Columns that UTF-8 text without escape sequences takes: none for combining
 // marks, two for East Asian wide characters.
