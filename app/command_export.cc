@@ -4,6 +4,7 @@
 
 #include "app/command.h"
 #include "app/model_files.h"
+#include "app/study_files.h"
 #include "app/study_loader.h"
 #include <fmt/format.h>
 
@@ -103,6 +104,12 @@ int export_storage(const Console& console, const LoadedStudy& loaded,
     return kExitOk;
   };
   if (!options.optuna.empty()) {
+    if (fs::exists(options.optuna) && !is_optuna_export(options.optuna)) {
+      throw Error(ErrorKind::config,
+                  fmt::format("{}: exists, and is no export of dtune (name "
+                              "another file)",
+                              options.optuna));
+    }
     if (is_journal(options.optuna)) {
       write_file_atomic(options.optuna,
                         optuna_journal(loaded.study, loaded.facts), false);
@@ -125,6 +132,10 @@ int export_storage(const Console& console, const LoadedStudy& loaded,
 
 int export_study(const Console& console, const ExportOptions& options) {
   check_one(options);
+  for (const std::string* file :
+       {&options.pytorch, &options.onnx, &options.card, &options.output}) {
+    refuse_to_replace(*file);
+  }
   if (options.of_model()) return export_model(console, options);
   const LoadedStudy loaded =
       load_study(find_database(options.study), StoreMode::read_only);

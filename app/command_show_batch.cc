@@ -112,6 +112,7 @@ int show_batch(const Console& console, const ShowBatchOptions& options) {
   if (options.images == uint64_t{0}) {
     throw Error(ErrorKind::config, "--images: 0 (at least 1)");
   }
+  refuse_to_replace(options.output);
   const Recipe recipe = recipe_in_the_middle(file);
   const auto data = std::make_shared<const PreparedData>(
       prepare_recipe_data(console, recipe));

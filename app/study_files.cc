@@ -105,6 +105,14 @@ bool is_database(const fs::path& path) {
          head.back() == '\0';
 }
 
+void refuse_to_replace(const fs::path& output) {
+  if (!is_file(output) || !is_database(output)) return;
+  throw Error(ErrorKind::config,
+              fmt::format("{}: is a database, which is not replaced (name "
+                          "another file)",
+                          output.string()));
+}
+
 fs::path find_database(const std::string& name) {
   refuse_folder(name);
   fs::path path = name;

@@ -36,6 +36,10 @@ DefaultDatabase default_database(const std::filesystem::path& recipe);
 // The file starts as SQLite's files do.
 bool is_database(const std::filesystem::path& path);
 
+// Throws Error(config) where a file that is to be written would replace a
+// database: a slip of the pen must not cost a study.
+void refuse_to_replace(const std::filesystem::path& output);
+
 // The database that a user means by the name of a database, of a recipe, or of
 // either without its ending. Throws Error(config) where there is none, and
 // says how to make it.

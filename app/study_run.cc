@@ -15,6 +15,7 @@
 #include "app/report_writer.h"
 #include "app/signals.h"
 #include "app/study_check.h"
+#include "app/study_files.h"
 #include "app/study_history.h"
 #include "app/study_report.h"
 #include "app/study_tuner.h"
@@ -209,6 +210,7 @@ void write_summary(const std::string& path, const std::string& text) {
 // A path that cannot be written is found before hours of search, not after.
 void check_writable(const char* option, const fs::path& path) {
   if (path.empty()) return;
+  refuse_to_replace(path);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::error_code error;
   const bool is_folder = fs::is_directory(path, error);

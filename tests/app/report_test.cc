@@ -245,6 +245,31 @@ bool converse(const Workplace& place, const char* words) {
 
 }  // namespace
 
+TEST_CASE("no output takes the place of a study or of another's storage") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(2, 1, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const auto refused = [&](const std::vector<std::string>& words,
+                           const std::string& text) {
+    const Outcome outcome = place.run(words);
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(contains(outcome.err, text), outcome.err);
+    CHECK(place.run({"status", "shell.db"}).code == 0);
+  };
+  const std::string database = "shell.db: is a database, which is not replaced";
+  refused({"report", "shell.db", "--output", "shell.db"}, database);
+  refused({"export", "shell.db", "--csv", "--output", "shell.db"}, database);
+  refused({"run", "shell.yaml", "--report", "shell.db"}, database);
+  refused({"export", "shell.db", "--optuna", "shell.db"},
+          "shell.db: exists, and is no export of dtune");
+  place.write("theirs.log", "{\"op_code\":0,\"worker_id\":\"x\"}\n");
+  refused({"export", "shell.db", "--optuna", "theirs.log"},
+          "theirs.log: exists, and is no export of dtune");
+  for (const char* own : {"o.db", "o.log", "o.db", "o.log"}) {
+    CHECK(place.run({"export", "shell.db", "--optuna", own}).code == 0);
+  }
+}
+
 TEST_CASE("a served page is shown to one browser of this machine alone") {
   Workplace place;
   if (!converse(place, kConversation)) return;

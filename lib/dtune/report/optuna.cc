@@ -1,10 +1,12 @@
 #include "dtune/report/optuna.h"
 
 #include <cmath>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtune/base/error.h"
 #include "dtune/base/json.h"
 #include "dtune/report/optuna_schema.h"
 #include "dtune/report/optuna_terms.h"
@@ -125,12 +127,14 @@ enum class Operation {
   set_user_attribute = 8,
 };
 
+constexpr const char* kWorker = R"("worker_id":"dtune")";
+
 // A line under construction: values are JSON.
 class JournalLine {
  public:
   explicit JournalLine(Operation operation)
-      : text_(fmt::format(R"({{"op_code":{},"worker_id":"dtune")",
-                          static_cast<int>(operation))) {}
+      : text_(fmt::format(R"({{"op_code":{},{})", static_cast<int>(operation),
+                          kWorker)) {}
 
   JournalLine& add(const char* key, const std::string& json) {
     text_ += fmt::format(R"(,"{}":{})", key, json);
@@ -193,6 +197,22 @@ std::string journal_trial(const OptunaTrial& one) {
 }
 
 }  // namespace
+
+bool is_optuna_export(const std::filesystem::path& path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  if (line.find(kWorker) != std::string::npos) return true;
+  try {
+    Database database(path, DatabaseAccess::read);
+    return database.query_number(
+               "SELECT count(*) FROM studies WHERE study_id NOT IN (SELECT "
+               "study_id FROM study_user_attributes WHERE key = 'dtune:id')") ==
+           0;
+  } catch (const Error&) {  // of no such tables
+    return false;
+  }
+}
 
 void write_optuna_database(const Study& study, const StudyFacts& facts,
                            const std::filesystem::path& path) {

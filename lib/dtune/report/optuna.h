@@ -22,4 +22,7 @@ void write_optuna_database(const Study& study, const StudyFacts& facts,
 // The same as Optuna's journal, a JSON object a line.
 std::string optuna_journal(const Study& study, const StudyFacts& facts);
 
+// The file was written by one of these two: no other's study is in it.
+bool is_optuna_export(const std::filesystem::path& path);
+
 }  // namespace dtune
