@@ -54,7 +54,7 @@ StudyListing listing_for(const fs::path& database) {
         load_study(database, StoreMode::read_only, CurvePart::ends);
     StudyListing listing =
         listing_of(loaded.study, loaded.row, short_path(database));
-    // Who asks holds a study for a moment only, but trains for it meanwhile.
+    // A study of `dtune ask` is held for moments only, while others train.
     listing.held = writer_of(database).has_value() ||
                    (loaded.row.state == StudyState::running &&
                     is_run_by_others(loaded.study.recipe));

@@ -245,7 +245,7 @@ int column_of_tab_indent(const std::string& text, int line) {
   return indents ? static_cast<int>(tab - begin) + 1 : 0;
 }
 
-// What the parser's words mean to who wrote the text.
+// How to mend what the parser complains of.
 std::string remedy_of(const std::string& message) {
   if (message == "end of map flow not found") {
     return " (a '{' or its '}' is missing)";
