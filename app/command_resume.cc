@@ -129,7 +129,7 @@ int resume(const Console& standard, const ResumeOptions& options) {
   loaded.study.state = StudyState::running;
   loaded.row.state = StudyState::running;
   loaded.store->put_study(loaded.row);
-  loaded.facts = facts_of(loaded.row, loaded.facts.database);
+  loaded.facts = facts_at(loaded.row, loaded.files.database);
   return run_study(console, loaded, options.view);
 }
 

@@ -157,10 +157,11 @@ class Studies {
     return {"text/html; charset=utf-8", studies_page(listings, title())};
   }
 
-  // The folder's own name, also of ".".
+  // The folder's own name, also of "." and with a slash behind it.
   std::string title() const {
-    const std::string name = fs::canonical(folder_).filename().string();
-    return name.empty() ? folder_ : name;
+    fs::path path = fs::absolute(folder_).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
+    return path.has_filename() ? path.filename().string() : folder_;
   }
 
   std::string folder_;  // "": one study

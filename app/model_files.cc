@@ -19,12 +19,16 @@ namespace {
 // It has the metrics that the study has recorded: its own, not what another
 // study has put there since.
 bool is_model_of(const FinalResult& result, const fs::path& model) {
-  const SafetensorsFile file(model);
-  const auto found = file.metadata().find("metrics");
-  if (found == file.metadata().end()) return false;
-  nlohmann::json metrics = nlohmann::json::object();
-  for (const auto& [name, value] : result.metrics) metrics[name] = value;
-  return try_parse_json(found->second) == metrics;
+  try {
+    const SafetensorsFile file(model);
+    const auto found = file.metadata().find("metrics");
+    if (found == file.metadata().end()) return false;
+    nlohmann::json metrics = nlohmann::json::object();
+    for (const auto& [name, value] : result.metrics) metrics[name] = value;
+    return try_parse_json(found->second) == metrics;
+  } catch (const Error&) {  // whatever lies there by now
+    return false;
+  }
 }
 
 // Of a study whose database was moved: what it wrote, where that is still it.

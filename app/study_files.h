@@ -37,7 +37,7 @@ DefaultDatabase default_database(const std::filesystem::path& recipe);
 bool is_database(const std::filesystem::path& path);
 
 // Throws Error(config) where a file that is to be written would replace a
-// database: a slip of the pen must not cost a study.
+// database: a mistyped name must not destroy a study.
 void refuse_to_replace(const std::filesystem::path& output);
 
 // The database that a user means by the name of a database, of a recipe, or of

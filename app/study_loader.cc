@@ -41,7 +41,8 @@ StudyRow row_of(TrialStore& store, const fs::path& database) {
                           database.string()));
 }
 
-// The database may have been moved, with its other files or without them.
+}  // namespace
+
 StudyFacts facts_at(const StudyRow& row, const fs::path& database) {
   StudyFacts facts = facts_of(row, short_path(database));
   const fs::path beside = files_of(database).model();
@@ -51,8 +52,6 @@ StudyFacts facts_at(const StudyRow& row, const fs::path& database) {
   }
   return facts;
 }
-
-}  // namespace
 
 LoadedStudy load_study(const fs::path& database, StoreMode mode,
                        CurvePart part) {

@@ -32,6 +32,10 @@ LoadedStudy load_study(const std::filesystem::path& database, StoreMode mode,
 // The trial that a user means by its number. Throws Error(config).
 const Trial& find_trial(const LoadedStudy& loaded, const std::string& text);
 
+// The facts of a study whose database lies there: it may have been moved, with its
+// other files or without them.
+StudyFacts facts_at(const StudyRow& row, const std::filesystem::path& database);
+
 // Reads row and facts again (after a run).
 void refresh_facts(LoadedStudy& loaded);
 

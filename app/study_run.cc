@@ -357,6 +357,7 @@ void call_user(const Console& console, const LoadedStudy& loaded,
 
 int run_study(const Console& console, LoadedStudy& loaded,
               const RunView& view) {
+  check_outputs(view);  // again: the study's own database exists only now
   const MonoTime start = system_clock().now();
   const StudyOutcome outcome = train_study(console, loaded, view);
   if (outcome.state == StudyState::finished) {

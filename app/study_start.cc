@@ -111,7 +111,7 @@ bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {
   loaded.study.recipe = file.recipe();
   loaded.study.recipe_yaml = loaded.row.recipe_yaml;
   apply_granted_budget(loaded.row, loaded.study.recipe);
-  loaded.facts = facts_of(loaded.row, short_path(loaded.files.database));
+  loaded.facts = facts_at(loaded.row, loaded.files.database);
   return more;
 }
 

@@ -42,8 +42,8 @@ RunDecision decide_run(const std::filesystem::path& database,
 bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file);
 
 // Throws Error(config), naming the keys that differ, where the database holds
-// the study of another recipe. `command` goes on with that study, and can be
-// told of another database; run can also begin anew.
+// the study of another recipe. `command`: what the error says continues that
+// study, "resume" or "ask"; for "resume" it names --fresh, too.
 void check_same_study(const LoadedStudy& loaded, const RecipeFile& file,
                       const std::string& command = "resume");
 

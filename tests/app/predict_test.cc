@@ -180,6 +180,15 @@ TEST_CASE("a study that was moved finds its model") {
   CHECK(contains(place.run({"status", "both/p.db"}).out,
                  "model    both/p.files/model.safetensors"));
 
+  const Outcome again =
+      place.run({"run", "p.yaml", "--db", "both/p.db", "--quiet"});
+  CHECK_MESSAGE(again.code == 0, again.err);
+  CHECK_MESSAGE(contains(again.out, "both/p.files/model.safetensors"),
+                again.out);
+
+  // What lies at the old place is no model.
+  fs::create_directory(place / "p.files");
+  place.write("p.files/model.safetensors", "torn");
   const Outcome missing = place.run({"predict", "alone/p.db", photo});
   CHECK(missing.code == 2);
   CHECK(contains(missing.err,
@@ -188,6 +197,7 @@ TEST_CASE("a study that was moved finds its model") {
   CHECK(contains(missing.err, "(keep p.files beside the database)"));
 
   // Another study's model is there by now.
+  fs::remove_all(place / "p.files");
   place.write("p.yaml", place.read("p.yaml") + "seed: 3\n");
   CHECK(place.run({"run", "p.yaml", "--quiet"}).code == 0);
   CHECK(place.run({"predict", "alone/p.db", photo}).code == 2);

@@ -260,6 +260,10 @@ TEST_CASE("no output takes the place of a study or of another's storage") {
   refused({"report", "shell.db", "--output", "shell.db"}, database);
   refused({"export", "shell.db", "--csv", "--output", "shell.db"}, database);
   refused({"run", "shell.yaml", "--report", "shell.db"}, database);
+  // The database does not exist before the run.
+  refused({"run", "shell.yaml", "--db", "new.db", "--report", "new.db"},
+          "new.db: is a database, which is not replaced");
+  CHECK(place.run({"status", "new.db"}).code == 0);
   refused({"export", "shell.db", "--optuna", "shell.db"},
           "shell.db: exists, and is no export of dtune");
   place.write("theirs.log", "{\"op_code\":0,\"worker_id\":\"x\"}\n");

@@ -114,7 +114,8 @@ void AgentRegistry::note_progress(RegisteredSlot& slot,
                                   const control::Progress& progress) {
   const MonoTime now = slot.heard;
   slot.progress = progress;
-  if (progress.phase != kTrainingPhase || progress.trial != slot.trial) {
+  if (progress.phase != kTrainingPhase ||
+      !holds(slot, progress.trial, progress.attempt)) {
     slot.step_began.reset();
   } else if (!slot.step_began) {
     slot.step_began = now;

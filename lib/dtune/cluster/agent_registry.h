@@ -40,7 +40,8 @@ struct RegisteredSlot {
   bool at_target = false;  // it has reported that step and waits
   MonoTime heard{};        // last word of its worker
   MonoTime last_report{};  // or when the lease began
-  // As far as is known; empty: its session is being made, or does other things.
+  // Of the step in flight, as far as is known; empty before the first one of a
+  // session, and while the worker does not train (files, tests, a full disk).
   std::optional<MonoTime> step_began;
   MonoTime last_active{};  // it computed or wrote something, or reported
   uint64_t activity = 0;   // the last count that it gave

@@ -22,7 +22,7 @@ struct Range {
   double high = std::numeric_limits<double>::infinity();
   bool above = false;
   bool below = false;
-  const char* advice = "";  // added to the error of a value that is no number
+  const char* advice = "";  // behind the error of a text for a whole number
 
   bool holds(double value) const;
   std::string text() const;  // "must be more than 0"

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "dtune/base/error.h"
 #include "dtune/nn/channels_last.h"
 #include "dtune/nn/fast_conv.h"
 #include "dtune/nn/fuse.h"
@@ -162,6 +163,8 @@ class ConvChain : public SumLayer {
     const NormGradientMap dmap = step.norm.add_gradient(
         map_of(kept, k), dy.sums, norm_rows(z, false).rows, training);
     const at::Tensor& onto = input.target.onto;
+    DTUNE_CHECK(!onto.defined() ||
+                onto.is_contiguous(at::MemoryFormat::ChannelsLast));
     at::Tensor dx = onto;
     if (input.need_dx && !dx.defined()) {
       dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);

@@ -214,7 +214,7 @@ ResultGradient result_gradient(const at::Tensor& dy, const at::Tensor& x,
                                AddendGradient* addend) {
   if (made.defined()) {  // dy is zero where the ReLU is off
     const NormSums sums(std::exchange(made, at::Tensor()));
-    // What may be overwritten is dy itself.
+    // Copied, since what the chain adds to its values must not change dy.
     if (addend != nullptr && !addend->values.defined()) {
       addend->values = dy.clone();
     }

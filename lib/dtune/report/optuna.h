@@ -22,7 +22,8 @@ void write_optuna_database(const Study& study, const StudyFacts& facts,
 // The same as Optuna's journal, a JSON object a line.
 std::string optuna_journal(const Study& study, const StudyFacts& facts);
 
-// The file was written by one of these two: no other's study is in it.
+// The file begins as those that these two functions write. What another program
+// has appended to such a journal, or to a study of dtune, is not noticed.
 bool is_optuna_export(const std::filesystem::path& path);
 
 }  // namespace dtune

@@ -37,9 +37,9 @@ class StudyCube {
 // several policies: few long curves, many short ones, the best curves so far and
 // points around them, or anything. Starts at `first` most of the time. Half of
 // the studies observe at the prior's times, the others at whole steps of trainings
-// of 4 to 51 steps. Observations have normal noise of this deviation, a share
-// of whose variance (drawn too) all of a training have in common. Its beginnings
-// are studies too.
+// of 4 to 51 steps. Observations have normal noise of this deviation; a part of
+// its variance, drawn for each study, is common to all of a training. Its
+// beginnings are studies too.
 std::vector<ProcessObservation> partial_study(const StudyCube& cube,
                                               const CubePoint& first,
                                               size_t count, double noise,

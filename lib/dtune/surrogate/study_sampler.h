@@ -51,9 +51,9 @@ TrainingSample sample_of(const FreezeThawProcess& process,
                          const FeatureGrid& grid, const StudyCase& study,
                          size_t done, size_t slots);
 
-// Those of `tasks` that are of the same data set as `task`, itself among them:
-// names are DATA-SETTING, "mnist-adam", or DATA alone. `task` alone where that
-// would be all.
+// Those of `tasks` that are of the same data set as `task`, itself among them,
+// by their names alone: DATA-SETTING, as "mnist-adam", or DATA. `task` alone where
+// that would be all.
 std::vector<std::string> siblings(const std::string& task,
                                   const std::vector<std::string>& tasks);
 

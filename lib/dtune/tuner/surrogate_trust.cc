@@ -11,7 +11,7 @@ namespace {
 // The network's part: later, choices are finer than its grid, and the learnt
 // process alone finds better points (mean regret on 17 tasks after 4, 8, 12, 20
 // trainings .086 .022 .013 .009 against .096 .030 .022 .011 with the network to
-// the end), however much better the network predicts at large.
+// the end, an earlier one), however much better the network predicts at large.
 constexpr size_t kNetworkObservations = 30;
 
 // Trust: what a report counts, and how fast it is forgotten.
