@@ -7,6 +7,7 @@
 #include "dtune/curves/interpolation.h"
 #include "dtune/curves/recorded_curves.h"
 #include "dtune/surrogate/grid_features.h"
+#include "dtune/surrogate/recorded_cubes.h"
 
 namespace dtune {
 namespace {
@@ -39,14 +40,24 @@ struct OpenCurve {
 // at the whole steps nearest to them of trainings of 4 to 51 steps.
 std::vector<double> draw_times(const std::vector<double>& frames, Rng& rng) {
   if (rng.uniform() < 0.5) return frames;
-  const double steps =
-      std::floor(std::exp(rng.uniform(std::log(4.0), std::log(52.0))));
+  const auto horizon =
+      static_cast<int>(std::exp(rng.uniform(std::log(4.0), std::log(52.0))));
   std::vector<double> times;
-  for (const double frame : frames) {
-    const double time = std::max(1.0, std::round(frame * steps)) / steps;
-    if (times.empty() || time > times.back()) times.push_back(time);
+  for (const int step : ladder_steps(horizon)) {
+    times.push_back(step / static_cast<double>(horizon));
   }
   return times;
+}
+
+// Standard deviations of the noise: of a training, of each of its reports.
+struct Noise {
+  double common;
+  double own;
+};
+
+Noise draw_noise(double deviation, Rng& rng) {
+  const double share = rng.uniform();  // of the variance
+  return {deviation * std::sqrt(share), deviation * std::sqrt(1 - share)};
 }
 
 class StudyMaker {
@@ -57,9 +68,7 @@ class StudyMaker {
         unit_of_(unit_of_axes(cube.axes())),
         first_(first),
         times_(draw_times(cube.axes().time, rng)),
-        common_(rng.uniform()),
-        luck_(noise * std::sqrt(common_)),
-        noise_(noise * std::sqrt(1 - common_)),
+        noise_(draw_noise(noise, rng)),
         policy_(kPolicies[rng.below(std::size(kPolicies))]),
         stop_(rng.uniform() < 0.6 ? times_.size()
                                   : 2 + rng.below(times_.size() - 1)),
@@ -82,13 +91,13 @@ class StudyMaker {
     OpenCurve& curve = pick();
     const ProcessInput at = input(curve.point, curve.frames++);
     curve.last =
-        cube_.value(at.cube, at.time) + curve.luck + noise_ * rng_.normal();
+        cube_.value(at.cube, at.time) + curve.luck + noise_.own * rng_.normal();
     return {at, curve.last};
   }
 
   OpenCurve& pick();
   OpenCurve& open(const CubePoint& point) {
-    curves_.push_back({point, 0, 0, luck_ * rng_.normal()});
+    curves_.push_back({point, 0, 0, noise_.common * rng_.normal()});
     return curves_.back();
   }
   const OpenCurve* best() const;
@@ -100,9 +109,7 @@ class StudyMaker {
   UnitOf unit_of_;
   CubePoint first_;
   std::vector<double> times_;
-  double common_;  // share of the noise's variance that a training shares
-  double luck_;    // deviations: of a training, of each of its reports
-  double noise_;
+  Noise noise_;
   Policy policy_;
   size_t stop_;
   Rng& rng_;

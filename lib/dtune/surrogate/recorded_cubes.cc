@@ -58,6 +58,16 @@ void check_axes(const RecordedCurves& curves) {
 
 }  // namespace
 
+std::vector<int> ladder_steps(int horizon) {
+  std::vector<int> steps;
+  for (const int epoch : kEpochs) {
+    const int step =
+        std::max(1, static_cast<int>(std::lround(epoch / 51.0 * horizon)));
+    if (steps.empty() || step > steps.back()) steps.push_back(step);
+  }
+  return steps;
+}
+
 CubeAxes prior_axes(const std::vector<RecordedCurves>& curves) {
   if (curves.empty()) {
     throw Error(ErrorKind::data,

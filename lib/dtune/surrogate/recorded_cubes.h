@@ -11,6 +11,10 @@ namespace dtune {
 // Components that a prior keeps, of a training on some hundred cubes.
 inline constexpr size_t kPriorComponents = 96;
 
+// The whole steps nearest to epochs 1 2 4 7 13 22 34 51 of 51, of a training of
+// `horizon` steps: ascending, the last one is the horizon. REQUIRES: horizon >= 1.
+std::vector<int> ladder_steps(int horizon);
+
 // The axes of the curves, in the coordinates of SGD (curves/cube.h); where they
 // differ, half decades of learning rate, decades of L2 and steps of .3 of
 // dropout over all that they span. As times, epochs 1 2 4 7 13 22 34 51 of

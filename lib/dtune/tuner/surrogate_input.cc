@@ -1,8 +1,8 @@
 // SurrogateModel: points and steps as the processes see them.
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
+#include "dtune/surrogate/recorded_cubes.h"
 #include "dtune/tuner/cube_map.h"
 #include "dtune/tuner/surrogate_model.h"
 #include "dtune/tuner/surrogate_state.h"
@@ -34,14 +34,7 @@ std::vector<ProcessDimension> dimensions_of(const SearchSpace& space) {
 
 std::vector<int> make_ladder(int horizon) {
   if (horizon == kOpenHorizon) return {horizon};
-  constexpr double kShares[] = {1, 2, 4, 7, 13, 22, 34, 51};
-  std::vector<int> steps;
-  for (const double share : kShares) {
-    const int step =
-        std::max(1, static_cast<int>(std::lround(share / 51 * horizon)));
-    if (steps.empty() || step > steps.back()) steps.push_back(step);
-  }
-  return steps;
+  return ladder_steps(horizon);
 }
 
 int SurrogateModel::next_step(int step) const {
