@@ -67,8 +67,8 @@ int export_model(const Console& console, const ExportOptions& options) {
     return kExitOk;
   };
   if (!options.pytorch.empty()) {
-    write_file_atomic(options.pytorch,
-                      pytorch_module(model.metadata, layers_of(model)), false);
+    write_output(options.pytorch,
+                 pytorch_module(model.metadata, layers_of(model)));
     return wrote(options.pytorch,
                  fmt::format("load(\"{}\") in it returns the network (pip "
                              "install torch safetensors)",
@@ -76,20 +76,14 @@ int export_model(const Console& console, const ExportOptions& options) {
   }
   const SafetensorsFile weights(model.path);
   if (!options.onnx.empty()) {
-    write_file_atomic(options.onnx,
-                      onnx_model(model.metadata, layers_of(model), weights),
-                      false);
-    std::string text =
-        "its input 'images' are bytes [N, height, width, channels]";
-    if (model.metadata.threshold != 0.5) {
-      text += fmt::format(
-          "; the second class is the answer where its probability is {:.4f} or "
-          "more",
-          model.metadata.threshold);
-    }
-    return wrote(options.onnx, text);
+    write_output(options.onnx,
+                 onnx_model(model.metadata, layers_of(model), weights));
+    const std::string answer = answer_rule(model.metadata);
+    return wrote(options.onnx,
+                 "its input 'images' are bytes [N, height, width, channels]" +
+                     (answer.empty() ? "" : "; answer: " + answer));
   }
-  write_file_atomic(options.card, model_card(weights, model.path), false);
+  write_output(options.card, model_card(weights, model.path));
   return wrote(options.card, "what the model is and how it is used");
 }
 
@@ -132,10 +126,6 @@ int export_storage(const Console& console, const LoadedStudy& loaded,
 
 int export_study(const Console& console, const ExportOptions& options) {
   check_one(options);
-  for (const std::string* file :
-       {&options.pytorch, &options.onnx, &options.card, &options.output}) {
-    refuse_to_replace(*file);
-  }
   if (options.of_model()) return export_model(console, options);
   const LoadedStudy loaded =
       load_study(find_database(options.study), StoreMode::read_only);
@@ -149,7 +139,7 @@ int export_study(const Console& console, const ExportOptions& options) {
   if (options.output.empty()) {
     console.print(text);
   } else {
-    write_file_atomic(options.output, text, false);
+    write_output(options.output, text);
     console.notice(fmt::format("wrote {}", options.output));
   }
   return kExitOk;

@@ -7,6 +7,7 @@
 
 #include "app/command.h"
 #include "app/overrides.h"
+#include "app/study_files.h"
 #include "app/study_run.h"
 #include "app/study_start.h"
 #include <fmt/format.h>
@@ -297,6 +298,14 @@ int record(const Console& standard, const RecordOptions& options) {
     throw Error(ErrorKind::config,
                 "dtune record: needs --output (write e.g. --output "
                 "curves.npz)");
+  }
+  refuse_to_replace(options.output);
+  if (fs::path(options.output).extension() == ".db") {
+    throw Error(
+        ErrorKind::config,
+        fmt::format("--output {}: a study beside it has that name (write "
+                    "e.g. --output curves.npz)",
+                    options.output));
   }
   if (is_database(options.sources.front())) {
     return write_recording(console, options,

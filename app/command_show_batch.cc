@@ -112,15 +112,13 @@ int show_batch(const Console& console, const ShowBatchOptions& options) {
   if (options.images == uint64_t{0}) {
     throw Error(ErrorKind::config, "--images: 0 (at least 1)");
   }
-  refuse_to_replace(options.output);
   const Recipe recipe = recipe_in_the_middle(file);
   const auto data = std::make_shared<const PreparedData>(
       prepare_recipe_data(console, recipe));
   const std::vector<CaptionedImage> images = read_batch(data, recipe, options);
   const std::vector<uint8_t> png = encode_png(contact_sheet(images));
-  write_file_atomic(options.output,
-                    {reinterpret_cast<const char*>(png.data()), png.size()},
-                    /*durable=*/false);
+  write_output(options.output,
+               {reinterpret_cast<const char*>(png.data()), png.size()});
   console.line(fmt::format("{}: {} images of batch {}", options.output,
                            images.size(), options.batch.value_or(0)));
   return kExitOk;

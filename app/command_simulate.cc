@@ -11,10 +11,10 @@
 #include "app/simulation_networks.h"
 #include "app/simulation_table.h"
 #include "app/simulation_worlds.h"
+#include "app/study_files.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "dtune/base/file.h"
 #include "dtune/base/suggest.h"
 #include "dtune/base/text.h"
 #include "dtune/simulate/benchmark.h"
@@ -219,10 +219,10 @@ int simulate_curves(const Console& console, const SimulateOptions& options) {
   if (!console.out_terminal) style.columns = kWidest;
   console.print(simulation_table(rows, labels.unit, style));
   if (!options.json_file.empty()) {
-    write_file_atomic(options.json_file, statistics_json(rows, facts), false);
+    write_output(options.json_file, statistics_json(rows, facts));
   }
   if (!options.plot_file.empty()) {
-    write_file_atomic(options.plot_file, statistics_svg(rows, facts), false);
+    write_output(options.plot_file, statistics_svg(rows, facts));
   }
   return kExitOk;
 }

@@ -10,6 +10,7 @@
 
 #include "app/command.h"
 #include "app/overrides.h"
+#include "app/study_files.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -40,6 +41,8 @@ struct CubeSplit {
 void check_train(const SurrogateOptions& options) {
   if (options.output_prior.empty())
     fail_surrogate("train: needs --output-prior FILE");
+  refuse_to_replace(options.output_prior);
+  refuse_to_replace(options.output_network);
   if (options.prior_only) return;
   if (options.output_network.empty()) {
     fail_surrogate("train: needs --output-network FILE, or --prior-only");

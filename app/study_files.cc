@@ -113,6 +113,11 @@ void refuse_to_replace(const fs::path& output) {
                           output.string()));
 }
 
+void write_output(const fs::path& output, std::string_view text) {
+  refuse_to_replace(output);
+  write_file_atomic(output, text, /*durable=*/false);
+}
+
 fs::path find_database(const std::string& name) {
   refuse_folder(name);
   fs::path path = name;

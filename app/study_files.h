@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace dtune {
 
@@ -39,6 +40,10 @@ bool is_database(const std::filesystem::path& path);
 // Throws Error(config) where a file that is to be written would replace a
 // database: a mistyped name must not destroy a study.
 void refuse_to_replace(const std::filesystem::path& output);
+
+// Writes a file that the user named. Throws as refuse_to_replace(), and
+// Error(data) where it cannot be written.
+void write_output(const std::filesystem::path& output, std::string_view text);
 
 // The database that a user means by the name of a database, of a recipe, or of
 // either without its ending. Throws Error(config) where there is none, and

@@ -260,6 +260,17 @@ TEST_CASE("no output takes the place of a study or of another's storage") {
   refused({"report", "shell.db", "--output", "shell.db"}, database);
   refused({"export", "shell.db", "--csv", "--output", "shell.db"}, database);
   refused({"run", "shell.yaml", "--report", "shell.db"}, database);
+  for (const char* option : {"--json", "--plot"}) {
+    refused({"simulate", "shell.db", "--sampler", "random", "--seeds", "1",
+             option, "shell.db"},
+            database);
+  }
+  refused({"record", "shell.yaml", "--output", "shell.db"}, database);
+  refused({"record", "shell.yaml", "--output", "new.db"},
+          "--output new.db: a study beside it has that name");
+  refused({"surrogate", "train", "c.npz", "--prior-only", "--output-prior",
+           "shell.db"},
+          database);
   // The database does not exist before the run.
   refused({"run", "shell.yaml", "--db", "new.db", "--report", "new.db"},
           "new.db: is a database, which is not replaced");

@@ -38,13 +38,9 @@ std::string class_line(const ModelMetadata& metadata) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Of two classes whose threshold was chosen; else the most probable one is the
-// answer.
-std::string threshold_line(const ModelMetadata& metadata) {
-  if (metadata.threshold == 0.5 || metadata.class_names.size() != 2) return "";
-  return fmt::format(
-      "- Answer: the second class where its probability is {:.4f} or more.\n",
-      metadata.threshold);
+std::string answer_line(const ModelMetadata& metadata) {
+  const std::string answer = answer_rule(metadata);
+  return answer.empty() ? "" : fmt::format("- Answer: {}.\n", answer);
 }
 
 constexpr const char* kCard = R"md(# {study}
@@ -55,7 +51,7 @@ An image classifier, tuned and trained by dtune.
 - Input: {shape} (channels x height x width), pixels in [0, 1] less the mean
   [{mean}], divided by the deviation [{deviation}].
 - Classes, in the order of the logits: {classes}.
-{threshold}- Trial {trial}, step {step}, seed {seed}; the file's metadata hold the recipe.
+{answer}- Trial {trial}, step {step}, seed {seed}; the file's metadata hold the recipe.
 
 ## Use
 
@@ -76,6 +72,12 @@ names = [model.CLASSES[i] for i in model.answers(probabilities)]
 
 }  // namespace
 
+std::string answer_rule(const ModelMetadata& metadata) {
+  if (metadata.threshold == 0.5 || metadata.class_names.size() != 2) return "";
+  return fmt::format("the second class where its probability is {:.4f} or more",
+                     metadata.threshold);
+}
+
 std::string model_card(const SafetensorsFile& model,
                        const std::filesystem::path& file) {
   const ModelMetadata metadata = read_model_metadata(model);
@@ -89,7 +91,7 @@ std::string model_card(const SafetensorsFile& model,
       fmt::arg("mean", fmt::join(metadata.mean, ", ")),
       fmt::arg("deviation", fmt::join(metadata.deviation, ", ")),
       fmt::arg("classes", class_line(metadata)),
-      fmt::arg("threshold", threshold_line(metadata)),
+      fmt::arg("answer", answer_line(metadata)),
       fmt::arg("trial", metadata_of(model, "trial")),
       fmt::arg("step", metadata_of(model, "step")),
       fmt::arg("seed", metadata_of(model, "seed")),
