@@ -108,6 +108,55 @@ TEST_CASE("what a model predicts does not depend on when it was asked") {
   CHECK(at_once.leader().trial == bit_by_bit.leader().trial);
 }
 
+TEST_CASE("the last report between two looks counts until the next look") {
+  const Recipe recipe = rates_recipe();
+  Study study = rising_study(recipe, 3, 6);
+  SurrogateModel model = plain_model(recipe);
+  constexpr int kBetween = 7;
+  REQUIRE(model.next_step(6) > kBetween);
+  model.update(study);
+  const TrialId late = model.leader().trial == 3 ? 2 : 3;
+  const auto trust = model.weights();
+  const ModelQuery end = {study.trial(late).unit, kModelHorizon};
+  const double before = model.log_chance({&end, 1}, 0).front();
+
+  study.trial(late).state = TrialState::running;
+  report(study, late, 0.95);
+  model.update(study);
+  CHECK(model.leader().trial == late);
+  CHECK(model.leader().step == kBetween);
+  CHECK(model.log_chance({&end, 1}, 0).front() > before);
+  CHECK(model.weights() == trust);
+
+  // One that was broken off by itself says nothing.
+  study.trial(late).state = TrialState::failed;
+  model.update(study);
+  CHECK(model.leader().trial != late);
+
+  // From the next look on nothing is left of it.
+  study.trial(late).state = TrialState::running;
+  while (study.trial(late).steps() < model.next_step(6)) {
+    report(study, late, 0.3);
+  }
+  model.update(study);
+  SurrogateModel fresh = plain_model(recipe);
+  fresh.update(study);
+  CHECK(model.log_chance({&end, 1}, 0) == fresh.log_chance({&end, 1}, 0));
+  CHECK(model.leader().trial != late);
+}
+
+TEST_CASE("of many reports between looks the best count") {
+  const Recipe recipe = rates_recipe();
+  Study study = rising_study(recipe, 300, 6);
+  for (Trial& trial : study.trials) {
+    trial.state = TrialState::running;
+    report(study, trial.id, trial.id == 300 ? 0.97 : 0.9);
+  }
+  SurrogateModel model = plain_model(recipe);
+  model.update(study);
+  CHECK(model.leader().trial == 300);
+}
+
 TEST_CASE("metrics that are not numbers are left out of a model") {
   const Recipe recipe = rates_recipe();
   Study study = make_study(recipe, kModelHorizon);

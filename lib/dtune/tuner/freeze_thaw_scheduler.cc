@@ -274,8 +274,8 @@ Verdict FreezeThawScheduler::judge(const Study& study, const Trial& trial,
                                    bool reached) {
   Verdict verdict;
   if (!reached) return verdict;
-  if (trial.id <= TrialId(model_->opening_points()) &&
-      looks(trial) < kOpeningLooks) {
+  if (model_->opening_points() > 0 && looks(trial) < kOpeningLooks &&
+      model_->is_opening_point(trial.unit)) {
     return train_on(trial, "opens the study: one look tells too little");
   }
   verdict.kind = Verdict::Kind::pause;
@@ -376,9 +376,11 @@ std::vector<std::string> FreezeThawScheduler::describe_plan(
           : fmt::format("trials are looked at after steps {}",
                         fmt::join(model_->ladder(), ", "))};
   if (const size_t points = model_->opening_points()) {
-    plan.push_back(fmt::format(
-        "first {} points that suit most recorded studies, to step {} each",
-        points, model_->ladder().at(kOpeningLooks - 1)));
+    plan.push_back(
+        fmt::format("first {} points that suit most recorded studies, and more "
+                    "of them while "
+                    "slots are free and nothing was reported, to step {} each",
+                    points, model_->ladder().at(kOpeningLooks - 1)));
   }
   plan.push_back(
       "each time a slot is free, the trial or new point with the largest "

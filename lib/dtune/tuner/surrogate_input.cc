@@ -1,5 +1,6 @@
 // SurrogateModel: points and steps as the processes see them.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "dtune/surrogate/recorded_cubes.h"
@@ -78,6 +79,18 @@ std::vector<ProcessInput> SurrogateModel::inputs(
   result.reserve(queries.size());
   for (const ModelQuery& q : queries) result.push_back(input(q.unit, q.step));
   return result;
+}
+
+bool SurrogateModel::is_opening_point(const std::vector<double>& unit) const {
+  constexpr double kRounding = 1e-6;  // of a point's values
+  return std::any_of(
+      parts_.opening.begin(), parts_.opening.end(),
+      [&](const CubePoint& point) {
+        const std::vector<double> there = cube_map_.unit(point, unit);
+        return std::equal(
+            there.begin(), there.end(), unit.begin(), unit.end(),
+            [](double a, double b) { return std::abs(a - b) <= kRounding; });
+      });
 }
 
 std::optional<std::vector<double>> SurrogateModel::prior_best() const {

@@ -71,6 +71,9 @@ bool is_broken(const Trial& trial) {
 // Broken points cost as much as observations; more are thinned out evenly.
 constexpr size_t kMostBroken = 50;
 
+// So do last reports between two steps of the ladder; of more the best count.
+constexpr size_t kMostLatest = 50;
+
 }  // namespace
 
 SurrogateModel::SurrogateModel(const Recipe& recipe, int horizon,
@@ -173,6 +176,7 @@ void SurrogateModel::update(const Study& study) {
   taken_in_.resize(next);
   for (const SurrogateReport& report : rest) take(report);
   note_unfinished(study);
+  note_latest(study);
 }
 
 // Reports on the ladder that were not taken in; everything where a trial was
@@ -390,6 +394,33 @@ void SurrogateModel::note_unfinished(const Study& study) {
   pending_ = std::move(pending);
   broken_ = std::move(broken);
   infeasible_ = std::move(infeasible);
+}
+
+void SurrogateModel::note_latest(const Study& study) {
+  std::vector<Observed> latest;
+  for (const Trial& trial : study.trials) {
+    if (open_ || empty() || trial.kind != TrialKind::search) continue;
+    const int step = trial.steps();
+    if (std::binary_search(ladder_.begin(), ladder_.end(), step)) continue;
+    const auto value = last_value(objective_, trial);
+    if (!value || !scale_.covers(*value) || !has_results(study, trial))
+      continue;
+    latest.push_back({{input(trial.unit, step), 0}, trial.id, step, *value});
+  }
+  if (latest.size() > kMostLatest) {
+    std::stable_sort(
+        latest.begin(), latest.end(),
+        [](const Observed& a, const Observed& b) { return a.value > b.value; });
+    latest.resize(kMostLatest);
+  }
+  const auto is_same = [](const Observed& a, const Observed& b) {
+    return a.trial == b.trial && a.step == b.step;
+  };
+  if (!std::equal(latest.begin(), latest.end(), latest_.begin(), latest_.end(),
+                  is_same)) {
+    view_.reset();
+  }
+  latest_ = std::move(latest);
 }
 
 }  // namespace dtune

@@ -30,8 +30,11 @@ struct SurrogateParts {
   std::shared_ptr<const ConvLstm> network;  // null: no correction
   bool learnt = true;                       // the learnt process uncorrected
   bool plain = true;                        // the process without a prior
-  // Where studies of so many steps begin, in the units of the cube; or none.
+  // Points that suit most recorded studies, in the units of the cube. The first
+  // trials are at the first `opening_points` of them, and at more while slots
+  // are free before anything was reported.
   std::vector<CubePoint> opening;
+  size_t opening_points = 0;
   // By study of old: what its trials reported.
   std::vector<std::vector<WarmObservation>> warm;
   // Why there is no prior where one might be expected (learnt_part.h); "".
@@ -143,12 +146,20 @@ class SurrogateModel {
   // are 1/2. Empty without a prior.
   std::optional<std::vector<double>> prior_best() const;
 
-  // How many points open a study, and the i-th; parameters that the cube does
-  // not know are as in `unit`.
-  size_t opening_points() const { return parts_.opening.size(); }
+  // Whether proposal i, from 0, is the i-th of the points that open a study, and
+  // that point; parameters that the cube does not know are as in `unit`. With 20
+  // steps or fewer the first is prior_best()'s.
+  bool opens_with(size_t i) const {
+    return i < parts_.opening.size() &&
+           (i < parts_.opening_points || (i > 0 && empty()));
+  }
   std::vector<double> opening_point(size_t i, std::vector<double> unit) const {
     return cube_map_.unit(parts_.opening.at(i), std::move(unit));
   }
+  // How many of them open a study whatever was reported.
+  size_t opening_points() const { return parts_.opening_points; }
+  // It is one of them.
+  bool is_opening_point(const std::vector<double>& unit) const;
 
   // The best points of studies of old, those with the largest mean for this
   // study's horizon first: its first points, before log_chance can say more.
@@ -177,12 +188,16 @@ class SurrogateModel {
   static void count_towards(SurrogateMember& member, double log_density);
   bool takes_part(const SurrogateMember& member) const;
   void note_unfinished(const Study& study);
+  void note_latest(const Study& study);
   std::vector<double> told_apart(std::span<const double> unit) const;
   ProcessInput input(std::span<const double> unit, int step) const;
   std::vector<ProcessInput> inputs(std::span<const ModelQuery> queries) const;
 
   // surrogate_view.cc
   SurrogateView& view();
+  std::vector<Observed> all_observed() const;
+  size_t leader_of(const std::vector<Observed>& all,
+                   std::span<const double> means) const;
   const std::vector<FreezeThawProcess>& sketches();
   std::vector<double> of_the_most_promising(std::span<const ModelQuery> queries,
                                             std::span<const Threshold> sum);
@@ -190,7 +205,7 @@ class SurrogateModel {
       const std::vector<FreezeThawProcess>& processes,
       std::span<const ProcessInput> at, std::span<const Threshold> sum);
   std::shared_ptr<const NetworkAnswer> ask_network(
-      const FreezeThawProcess& process,
+      const FreezeThawProcess& process, std::span<const Observed> observed,
       std::span<const ModelQuery> pending) const;
   const NetworkAnswer& seen_answer();
   const NetworkAnswer& view_answer();
@@ -217,6 +232,11 @@ class SurrogateModel {
   std::vector<int> steps_taken_;         // by trial
   std::vector<uint64_t> seeds_seen_;     // by trial
   std::vector<ModelQuery> pending_;
+  // The last reports of trials that are between two steps of the ladder. The
+  // view has them until the next step of the ladder takes their place, so that
+  // decisions for other slots and the choice of the leader count them; members
+  // are neither fitted to them nor trusted by them.
+  std::vector<Observed> latest_;
   std::vector<ModelQuery> broken_;
   std::vector<Expectation> bounds_;
   // No step of theirs meets the requirements and the bounds.

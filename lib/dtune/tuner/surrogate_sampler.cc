@@ -132,7 +132,7 @@ std::optional<Sampler::Proposal> SurrogateSampler::opening(
     const Study& study) const {
   const SearchSpace& space = study.recipe.space;
   for (auto i = static_cast<size_t>(proposals_so_far(study));
-       i < model_->opening_points(); ++i) {
+       model_->opens_with(i); ++i) {
     std::vector<double> unit(space.dimensions(), 0.5);
     Rng rng(mix_seed({study.recipe.seed, hash_text("opening"), uint64_t(i)}));
     for (double& u : unit) u = i == 0 ? u : rng.uniform();

@@ -38,6 +38,29 @@ constexpr double kNegligible = 1e-3;
 
 }  // namespace
 
+std::vector<Observed> SurrogateModel::all_observed() const {
+  std::vector<Observed> all = observed_;
+  for (Observed last : latest_) {
+    last.observation.value = scale_.to_model(last.value);
+    all.push_back(std::move(last));
+  }
+  return all;
+}
+
+// Where nothing is feasible yet, anything may lead.
+size_t SurrogateModel::leader_of(const std::vector<Observed>& all,
+                                 std::span<const double> means) const {
+  const bool any = std::any_of(all.begin(), all.end(), [&](const Observed& o) {
+    return !infeasible_.contains(o.trial);
+  });
+  size_t best = all.size();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (any && infeasible_.contains(all[i].trial)) continue;
+    if (best == all.size() || means[i] > means[best]) best = i;
+  }
+  return best;
+}
+
 SurrogateView& SurrogateModel::view() {
   if (view_) return *view_;
   auto view = std::make_unique<SurrogateView>();
@@ -49,28 +72,23 @@ SurrogateView& SurrogateModel::view() {
   for (ProcessInput& at : inputs(broken_)) {
     broken.push_back({std::move(at), worst});
   }
+  const std::vector<Observed> all = all_observed();
+  std::vector<ProcessObservation> latest;
+  for (size_t i = observed_.size(); i < all.size(); ++i) {
+    latest.push_back(all[i].observation);
+  }
   for (const FreezeThawProcess& process : processes_) {
     view->processes.push_back(process.copy());
     FreezeThawProcess& copy = view->processes.back();
+    copy.observe(latest);
+    const std::vector<double> means = copy.observed_means();
+    const std::span<const double> own =
+        std::span(means).subspan(warm_.size(), all.size());
+    const size_t best = leader_of(all, own);
+    view->best.push_back(own[best]);
+    view->leaders.push_back({all[best].trial, all[best].step});
     copy.observe(broken);
     copy.fantasize(inputs(pending_));
-    const std::vector<double> means = process.observed_means();
-    const auto own = means.begin() + std::ptrdiff_t(warm_.size());
-    // Where nothing is feasible yet, anything may lead.
-    const bool any = std::any_of(
-        observed_.begin(), observed_.end(),
-        [&](const Observed& o) { return !infeasible_.contains(o.trial); });
-    size_t best = observed_.size();
-    for (size_t i = 0; i < observed_.size(); ++i) {
-      if (any && infeasible_.contains(observed_[i].trial)) continue;
-      if (best == observed_.size() ||
-          own[std::ptrdiff_t(i)] > own[std::ptrdiff_t(best)]) {
-        best = i;
-      }
-    }
-    const Observed& leader = observed_[best];
-    view->best.push_back(own[std::ptrdiff_t(best)]);
-    view->leaders.push_back({leader.trial, leader.step});
   }
   view_ = std::move(view);
   return *view_;
@@ -96,11 +114,11 @@ Leader SurrogateModel::leader() {
 }
 
 std::shared_ptr<const NetworkAnswer> SurrogateModel::ask_network(
-    const FreezeThawProcess& process,
+    const FreezeThawProcess& process, std::span<const Observed> observed,
     std::span<const ModelQuery> pending) const {
   // Coordinates that the cube does not know are the best trial's.
   const auto best = std::max_element(
-      observed_.begin(), observed_.end(), [](const auto& a, const auto& b) {
+      observed.begin(), observed.end(), [](const auto& a, const auto& b) {
         return a.observation.value < b.observation.value;
       });
   const std::vector<double> rest = best->observation.input.unit;
@@ -108,7 +126,7 @@ std::shared_ptr<const NetworkAnswer> SurrogateModel::ask_network(
     return cube_map_.unit(point, rest);
   });
   std::vector<ProcessObservation> observations;
-  for (const Observed& o : observed_) observations.push_back(o.observation);
+  for (const Observed& o : observed) observations.push_back(o.observation);
   std::vector<Correction> corrections = parts_.network->correct(
       grid_features(process, grid, observations, inputs(pending)));
   return std::make_shared<const NetworkAnswer>(
@@ -116,15 +134,17 @@ std::shared_ptr<const NetworkAnswer> SurrogateModel::ask_network(
 }
 
 const NetworkAnswer& SurrogateModel::seen_answer() {
-  if (!answer_) answer_ = ask_network(processes_.front(), {});
+  if (!answer_) answer_ = ask_network(processes_.front(), observed_, {});
   return *answer_;
 }
 
 const NetworkAnswer& SurrogateModel::view_answer() {
   SurrogateView& now = view();
-  if (pending_.empty() && broken_.empty()) return seen_answer();
+  if (pending_.empty() && broken_.empty() && latest_.empty()) {
+    return seen_answer();
+  }
   if (!now.answer) {
-    now.answer = ask_network(now.processes.front(), pending_);
+    now.answer = ask_network(now.processes.front(), all_observed(), pending_);
   }
   return *now.answer;
 }
