@@ -57,8 +57,9 @@ std::string text_of(const Study& study, const std::string& database,
                     const ReplayResult& result) {
   if (!result.difference) {
     return fmt::format(
-        "{}: all the same: {} decisions of {} run{}, of which {} for a free "
-        "slot and {} upon a report were taken again\n",
+        "{}: all the same: {} recorded decisions of {} run{}; {} choices for a "
+        "free slot and {} judgements of reports, those that changed nothing "
+        "among them, were taken again\n",
         database, result.decisions, result.sessions,
         result.sessions == 1 ? "" : "s", result.asked, result.judged);
   }
