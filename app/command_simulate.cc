@@ -19,7 +19,6 @@
 #include "dtune/base/text.h"
 #include "dtune/simulate/benchmark.h"
 #include "dtune/simulate/statistics_report.h"
-#include "dtune/surrogate/learnt_prior.h"
 #include "dtune/tuner/factory.h"
 #include "dtune/tuner/learnt_part.h"
 
@@ -169,8 +168,6 @@ BenchmarkOptions benchmark_options(const SimulateOptions& options,
   return out;
 }
 
-// The shipped networks were trained on the tasks of the shipped priors, which
-// leave out the judged one by themselves; a network cannot.
 void refuse_seen(const SimulateOptions& options, const Worlds& worlds,
                  const std::vector<Contender>& contenders) {
   const bool judged =
@@ -179,11 +176,7 @@ void refuse_seen(const SimulateOptions& options, const Worlds& worlds,
                   [](const Contender& c) { return c.sampler == "convlstm"; });
   if (!judged) return;
   for (const auto& world : worlds) {
-    const std::vector<std::string>& seen =
-        shipped_prior_for(world->recipe()).tasks();
-    if (std::find(seen.begin(), seen.end(), world->task()) == seen.end()) {
-      continue;
-    }
+    if (!shipped_network_has_seen(world->recipe(), world->task())) continue;
     fail_simulate(fmt::format(
         "the shipped network was trained on task '{}' (give --network FILE of "
         "`surrogate train --leave-out`, judge learnt-gp, or say --allow-seen)",

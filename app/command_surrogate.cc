@@ -248,14 +248,20 @@ Action declare_surrogate(Arguments& arguments) {
   arguments.option("--leave-out", o.leave_out, "TASK",
                    "Tasks (several with commas) to hold out: train learns "
                    "nothing from them, eval judges only them.");
-  arguments.option("--prior", o.prior, "FILE",
-                   "eval: this prior (default: the shipped one).",
-                   Complete::model);
-  arguments.option("--network", o.network, "FILE",
-                   "eval: these weights (default: the shipped ones).",
-                   Complete::model);
+  arguments.option(
+      "--prior", o.prior, "FILE",
+      "eval: this prior (default: the shipped one for what the curves "
+      "were recorded from, CNNs or other networks).",
+      Complete::model);
+  arguments.option(
+      "--network", o.network, "FILE",
+      "eval: these weights (default: the shipped ones that go with it).",
+      Complete::model);
   arguments.flag("--leave-out-own", o.leave_out_own,
                  "eval: each task is left out of the prior that predicts it.");
+  arguments.flag("--allow-seen", o.allow_seen,
+                 "eval: judge also on tasks that the shipped network was "
+                 "trained on.");
   arguments.option("--studies", o.studies, "N",
                    "eval: partial studies to judge on (default: 102).",
                    {1, 1'000'000});

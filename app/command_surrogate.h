@@ -27,6 +27,7 @@ struct SurrogateOptions {
   std::optional<uint64_t> hidden;
   bool prior_only = false;
   bool leave_out_own = false;
+  bool allow_seen = false;
 };
 
 bool contains(const std::vector<std::string>& names, const std::string& name);

@@ -8,26 +8,65 @@
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/json.h"
+#include "dtune/simulate/cube_world.h"
 #include "dtune/surrogate/judge.h"
 #include "dtune/surrogate/recorded_cubes.h"
-#include "dtune/surrogate/shipped.h"
+#include "dtune/tuner/learnt_part.h"
 
 namespace dtune {
 namespace {
 
 constexpr uint64_t kDefaultStudies = 102;
 
-std::vector<RecordedCube> judged_cubes(const SurrogateOptions& options,
-                                       const CubeAxes& axes) {
+[[noreturn]] void fail_eval(const std::string& text) {
+  throw Error(ErrorKind::data, "dtune surrogate eval: " + text);
+}
+
+std::vector<RecordedCurves> judged_curves(const SurrogateOptions& options) {
   const std::vector<std::string> only = split_list(options.leave_out);
-  std::vector<RecordedCube> cubes;
-  for (const RecordedCurves& curves : read_all_curves(options)) {
-    if (!only.empty() && !contains(only, curves.task)) continue;
-    cubes.push_back(recorded_cube(curves, axes));
+  std::vector<RecordedCurves> judged = read_all_curves(options);
+  std::erase_if(judged, [&](const RecordedCurves& curves) {
+    return !only.empty() && !contains(only, curves.task);
+  });
+  if (judged.empty()) fail_eval("the files hold no curves");
+  return judged;
+}
+
+// By which the shipped weights are chosen, as for a study of these curves.
+Recipe common_recipe(const SurrogateOptions& options,
+                     const std::vector<RecordedCurves>& judged) {
+  Recipe first = cube_recipe(judged.front());
+  const bool none_shipped = !options.prior.empty() && !options.network.empty();
+  for (const RecordedCurves& curves : judged) {
+    if (none_shipped || shares_shipped_weights(cube_recipe(curves), first)) {
+      continue;
+    }
+    fail_eval(fmt::format(
+        "'{}' and '{}' are tuned with different shipped weights, one with "
+        "those of CNNs (judge them apart, or give --prior and --network)",
+        judged.front().task, curves.task));
   }
-  if (cubes.empty()) {
-    throw Error(ErrorKind::data,
-                "dtune surrogate eval: the files hold no curves");
+  return first;
+}
+
+void refuse_seen_tasks(const SurrogateOptions& options,
+                       const std::vector<RecordedCurves>& judged) {
+  if (!options.network.empty() || options.allow_seen) return;
+  for (const RecordedCurves& curves : judged) {
+    if (!shipped_network_has_seen(cube_recipe(curves), curves.task)) continue;
+    fail_eval(fmt::format(
+        "the shipped network was trained on task '{}' (give --network FILE of "
+        "`surrogate train --leave-out`, or say --allow-seen)",
+        curves.task));
+  }
+}
+
+std::vector<RecordedCube> judged_cubes(
+    const std::vector<RecordedCurves>& judged, const CubeAxes& axes) {
+  std::vector<RecordedCube> cubes;
+  cubes.reserve(judged.size());
+  for (const RecordedCurves& curves : judged) {
+    cubes.push_back(recorded_cube(curves, axes));
   }
   return cubes;
 }
@@ -85,13 +124,16 @@ std::string json_of(const std::vector<JudgeRow>& rows) {
 }  // namespace
 
 int eval_surrogate(const Console& console, const SurrogateOptions& options) {
+  const std::vector<RecordedCurves> judged_on = judged_curves(options);
+  const Recipe recipe = common_recipe(options, judged_on);
+  refuse_seen_tasks(options, judged_on);
   const LearntPrior prior = options.prior.empty()
-                                ? shipped_prior()
+                                ? shipped_prior_for(recipe)
                                 : LearntPrior::load(options.prior);
   const ConvLstm network = options.network.empty()
-                               ? shipped_network()
+                               ? shipped_network_for(recipe)
                                : ConvLstm::load(options.network);
-  const std::vector<RecordedCube> cubes = judged_cubes(options, prior.axes());
+  const std::vector<RecordedCube> cubes = judged_cubes(judged_on, prior.axes());
   warn_of_own(console, options, prior, cubes);
   JudgeOptions judged;
   judged.studies = options.studies.value_or(kDefaultStudies);

@@ -34,6 +34,41 @@ TEST_CASE("surrogate eval judges the shipped weights and warns of own data") {
   CHECK(apart.err.empty());
 }
 
+TEST_CASE("surrogate eval judges CNNs by the weights that tune CNNs") {
+  Workplace place;
+  const auto eval = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"surrogate", "eval"});
+    words.insert(words.end(), {"--studies", "1"});
+    return place.run(words);
+  };
+  for (const char* task : {"j-mnist-sgd", "t-fashion-sgd"}) {
+    const std::string file = std::string(task) + ".npz";
+    std::filesystem::copy(
+        std::filesystem::path(DTUNE_SOURCE_DIR) / "tests/worlds/cubes" / file,
+        place / file);
+  }
+  write_small_curves(place / "c.npz");  // of no CNN
+  const Outcome shipped = eval({"j-mnist-sgd.npz", "--leave-out-own"});
+  REQUIRE_MESSAGE(shipped.code == 0, shipped.err);
+  const std::string weights =
+      std::string(DTUNE_SOURCE_DIR) + "/lib/dtune/surrogate/weights/cnn-";
+  const Outcome named = eval({"j-mnist-sgd.npz", "--leave-out-own", "--prior",
+                              weights + "prior.safetensors", "--network",
+                              weights + "network.safetensors"});
+  CHECK_MESSAGE(named.out == shipped.out, named.err);
+  const Outcome seen = eval({"t-fashion-sgd.npz", "--leave-out-own"});
+  CHECK(seen.code == 2);
+  CHECK(contains(seen.err,
+                 "the shipped network was trained on task 't-fashion-sgd' "
+                 "(give --network FILE"));
+  CHECK(eval({"t-fashion-sgd.npz", "--leave-out-own", "--allow-seen"}).code ==
+        0);
+  const Outcome both = eval({"j-mnist-sgd.npz", "c.npz"});
+  CHECK(both.code == 2);
+  CHECK(
+      contains(both.err, "(judge them apart, or give --prior and --network)"));
+}
+
 TEST_CASE("surrogate says what is wrong with its arguments and files") {
   SurrogatePlace place;
   const auto wrong = [&](std::vector<std::string> words, int code,

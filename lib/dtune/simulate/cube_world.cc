@@ -63,33 +63,11 @@ ModelSpec model_of(const CubeContext& context) {
   return model;
 }
 
-Recipe recipe_of(const RecordedCurves& curves) {
-  Recipe recipe;
-  recipe.study = curves.task;
-  recipe.space = space_of(curves);
-  recipe.train.epochs = curves.steps();
-  recipe.train.lr = std::pow(10, curves.log10_lr.front());
-  recipe.train.l2 = std::pow(10, curves.log10_l2.front());
-  recipe.model = model_of(curves.context);
-  recipe.model.dropout = curves.dropout.front();
-  if (const auto& size = curves.context.batch_size) {
-    recipe.train.batch_size = static_cast<int>(std::lround(*size));
-  }
-  recipe.train.momentum = curves.context.momentum.value_or(0.9);
-  for (const OptimizerKind kind :
-       {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::adamw}) {
-    if (to_string(kind) == curves.context.optimizer) {
-      recipe.train.optimizer = kind;
-    }
-  }
-  return recipe;
-}
-
 class CubeWorld final : public TrialWorld {
  public:
   explicit CubeWorld(RecordedCurves curves)
       : curves_(std::move(curves)),
-        recipe_(recipe_of(curves_)),
+        recipe_(cube_recipe(curves_)),
         median_(curves_.median_final()) {
     if (curves_.worth.empty()) curves_.weigh();
     best_ = curves_.best();
@@ -143,6 +121,28 @@ class CubeWorld final : public TrialWorld {
 };
 
 }  // namespace
+
+Recipe cube_recipe(const RecordedCurves& curves) {
+  Recipe recipe;
+  recipe.study = curves.task;
+  recipe.space = space_of(curves);
+  recipe.train.epochs = curves.steps();
+  recipe.train.lr = std::pow(10, curves.log10_lr.front());
+  recipe.train.l2 = std::pow(10, curves.log10_l2.front());
+  recipe.model = model_of(curves.context);
+  recipe.model.dropout = curves.dropout.front();
+  if (const auto& size = curves.context.batch_size) {
+    recipe.train.batch_size = static_cast<int>(std::lround(*size));
+  }
+  recipe.train.momentum = curves.context.momentum.value_or(0.9);
+  for (const OptimizerKind kind :
+       {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::adamw}) {
+    if (to_string(kind) == curves.context.optimizer) {
+      recipe.train.optimizer = kind;
+    }
+  }
+  return recipe;
+}
 
 std::unique_ptr<TrialWorld> make_cube_world(RecordedCurves curves) {
   DTUNE_CHECK(!curves.values.empty());

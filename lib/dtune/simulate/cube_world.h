@@ -14,4 +14,7 @@ namespace dtune {
 // momentum, and `depth` hidden layers of `width` units.
 std::unique_ptr<TrialWorld> make_cube_world(RecordedCurves curves);
 
+// The recipe of that world alone.
+Recipe cube_recipe(const RecordedCurves& curves);
+
 }  // namespace dtune

@@ -50,4 +50,14 @@ const ConvLstm& shipped_network_for(const Recipe& recipe) {
   return is_convolutional(recipe) ? shipped_cnn_network() : shipped_network();
 }
 
+bool shares_shipped_weights(const Recipe& a, const Recipe& b) {
+  return is_convolutional(a) == is_convolutional(b);
+}
+
+bool shipped_network_has_seen(const Recipe& recipe, const std::string& task) {
+  // The shipped networks were trained on the tasks of the shipped priors.
+  const std::vector<std::string>& seen = shipped_prior_for(recipe).tasks();
+  return std::find(seen.begin(), seen.end(), task) != seen.end();
+}
+
 }  // namespace dtune

@@ -19,5 +19,9 @@ std::string why_unlearnt(const Recipe& recipe);
 const LearntPrior& shipped_prior_for(const Recipe& recipe);
 // The network that goes with it.
 const ConvLstm& shipped_network_for(const Recipe& recipe);
+bool shares_shipped_weights(const Recipe& a, const Recipe& b);
+// Whether that network was trained on this task: then it is not judged on it. A
+// prior can leave a task out, a network cannot.
+bool shipped_network_has_seen(const Recipe& recipe, const std::string& task);
 
 }  // namespace dtune
