@@ -114,6 +114,24 @@ TEST_CASE("the best point of a prior is not an isolated corner") {
   CHECK(prior.best_point().log10_lr == -1);
 }
 
+TEST_CASE(
+    "the context chooses among the samples of one task, not among tasks") {
+  const auto mean = [](const LearntPrior& prior, double batch_size) {
+    const CubePrior one = prior.condition({batch_size, 128, 0.9, 2});
+    std::vector<double> phi(one.components());
+    return one.evaluate({-2, -3, 0}, 1, phi);
+  };
+  std::vector<RecordedCube> cubes = tiny_cubes(3);  // two contexts a task
+  const CubeAxes axes = prior_axes(tiny_curves(3));
+  const LearntPrior two = LearntPrior::learn(axes, cubes, 5);
+  CHECK(mean(two, 32) != doctest::Approx(mean(two, 256)));
+  for (size_t i = 0; i < cubes.size(); ++i) {
+    cubes[i].task = "task" + std::to_string(i);
+  }
+  const LearntPrior one = LearntPrior::learn(axes, cubes, 5);
+  CHECK(mean(one, 32) == doctest::Approx(mean(one, 256)));
+}
+
 TEST_CASE("an opening has a good point for each kind of recorded study") {
   // Two studies of three are best at a high rate, one at a low one; a rate
   // between them is second best for all.

@@ -8,9 +8,13 @@
 // (Wang et al. 2021, "Pre-trained Gaussian processes for Bayesian
 // optimization", arXiv 2109.08215, do the same with a network). A study uses
 //   mean m(u, t) and covariance phi(u, t) . phi(u', t')
-// of the samples weighted by how near their context (batch size, width,
-// momentum, depth) is to its own: an addition to the source. Interpolated
-// linearly in log10 lr, log10 L2, dropout and log t.
+// of the samples, of which each task has the same weight in all. Among the
+// samples of one task, those whose context (batch size, width, momentum, depth)
+// is nearer to the study's weigh more: an addition to the source. It has an
+// effect where tasks were recorded under several contexts, as LCBench's were; all
+// samples of a task with one context, as of each CNN's cube, weigh the same,
+// whatever the study's context is. Interpolated linearly in log10 lr, log10 L2,
+// dropout and log t.
 #pragma once
 
 #include <array>
