@@ -91,6 +91,26 @@ bool is_journal(const fs::path& path) {
   return path.extension() == ".log" || path.extension() == ".journal";
 }
 
+// What Optuna holds beside an export of dtune is not written again.
+void refuse_to_lose(const std::string& storage) {
+  if (!fs::exists(storage)) return;
+  const OptunaFile found = look_at_optuna_file(storage);
+  if (found == OptunaFile::exported) return;
+  if (found == OptunaFile::foreign) {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: exists, and is no export of dtune (name "
+                            "another file)",
+                            storage));
+  }
+  throw Error(
+      ErrorKind::config,
+      fmt::format(
+          "{}: holds what Optuna has added since dtune wrote it (name "
+          "another file; {} makes a warm start of its trials)",
+          storage,
+          quoted_command("dtune import --optuna " + shell_quoted(storage))));
+}
+
 int export_storage(const Console& console, const LoadedStudy& loaded,
                    const ExportOptions& options) {
   const auto wrote = [&](const std::string& file, const std::string& what) {
@@ -98,12 +118,7 @@ int export_storage(const Console& console, const LoadedStudy& loaded,
     return kExitOk;
   };
   if (!options.optuna.empty()) {
-    if (fs::exists(options.optuna) && !is_optuna_export(options.optuna)) {
-      throw Error(ErrorKind::config,
-                  fmt::format("{}: exists, and is no export of dtune (name "
-                              "another file)",
-                              options.optuna));
-    }
+    refuse_to_lose(options.optuna);
     if (is_journal(options.optuna)) {
       write_file_atomic(options.optuna,
                         optuna_journal(loaded.study, loaded.facts), false);

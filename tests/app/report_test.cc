@@ -283,6 +283,19 @@ TEST_CASE("no output takes the place of a study or of another's storage") {
   for (const char* own : {"o.db", "o.log", "o.db", "o.log"}) {
     CHECK(place.run({"export", "shell.db", "--optuna", own}).code == 0);
   }
+  const std::string journal =
+      place.read("o.log") +
+      R"({"op_code":4,"worker_id":"6f0c-140","study_id":0})"
+      "\n";
+  place.write("o.log", journal);
+  refused({"export", "shell.db", "--optuna", "o.log"},
+          "o.log: holds what Optuna has added since dtune wrote it (name "
+          "another file; 'dtune import --optuna o.log' makes a warm start");
+  CHECK(place.read("o.log") == journal);
+  Database(place / "o.db", DatabaseAccess::write)
+      .execute("INSERT INTO trials VALUES (99, 98, 1, 'RUNNING', NULL, NULL)");
+  refused({"export", "shell.db", "--optuna", "o.db"},
+          "o.db: holds what Optuna has added");
 }
 
 TEST_CASE("a served page is shown to one browser of this machine alone") {

@@ -196,22 +196,47 @@ std::string journal_trial(const OptunaTrial& one) {
                      .done();
 }
 
-}  // namespace
+bool is_own_line(const std::string& line) {
+  return line.find(kWorker) != std::string::npos;
+}
 
-bool is_optuna_export(const std::filesystem::path& path) {
-  std::string line;
-  std::ifstream file(path);
-  std::getline(file, line);
-  if (line.find(kWorker) != std::string::npos) return true;
+// Every trial of an export says its state; attributes of others may be notes.
+constexpr const char* kAdded = R"sql(
+  SELECT (SELECT count(*) FROM trials WHERE trial_id NOT IN (SELECT trial_id
+            FROM trial_user_attributes WHERE key = 'dtune:state'))
+       + (SELECT count(*) FROM trial_user_attributes
+            WHERE key NOT LIKE 'dtune:%')
+       + (SELECT count(*) FROM trial_system_attributes)
+       + (SELECT count(*) FROM study_user_attributes
+            WHERE key NOT LIKE 'dtune:%')
+       + (SELECT count(*) FROM study_system_attributes
+            WHERE key <> 'study:metric_names'))sql";
+
+OptunaFile look_at_optuna_database(const std::filesystem::path& path) {
   try {
     Database database(path, DatabaseAccess::read);
-    return database.query_number(
-               "SELECT count(*) FROM studies WHERE study_id NOT IN (SELECT "
-               "study_id FROM study_user_attributes WHERE key = 'dtune:id')") ==
-           0;
+    const int64_t foreign = database.query_number(
+        "SELECT count(*) FROM studies WHERE study_id NOT IN (SELECT study_id "
+        "FROM study_user_attributes WHERE key = 'dtune:id')");
+    if (foreign > 0) return OptunaFile::foreign;
+    return database.query_number(kAdded) > 0 ? OptunaFile::continued
+                                             : OptunaFile::exported;
   } catch (const Error&) {  // of no such tables
-    return false;
+    return OptunaFile::foreign;
   }
+}
+
+}  // namespace
+
+OptunaFile look_at_optuna_file(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  if (!is_own_line(line)) return look_at_optuna_database(path);
+  while (std::getline(file, line)) {
+    if (!is_own_line(line)) return OptunaFile::continued;
+  }
+  return OptunaFile::exported;
 }
 
 void write_optuna_database(const Study& study, const StudyFacts& facts,

@@ -22,8 +22,12 @@ void write_optuna_database(const Study& study, const StudyFacts& facts,
 // The same as Optuna's journal, a JSON object a line.
 std::string optuna_journal(const Study& study, const StudyFacts& facts);
 
-// The file begins as those that these two functions write. What another program
-// has appended to such a journal, or to a study of dtune, is not noticed.
-bool is_optuna_export(const std::filesystem::path& path);
+// What a file is to those who would write such an export in its place.
+enum class OptunaFile {
+  exported,   // it holds what these two functions wrote, and no more
+  continued,  // Optuna has added to that: trials, notes
+  foreign
+};
+OptunaFile look_at_optuna_file(const std::filesystem::path& path);
 
 }  // namespace dtune
