@@ -48,6 +48,7 @@ StudyPlan make_plan(const Console& console, const PlanOptions& options) {
 
 int show_plan(const Console& console, const PlanOptions& options) {
   const StudyPlan plan = make_plan(console, options);
+  show_warnings(console, plan.check.warnings);
   console.print(console.json ? plan_json(plan)
                              : plan_text(plan, style_of(console)));
   return kExitOk;

@@ -81,6 +81,7 @@ void start_anew(const Console& console, const RunOptions& options,
   }
   const StudyCheck check =
       check_study(console, file, !options.view.listen.empty());
+  show_warnings(console, check.warnings);
   for (const std::string& note : check.data.notes) console.notice(note);
   if (!check.slots.why_cpu.empty()) {
     console.notice("trials run on the CPU: " + check.slots.why_cpu);

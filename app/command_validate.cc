@@ -4,6 +4,7 @@
 
 #include "app/command.h"
 #include "app/overrides.h"
+#include "app/study_check.h"
 #include "app/study_files.h"
 #include "app/study_tuner.h"
 #include <fmt/format.h>
@@ -29,12 +30,15 @@ int validate(const Console& console, const ValidateOptions& options) {
   const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
   // The samplers' and schedulers' own options are theirs to check.
   checked_tuner(file, horizon_steps(file.recipe(), kTypicalSamples), {});
+  const std::vector<Diagnostic> warnings = recipe_warnings(file);
+  show_warnings(console, warnings);
   if (console.json) {
     console.line(
         json_text(nlohmann::ordered_json{{"valid", true},
                                          {"recipe", path.string()},
                                          {"study", file.recipe().study},
-                                         {"search_hash", file.search_hash()}},
+                                         {"search_hash", file.search_hash()},
+                                         {"warnings", warning_lines(warnings)}},
                   2));
   } else {
     console.line(fmt::format("{}: ok", path.string()));

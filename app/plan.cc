@@ -400,6 +400,7 @@ std::string plan_json(const StudyPlan& plan) {
   if (!plan.check.warm_start.empty()) {
     document["warm_start"] = plan.check.warm_start;
   }
+  document["warnings"] = warning_lines(plan.check.warnings);
   if (plan.step_time) document["time"] = time_json(plan);
   return json_text(document, 2) + '\n';
 }

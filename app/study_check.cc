@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/file.h"
+#include "dtune/cluster/command_program.h"
 #include "dtune/config/check.h"
 #include "dtune/data/prepared.h"
 #include "dtune/data/summary.h"
@@ -79,6 +80,11 @@ std::vector<std::string> describe_warm_start(const TunerOptions& options) {
   return lines;
 }
 
+bool trains_here(const Recipe& recipe) {
+  return recipe.nodes.empty() ||
+         std::any_of(recipe.nodes.begin(), recipe.nodes.end(), is_local);
+}
+
 // The first level has two images of each class on average at least.
 void check_levels(const RecipeFile& file, const DataPlan& data) {
   const Recipe& recipe = file.recipe();
@@ -107,11 +113,50 @@ void check_program(const RecipeFile& file) {
       "trials with 'dtune ask', or name a program)");
 }
 
+std::vector<Diagnostic> recipe_warnings(const RecipeFile& file) {
+  const Recipe& recipe = file.recipe();
+  std::vector<Diagnostic> warnings;
+  const auto warn = [&](const char* key, const std::string& message) {
+    warnings.push_back(file.problem(key, message).diagnostics().front());
+  };
+  const std::string no_start =
+      trains_here(recipe) ? why_not_startable(recipe) : "";
+  if (!no_start.empty()) {
+    warn("command.run",
+         fmt::format("no trial could start: {} (correct 'command.run', or "
+                     "install the program before the run)",
+                     no_start));
+  }
+  const size_t points = recipe.points.size();
+  const auto trials = static_cast<size_t>(recipe.budget.trials);
+  if (trials > 0 && points > trials) {
+    warn("points",
+         fmt::format("{} points are given, but the budget ends after "
+                     "{} trial{} (raise budget.trials, or leave {} "
+                     "out)",
+                     points, trials, trials == 1 ? "" : "s", points - trials));
+  }
+  return warnings;
+}
+
+void show_warnings(const Console& console,
+                   const std::vector<Diagnostic>& warnings) {
+  for (const Diagnostic& warning : warnings) {
+    console.warning(RecipeError({warning}).what());
+  }
+}
+
+std::vector<std::string> warning_lines(
+    const std::vector<Diagnostic>& warnings) {
+  std::vector<std::string> lines;
+  for (const Diagnostic& warning : warnings) {
+    lines.push_back(warning.where + ": " + warning.message);
+  }
+  return lines;
+}
+
 void check_local_training(const Recipe& recipe) {
-  const bool local =
-      recipe.nodes.empty() ||
-      std::any_of(recipe.nodes.begin(), recipe.nodes.end(), is_local);
-  if (local && !recipe.command) check_engine_installed();
+  if (trains_here(recipe) && !recipe.command) check_engine_installed();
 }
 
 fs::path prepare_recipe_data(const Console& console, const Recipe& recipe) {
@@ -145,6 +190,7 @@ StudyCheck check_study(const Console& console, const RecipeFile& file,
                        bool listens) {
   StudyCheck check = check_training(console, file, listens);
   const Recipe& recipe = file.recipe();
+  check.warnings = recipe_warnings(file);
   const TunerOptions options = tuner_options(recipe);
   check.warm_start = describe_warm_start(options);
   const Tuner tuner = checked_tuner(file, check.horizon, options);

@@ -34,7 +34,18 @@ struct StudyCheck {
   SlotPlan slots;
   std::vector<std::string> warm_start;  // "old.db: 24 trials", one a study
   std::vector<std::string> schedule;    // what the scheduler plans: lines
+  std::vector<Diagnostic> warnings;     // recipe_warnings()
 };
+
+// What is likely to be a mistake, though a run can begin: a program that this
+// machine cannot start, points that the budget does not reach.
+std::vector<Diagnostic> recipe_warnings(const RecipeFile& file);
+
+// On stderr, each with its line of the recipe.
+void show_warnings(const Console& console,
+                   const std::vector<Diagnostic>& warnings);
+// "recipe.yaml:3:9: ...", for JSON.
+std::vector<std::string> warning_lines(const std::vector<Diagnostic>& warnings);
 
 // Throws Error(config) where the recipe has no program to run: its trials are
 // run by the program that asks for them.

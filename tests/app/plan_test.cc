@@ -152,3 +152,55 @@ TEST_CASE("plan takes the end of a program from the trials before") {
       place.run({"plan", "open.yaml", "--json"}).out)["time"];
   CHECK(time["training_seconds"] == time["step_seconds"]);
 }
+
+TEST_CASE("plan, validate and run warn of a program that cannot be started") {
+  Workplace place;
+  const auto recipe = [](const std::string& program) {
+    return "command: { run: [\"" + program +
+           "\", \"{lr}\"], steps: 2 }\nobjective: val_accuracy\n"
+           "space: { lr: { log: [1.0e-4, 1] } }\nbudget: { trials: 1 }\n";
+  };
+  const auto warned = [&](const std::string& program, const std::string& why) {
+    CAPTURE(program);
+    place.write("p.yaml", recipe(program));
+    for (const char* command : {"validate", "plan"}) {
+      const Outcome outcome = place.run({command, "p.yaml", "--json"});
+      CHECK_MESSAGE(outcome.code == 0, outcome.err);
+      const auto lines = nlohmann::json::parse(outcome.out)["warnings"];
+      CHECK(lines.size() == (why.empty() ? 0 : 1));
+      CHECK_MESSAGE(contains(outcome.err, why), outcome.err);
+      CHECK(outcome.err.empty() == why.empty());
+    }
+  };
+  warned("./train.sh",
+         "warning: p.yaml:1:17: no trial could start: there is "
+         "no program " +
+             (place / "train.sh").string());
+  const Outcome run = place.run({"run", "p.yaml", "--quiet"});
+  CHECK(run.code == 3);
+  CHECK(contains(run.err, "warning: p.yaml:1:17: no trial could start"));
+  place.write("train.sh", "#!/bin/sh\n");
+  warned("./train.sh", "train.sh is not executable (chmod +x)");
+  std::filesystem::permissions(place / "train.sh",
+                               std::filesystem::perms::owner_all);
+  warned("./train.sh", "");
+  warned("no-such-program", "there is no program 'no-such-program' in PATH");
+  warned("sh", "");
+  warned("{lr}", "");
+}
+
+TEST_CASE(
+    "plan, validate and run warn of points that the budget does not reach") {
+  Workplace place;
+  place.write("p.yaml", shell_recipe(2, 2, "0") +
+                            "points: [{lr: 0.1}, {lr: 0.01}, {lr: 0.2}]\n");
+  for (const char* command : {"validate", "plan", "run"}) {
+    const Outcome outcome = place.run({command, "p.yaml"});
+    CHECK(outcome.code == 0);
+    CHECK_MESSAGE(contains(outcome.err,
+                           "3 points are given, but the budget ends after 2 "
+                           "trials (raise budget.trials, or leave 1 out)"),
+                  outcome.err);
+  }
+  CHECK(place.run({"plan", "p.yaml", "--trials", "3"}).err.empty());
+}
