@@ -6,6 +6,7 @@
 #include "app/overrides.h"
 #include "app/study_check.h"
 #include "app/study_files.h"
+#include "app/study_history.h"
 #include "app/study_tuner.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -28,8 +29,12 @@ struct ValidateOptions {
 int validate(const Console& console, const ValidateOptions& options) {
   const auto path = find_recipe(options.recipe);
   const RecipeFile file = RecipeFile::load(path, parse_overrides(options.set));
-  // The samplers' and schedulers' own options are theirs to check.
-  checked_tuner(file, horizon_steps(file.recipe(), kTypicalSamples), {});
+  // The samplers' and schedulers' own options are theirs to check. Which studies
+  // `warm_start: auto` finds, the run says.
+  const TunerOptions tuner = asks_for_related(file.recipe())
+                                 ? TunerOptions()
+                                 : checked_tuner_options(file);
+  checked_tuner(file, horizon_steps(file.recipe(), kTypicalSamples), tuner);
   const std::vector<Diagnostic> warnings = recipe_warnings(file);
   show_warnings(console, warnings);
   if (console.json) {
@@ -51,8 +56,9 @@ int validate(const Console& console, const ValidateOptions& options) {
 Action declare_validate(Arguments& arguments) {
   auto options = std::make_shared<ValidateOptions>();
   arguments.describe(
-      "Checks a recipe without reading any data: keys, types, ranges, the "
-      "space, and the shapes of the layers where the data's size is known. "
+      "Checks a recipe without reading its data: keys, types, ranges, the "
+      "space, the files of 'points', 'warm_start' and 'surrogate', and the "
+      "shapes of the layers where the data's size is known. "
       "All problems are shown at once; exit code 2 if there are any.");
   arguments.positional("RECIPE", options->recipe, "The recipe (YAML).",
                        Complete::recipe, true);

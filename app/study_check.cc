@@ -191,7 +191,7 @@ StudyCheck check_study(const Console& console, const RecipeFile& file,
   StudyCheck check = check_training(console, file, listens);
   const Recipe& recipe = file.recipe();
   check.warnings = recipe_warnings(file);
-  const TunerOptions options = tuner_options(recipe);
+  const TunerOptions options = checked_tuner_options(file);
   check.warm_start = describe_warm_start(options);
   const Tuner tuner = checked_tuner(file, check.horizon, options);
   check.schedule = tuner.scheduler->describe_plan(recipe, check.horizon);

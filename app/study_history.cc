@@ -111,10 +111,6 @@ std::optional<Related> relation(const Recipe& recipe, const fs::path& path) {
   }
 }
 
-bool asks_for_related(const Recipe& recipe) {
-  return recipe.warm_start == std::vector<std::string>{kRelatedStudies};
-}
-
 std::string yaml_list(const std::vector<std::string>& words) {
   YamlNode list = YamlNode::list();
   for (const std::string& word : words) {
@@ -124,6 +120,10 @@ std::string yaml_list(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+bool asks_for_related(const Recipe& recipe) {
+  return recipe.warm_start == std::vector<std::string>{kRelatedStudies};
+}
 
 void remember_study(const fs::path& database) {
   if (is_off()) return;

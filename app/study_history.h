@@ -18,6 +18,9 @@ namespace dtune {
 // Several processes may do so at once.
 void remember_study(const std::filesystem::path& database);
 
+// `warm_start: auto`.
+bool asks_for_related(const Recipe& recipe);
+
 // Databases of noted studies that a study of this recipe can start from, the
 // most alike first, at most three: they have the same metric and goal, train
 // the same kind of thing (networks, or the same program), share at least half

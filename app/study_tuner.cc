@@ -47,6 +47,23 @@ std::shared_ptr<const Weights> load_weights(const std::string& path,
   }
 }
 
+// "sampler.kind: unknown sampler ...": a message that begins with its key
+// becomes a problem of the recipe there.
+template <typename Make>
+auto at_its_place(const RecipeFile& file, const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    for (const char* key :
+         {"sampler.", "scheduler.", "surrogate.", "warm_start:"}) {
+      if (!text.starts_with(key)) continue;
+      throw file.problem(text.substr(0, text.find(':')), text);
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 TunerOptions tuner_options(const Recipe& recipe) {
@@ -70,16 +87,14 @@ TunerOptions tuner_options(const Recipe& recipe) {
   return options;
 }
 
+TunerOptions checked_tuner_options(const RecipeFile& file) {
+  return at_its_place(file, [&] { return tuner_options(file.recipe()); });
+}
+
 Tuner checked_tuner(const RecipeFile& file, int horizon,
                     const TunerOptions& options) {
-  try {
-    return make_tuner(file.recipe(), horizon, options);
-  } catch (const Error& error) {
-    // "sampler.kind: unknown sampler ...": the message begins with its key.
-    const std::string text = error.what();
-    if (!text.starts_with("sampler.") && !text.starts_with("scheduler.")) throw;
-    throw file.problem(text.substr(0, text.find(':')), text);
-  }
+  return at_its_place(
+      file, [&] { return make_tuner(file.recipe(), horizon, options); });
 }
 
 ReplayTuner tuner_of(const Recipe& recipe, int horizon) {

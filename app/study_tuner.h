@@ -13,8 +13,10 @@ namespace dtune {
 // a study's trials is a point of the recipe's space, or its objective differs.
 TunerOptions tuner_options(const Recipe& recipe);
 
-// The tuner of a recipe that was just read: what is wrong with its kinds and
-// their options is a RecipeError at its place. Throws as make_tuner does.
+// The same of a recipe that was just read, and its tuner: what is wrong with
+// `warm_start`, `surrogate` and the kinds and their options is a RecipeError at
+// its place. Throw as tuner_options and make_tuner do.
+TunerOptions checked_tuner_options(const RecipeFile& file);
 Tuner checked_tuner(const RecipeFile& file, int horizon,
                     const TunerOptions& options);
 

@@ -45,9 +45,13 @@ TEST_CASE("a warm start whose file is gone says so") {
   Workplace place;
   prepare(place);
   std::filesystem::rename(place / "old.db", place / "moved.db");
-  const Outcome outcome = place.run({"run", "new.yaml", "--quiet"});
-  CHECK(outcome.code == 2);
-  CHECK(contains(outcome.err, "old.db: there is no such database (correct"));
+  for (const char* command : {"validate", "plan", "run"}) {
+    const Outcome outcome = place.run({command, "new.yaml"});
+    CHECK(outcome.code == 2);
+    CHECK(contains(outcome.err, "new.yaml:"));
+    CHECK(contains(outcome.err, "old.db: there is no such database (correct"));
+    CHECK(contains(outcome.err, "\n  warm_start: [old.db]\n"));
+  }
   CHECK_FALSE(place.has("new.db"));
 }
 
@@ -67,10 +71,20 @@ TEST_CASE("a warm start from another kind of study is refused") {
     place.write("old.db", "something else");
     words = "old.db";
   }
-  const Outcome outcome = place.run({"run", "new.yaml", "--quiet"});
-  CHECK(outcome.code != 0);
-  CHECK(outcome.code != -1);
-  CHECK_MESSAGE(contains(outcome.err, words), outcome.err);
+  SUBCASE("a table without the metric") {
+    prepare(place);
+    place.write("old.csv", "lr,accuracy\n0.1,0.5\n");
+    place.write("new.yaml", shell_recipe(5, 3, "0") + "warm_start: [old.csv]\n");
+    words = "old.csv:1:1: no column is called 'val_accuracy'";
+  }
+  for (const char* command : {"validate", "run"}) {
+    const Outcome outcome = place.run({command, "new.yaml"});
+    CHECK(outcome.code != 0);
+    CHECK(outcome.code != -1);
+    CHECK_MESSAGE(contains(outcome.err, words), outcome.err);
+  }
+  place.write("auto.yaml", shell_recipe(5, 3, "0") + "warm_start: auto\n");
+  CHECK(place.run({"validate", "auto.yaml"}).code == 0);
 }
 
 TEST_CASE("related studies of this machine are found, noted and kept") {
