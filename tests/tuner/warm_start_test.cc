@@ -222,6 +222,19 @@ TEST_CASE("a table of results is an earlier study") {
   CHECK(curves.trials[0].curve[0].step == 1);
 }
 
+TEST_CASE("a table of dtune gives the trials of its search alone") {
+  const Recipe recipe = recipe_of(1);
+  const std::string a = recipe.space.parameters()[0].name;
+  const WarmStudy old = read_warm_table(
+      "trial,kind,step," + recipe.objective.metric + ",param." + a +
+          "\n1,search,4,0.5,0.1\n2,search,4,0.75,0.2\n3,final,9,0.8,0.2\n"
+          "4,repeat,4,0.7,0.2\n",
+      "old.csv", recipe);
+  CHECK(old.trials.size() == 2);
+  CHECK(old.horizon == 4);
+  CHECK(warm_observations(recipe, old, 10).size() == 2);
+}
+
 TEST_CASE("a table without results is named with its place") {
   const Recipe recipe = recipe_of(1);
   const std::string a = recipe.space.parameters()[0].name;

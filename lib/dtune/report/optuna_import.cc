@@ -115,6 +115,13 @@ class ImportedParameter {
   OptunaJson choices_ = OptunaJson::array();
 };
 
+// Of a study that dtune exported: a final training repeats the best point.
+bool is_of_search(const OptunaTrial& trial) {
+  const auto kind = trial.attributes.find(kOptunaKind);
+  return kind == trial.attributes.end() ||
+         try_parse_json(kind->second) == to_string(TrialKind::search);
+}
+
 bool has_result(const OptunaTrial& trial) {
   const std::string state = trial.state.name;
   if (state == "COMPLETE") return trial.value && std::isfinite(*trial.value);
@@ -125,15 +132,18 @@ bool has_result(const OptunaTrial& trial) {
 
 class Importer {
  public:
-  explicit Importer(const OptunaStudy& study) : study_(study) {
+  explicit Importer(OptunaStudy study) : study_(std::move(study)) {
     check();
-    metric_ = allowed(study.metric.empty() ? "value" : study.metric);
-    for (const OptunaTrial& trial : study.trials) take(trial);
-    made_.trials = static_cast<int>(study.trials.size());
+    std::erase_if(study_.trials, [](const OptunaTrial& trial) {
+      return !is_of_search(trial);
+    });
+    metric_ = allowed(study_.metric.empty() ? "value" : study_.metric);
+    for (const OptunaTrial& trial : study_.trials) take(trial);
+    made_.trials = static_cast<int>(study_.trials.size());
     if (made_.results > 0) return;
     throw Error(ErrorKind::data,
                 fmt::format("the study {} of Optuna has no result in {} trials",
-                            study.name, study.trials.size()));
+                            study_.name, study_.trials.size()));
   }
 
   OptunaImport make(const std::string& table_file) {
@@ -248,7 +258,7 @@ class Importer {
                               yaml_of(table_file), made_.trials);
   }
 
-  const OptunaStudy& study_;
+  OptunaStudy study_;
   std::string metric_;
   std::vector<ImportedParameter> parameters_;
   int first_ = std::numeric_limits<int>::max();

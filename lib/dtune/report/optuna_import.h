@@ -19,7 +19,8 @@ struct OptunaImport {
 // Complete and pruned trials that have a value are results. Where trials have
 // intermediate values, each is a curve, whose last value is the trial's own
 // where it is complete; steps that begin at 0 or below begin at 1. The space is
-// the union of the distributions of all trials; the recipe calls the table
+// the union of the distributions of all trials; final trainings of a study that
+// dtune exported are left out. The recipe calls the table
 // `table_file`. Throws Error(data) where the study has several objectives, or
 // no result at all.
 OptunaImport import_optuna(const OptunaStudy& study,

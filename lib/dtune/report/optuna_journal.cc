@@ -88,6 +88,8 @@ class Journal {
               number_in(line.at("intermediate_value")).value_or(std::nan("")));
         }
         return;
+      case 8:
+        return set_trial_attribute(line);
       default:
         return;  // other attributes
     }
@@ -124,6 +126,13 @@ class Journal {
     }
     const OptunaJson& names = attribute["study:metric_names"];
     if (names.is_array() && !names.empty()) found->second.metric = names[0];
+  }
+
+  void set_trial_attribute(const OptunaJson& line) {
+    OptunaTrial* trial = trial_of(line);
+    const OptunaJson& attribute = line.at("user_attr");
+    if (trial == nullptr || !attribute.contains(kOptunaKind)) return;
+    trial->attributes[kOptunaKind] = json_text(attribute[kOptunaKind]);
   }
 
   // With "state", a whole trial that was added, else one that begins.

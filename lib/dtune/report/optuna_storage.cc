@@ -68,6 +68,7 @@ class TrialReader {
     read_parameters();
     read_steps();
     read_values();
+    read_kinds();
     std::vector<OptunaTrial> trials;
     for (auto& [id, trial] : trials_) trials.push_back(std::move(trial));
     std::sort(trials.begin(), trials.end(),
@@ -122,6 +123,14 @@ class TrialReader {
     Statement row = rows("value", "trial_values", "AND objective = 0");
     while (row.step()) {
       if (!row.null(1)) trials_[row.integer(0)].value = row.real(1);
+    }
+  }
+
+  void read_kinds() {
+    Statement row = rows("key, value_json", "trial_user_attributes",
+                         fmt::format("AND key = '{}'", kOptunaKind).c_str());
+    while (row.step()) {
+      trials_[row.integer(0)].attributes[row.text(1)] = row.text(2);
     }
   }
 

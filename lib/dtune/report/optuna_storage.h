@@ -13,7 +13,8 @@ struct OptunaStudy {
   std::string name;
   std::string metric;                   // "" where Optuna was given no name
   std::vector<std::string> directions;  // "MINIMIZE", "MAXIMIZE", "NOT_SET"
-  std::vector<OptunaTrial> trials;  // by number; times and attributes are ""
+  // By number; times are "", and of the attributes there is kOptunaKind alone.
+  std::vector<OptunaTrial> trials;
 };
 
 // OptunaState of its number in a journal, or its name in a database. An unknown

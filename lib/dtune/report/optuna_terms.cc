@@ -121,7 +121,7 @@ std::map<std::string, std::string> attributes_of(const Trial& trial) {
   if (!trial.detail.empty()) why += ": " + trial.detail;
   return {{"dtune:state", text_of(to_string(trial.state))},
           {"dtune:why", text_of(why)},
-          {"dtune:kind", text_of(to_string(trial.kind))},
+          {kOptunaKind, text_of(to_string(trial.kind))},
           {"dtune:seconds", text_of(seconds)}};
 }
 

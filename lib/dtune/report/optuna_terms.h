@@ -34,6 +34,9 @@ struct OptunaTrial {
   std::map<std::string, std::string> attributes;  // values are JSON
 };
 
+// The user attribute of an exported trial that says its TrialKind.
+inline constexpr const char* kOptunaKind = "dtune:kind";
+
 OptunaTrial optuna_trial(const Study& study, const Trial& trial);
 
 // User attributes of the study; values are JSON.

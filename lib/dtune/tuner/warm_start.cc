@@ -102,7 +102,7 @@ class WarmTable {
   void add(const PointRow& row, const WarmColumns& columns,
            const std::string& where) {
     const std::string& cell = row.others.at(columns.metric);
-    if (cell.empty()) return;
+    if (cell.empty() || !is_of_search(row)) return;
     StepReport report;
     report.metrics[study_.recipe.objective.metric] =
         number_of(cell, columns.metric, where);
@@ -118,6 +118,13 @@ class WarmTable {
   }
 
  private:
+  // `dtune export --csv` also has the final trainings, in its column `kind`.
+  static bool is_of_search(const PointRow& row) {
+    const auto kind = row.others.find("kind");
+    return kind == row.others.end() ||
+           parse_trial_kind(kind->second) == TrialKind::search;
+  }
+
   Trial& trial_of(const PointRow& row, const WarmColumns& columns) {
     const std::string key = columns.trial.empty() || columns.step.empty()
                                 ? fmt::format("line {}", row.line)

@@ -21,7 +21,8 @@ struct WarmStudy {
 // the column of the objective's name, or in `value` (Optuna); with a column
 // `step`, rows of the same `trial` (or `number`) are a curve, and the largest
 // step is the horizon; without, each row is the end of a trial. Rows without a
-// metric are left out. Throws Error(config), "name:line:column: what": as
+// metric are left out, as are the final trainings in a table of `dtune export
+// --csv` (`kind`). Throws Error(config), "name:line:column: what": as
 // read_point_table does, no column of the metric, a cell that is no number.
 WarmStudy read_warm_table(const std::string& text, const std::string& name,
                           const Recipe& present);
