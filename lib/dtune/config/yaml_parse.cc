@@ -10,6 +10,7 @@
 #include <yaml-cpp/parser.h>
 
 #include "dtune/config/yaml_node.h"
+#include "dtune/config/yaml_quotes.h"
 
 namespace dtune {
 namespace {
@@ -53,6 +54,8 @@ class TreeBuilder final : public YAML::EventHandler {
   explicit TreeBuilder(int source) : source_(source) {}
 
   YamlNode take() { return std::move(root_); }
+  // Where the last scalar that is not plain begins.
+  const Mark& last_quoted() const { return last_quoted_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -82,6 +85,7 @@ class TreeBuilder final : public YAML::EventHandler {
     check_tag(tag, at);
     YamlNode node = YamlNode::scalar(value, at);
     node.quoted = tag == "!";
+    if (node.quoted) last_quoted_ = at;
     const bool plain_null = !node.quoted && (value == "~" || value == "null");
     if (plain_null) node.kind = YamlNode::Kind::null;
     add(std::move(node), anchor);
@@ -203,6 +207,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   int source_;
   YamlNode root_;
+  Mark last_quoted_;
   std::vector<Frame> frames_;
   std::map<YAML::anchor_t, YamlNode> anchors_;
   Extent charged_{0, 0};
@@ -257,7 +262,50 @@ std::string remedy_of(const std::string& message) {
     return " (indent the keys of a section alike, and quote a text that has "
            "': ' in it)";
   }
+  if (message == "end of map not found") {
+    return " (what stands here belongs to no key: quote a text as a whole, and "
+           "indent a section's lines alike)";
+  }
   return "";
+}
+
+[[noreturn]] void fail_quote(Mark opening, int source,
+                             const std::string& what) {
+  opening.source = source;
+  throw YamlProblem{
+      opening,
+      fmt::format("the quote that opens here {} (write a second one where the "
+                  "text ends; within '...' a quote is written '', within "
+                  "\"...\" it is \\\")",
+                  what)};
+}
+
+// Whether the parser stumbles at `at` over what follows a text in quotes: its
+// own second quote, or the opening one of another text on a later line.
+bool stumbles_behind(const QuotedText& quoted, const Mark& at) {
+  const Mark& end = *quoted.end;
+  if (end.line != at.line || end.column >= at.column) return false;
+  return quoted.begin.line < end.line || end.column + 1 == at.column;
+}
+
+void check_quotes(const std::string& text, const Mark& at, int source) {
+  for (const QuotedText& quoted : quoted_texts(text)) {
+    if (!quoted.end) fail_quote(quoted.begin, source, "is never closed");
+    if (!stumbles_behind(quoted, at)) continue;
+    fail_quote(quoted.begin, source,
+               fmt::format("is closed on line {}, column {}, and what follows "
+                           "there is not YAML",
+                           quoted.end->line, quoted.end->column));
+  }
+}
+
+// The parser closes the last quote at the end of the text.
+void check_last_quote(const std::string& text, const Mark& last) {
+  const std::vector<QuotedText> quoted = quoted_texts(text);
+  if (quoted.empty() || quoted.back().end) return;
+  const Mark& opening = quoted.back().begin;
+  const bool same = opening.line == last.line && opening.column == last.column;
+  if (same) fail_quote(opening, last.source, "is never closed");
 }
 
 [[noreturn]] void fail_syntax(const YAML::Exception& error,
@@ -269,6 +317,7 @@ std::string remedy_of(const std::string& message) {
                       "the line is indented with a tab (YAML indents with "
                       "spaces only: replace the tab with spaces)"};
   }
+  check_quotes(text, at, source);
   throw YamlProblem{at, "not YAML: " + error.msg + remedy_of(error.msg)};
 }
 
@@ -309,6 +358,7 @@ YamlNode parse_yaml(const std::string& text, int source) {
     YAML::Parser parser(stream);
     TreeBuilder builder(source);
     if (!parser.HandleNextDocument(builder)) return {};
+    check_last_quote(text, builder.last_quoted());
     YamlNode root = builder.take();
     TreeBuilder rest(source);
     if (parser.HandleNextDocument(rest)) {
