@@ -1,6 +1,7 @@
 // Studies of a shell command, from their first run to their end.
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 #include "app/history.h"
@@ -10,6 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
+
+#include "dtune/store/sqlite_database.h"
 
 using namespace dtune;  // NOLINT: a test
 
@@ -338,6 +341,24 @@ TEST_CASE("a recipe in a folder that cannot be written is kept here") {
   CHECK(contains(outcome.err, "cannot be written: the study is kept in"));
   CHECK(place.has("shell.db"));
   CHECK_FALSE(place.has("there/shell.db"));
+}
+
+TEST_CASE("status notices damage in pages that it does not read") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(3, 2, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const int64_t page = Database(place / "shell.db", DatabaseAccess::read)
+                           .query_number(
+                               "SELECT rootpage FROM sqlite_master "
+                               "WHERE name = 'decision'");
+  std::fstream file(place / "shell.db",
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp((page - 1) * 4096);
+  file << std::string(2000, '\xa5') << std::flush;
+  const Outcome outcome = place.run({"status", "shell.db"});
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "shell.db: the database is damaged: "));
+  CHECK(contains(outcome.err, "(save what is left: sqlite3 "));
 }
 
 TEST_CASE("killing the coordinator alone leaves no process behind") {

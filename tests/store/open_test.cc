@@ -165,6 +165,13 @@ TEST_CASE("damage is found and salvage explained") {
       write_at(path, at, std::string(4096, '\xa5'));
     }
   }
+  SUBCASE("a page that nothing is read from") {
+    const int64_t page = Database(path, DatabaseAccess::read)
+                             .query_number(
+                                 "SELECT rootpage FROM sqlite_master "
+                                 "WHERE name = 'decision'");
+    write_at(path, (page - 1) * 4096, std::string(2000, '\xa5'));
+  }
   SUBCASE("a file that was cut") {
     fs::resize_file(path, static_cast<uintmax_t>(size / 2));
   }

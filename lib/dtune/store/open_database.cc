@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Checking reads every page: about a second for this size.
 constexpr uintmax_t kLargestChecked = uintmax_t{512} << 20;
 
 uintmax_t size_of(const fs::path& path) {
@@ -110,12 +109,6 @@ std::unique_ptr<FileLock> lock_for_writing(const fs::path& path, bool network) {
                 fmt::format("{}: cannot be opened for writing: {}",
                             path.string(), error.what()));
   }
-}
-
-void check_sound(Database& database) {
-  if (size_of(database.path()) > kLargestChecked) return;
-  const std::string found = database.query_text("PRAGMA quick_check(1)");
-  if (found != "ok") throw damaged_database(database.path(), found);
 }
 
 // A write-ahead log is shared through memory, which does not reach other
@@ -228,6 +221,14 @@ bool is_network_file_system(int64_t magic) {
   };
   return std::find(kMagics.begin(), kMagics.end(), magic & 0xffffffff) !=
          kMagics.end();
+}
+
+void check_sound(Database& database) {
+  if (size_of(database.path()) > kLargestChecked) return;
+  const std::string found = database.query_text("PRAGMA quick_check(1)");
+  if (found == "ok") return;
+  // "*** in database main ***", a line end, and what is wrong.
+  throw damaged_database(database.path(), found.substr(found.rfind('\n') + 1));
 }
 
 OpenDatabase open_for_writing(const fs::path& named, StoreMode mode) {

@@ -84,8 +84,11 @@ class ReadOnlyStore : public TrialStore {
     return reader_.snapshot(read_study);
   }
   std::vector<Trial> load_trials(CurvePart part) override {
-    return reader_.snapshot(
-        [part](Database& database) { return read_trials(database, part); });
+    return reader_.snapshot([part](Database& database) {
+      // Also pages that nothing is read from here: decisions, indices.
+      if (part == CurvePart::whole) check_sound(database);
+      return read_trials(database, part);
+    });
   }
   std::vector<TrialEvent> load_events(TrialId trial) override {
     return reader_.snapshot(
