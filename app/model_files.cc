@@ -39,6 +39,30 @@ fs::path model_written(const LoadedStudy& study) {
   return result->model;
 }
 
+// What a user can do where no model was written.
+std::string way_to_model(const LoadedStudy& study, const std::string& name) {
+  const auto command = [&](const char* words, const char* more = "") {
+    return quoted_command(
+        fmt::format("dtune {} {}{}", words, shell_quoted(name), more));
+  };
+  if (study.recipe.recipe().command) {
+    return "a study of a program has none: its best point is shown by " +
+           command("best");
+  }
+  if (study.study.state == StudyState::running) {
+    return fmt::format(
+        "the study is running and writes it at its end: follow it with {}",
+        command("status", " --watch"));
+  }
+  if (!study.recipe.recipe().final_training.enabled) {
+    return fmt::format(
+        "the recipe says final: false: {} prints a recipe that trains the best "
+        "point",
+        command("best", " --recipe"));
+  }
+  return "let the study finish: " + command("resume");
+}
+
 std::string why_no_model(const LoadedStudy& study, const fs::path& beside,
                          const std::string& name) {
   const auto& result = study.facts.result;
@@ -49,11 +73,8 @@ std::string why_no_model(const LoadedStudy& study, const fs::path& beside,
         name, beside.string(), result->model,
         beside.parent_path().filename().string());
   }
-  return fmt::format(
-      "{}: has no model yet: there is no {} (let the study finish: dtune "
-      "resume "
-      "{}; a study of a program has none)",
-      name, beside.string(), shell_quoted(name));
+  return fmt::format("{}: has no model yet: there is no {} ({})", name,
+                     beside.string(), way_to_model(study, name));
 }
 
 }  // namespace

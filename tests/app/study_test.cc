@@ -57,6 +57,9 @@ TEST_CASE("what was tuned can be looked at in every way") {
     CHECK(best["val_accuracy"].is_number());
   }
   CHECK(contains(place.run({"best", "shell"}).out, "lr"));
+  CHECK(contains(place.run({"eval", "shell"}).err,
+                 "a study of a program has none: its best point is shown by "
+                 "'dtune best shell'"));
   CHECK(place.run({"status", "shell", "--watch"}).out ==
         place.run({"status", "shell"}).out);
   CHECK(contains(place.run({"show", "shell.db", "1"}).out, "trial 1"));

@@ -351,6 +351,32 @@ TEST_CASE("eval needs nothing beside the model") {
   CHECK(again["value"].get<double>() > 0.5);
 }
 
+TEST_CASE("eval of a study without a model says what to do for one") {
+  Workplace place;
+  place.write("tiny.yaml", kTrainingRecipe);
+  const auto refused = [&](const std::string& remedy) {
+    const Outcome outcome = place.run({"eval", "tiny.yaml"});
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(contains(outcome.err, remedy), outcome.err);
+  };
+  {
+    RunningProgram program = place.start(
+        {"run", "tiny.yaml", "--verbose", "--set", "train.epochs=10000"});
+    REQUIRE(program.wait_for("step 1/"));
+    refused(
+        "the study is running and writes it at its end: follow it with "
+        "'dtune status tiny.yaml --watch'");
+    program.send(SIGINT);
+    CHECK(program.wait().code == 130);
+  }
+  refused("let the study finish: 'dtune resume tiny.yaml'");
+  REQUIRE(place
+              .run({"run", "tiny.yaml", "--fresh", "--quiet", "--set",
+                    "final=false", "--set", "expect={}"})
+              .code == 0);
+  refused("'dtune best tiny.yaml --recipe' prints a recipe that trains");
+}
+
 TEST_CASE("float images in [0, 1] train as the same images in uint8 do") {
   using namespace dtune::testing;
   Workplace place;
