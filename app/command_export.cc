@@ -48,6 +48,12 @@ void check_one(const ExportOptions& options) {
         &options.pytorch, &options.onnx, &options.card}) {
     wanted += file->empty() ? 0 : 1;
   }
+  const bool to_output = options.csv || options.curves || options.json;
+  if (wanted == 1 && !to_output && !options.output.empty()) {
+    throw Error(ErrorKind::config,
+                "dtune export: --output has no effect here: it is for --csv, "
+                "--curves and --json (leave it out)");
+  }
   if (wanted == 1) return;
   throw Error(ErrorKind::config,
               "dtune export: needs one of --csv, --curves, --json, --optuna, "

@@ -11,7 +11,9 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/config/recipe_file.h"
 #include "dtune/report/text.h"
+#include "dtune/study/command_words.h"
 
 namespace dtune {
 namespace {
@@ -46,6 +48,15 @@ void refuse_folder(const std::string& name) {
   if (!fs::is_directory(name, error)) return;
   fail_study(fmt::format("{}: is a folder ({} lists the studies in it)", name,
                          quoted_command("dtune ls " + shell_quoted(name))));
+}
+
+// The command that begins the study of a recipe.
+std::string starter_of(const std::string& recipe) {
+  try {
+    return is_run_by_others(RecipeFile::load(recipe).recipe()) ? "ask" : "run";
+  } catch (const Error&) {  // which says what is wrong with it
+    return "run";
+  }
 }
 
 // What SQLite and the store keep beside a database.
@@ -106,15 +117,20 @@ bool is_database(const fs::path& path) {
 }
 
 void refuse_to_replace(const fs::path& output) {
-  if (!is_file(output) || !is_database(output)) return;
-  throw Error(ErrorKind::config,
-              fmt::format("{}: is a database, which is not replaced (name "
-                          "another file)",
-                          output.string()));
+  if (!is_file(output)) return;
+  const bool database = is_database(output);
+  if (!database && !is_recipe_name(output)) return;
+  fail_study(
+      fmt::format("{}: is a {}, which is not replaced (name another file)",
+                  output.string(), database ? "database" : "recipe"));
 }
 
 void write_output(const fs::path& output, std::string_view text) {
   refuse_to_replace(output);
+  if (std::error_code error; fs::is_directory(output, error)) {
+    fail_study(
+        fmt::format("{}: is a folder (name a file in it)", output.string()));
+  }
   write_file_atomic(output, text, /*durable=*/false);
 }
 
@@ -134,7 +150,8 @@ fs::path find_database(const std::string& name) {
         fmt::format("{}: has not been run yet: there is no {} (start with "
                     "{}, or name the database)",
                     recipe, with_extension(recipe, ".db").string(),
-                    quoted_command("dtune run " + shell_quoted(recipe))));
+                    quoted_command("dtune " + starter_of(recipe) + " " +
+                                   shell_quoted(recipe))));
   }
   fail_study(fmt::format(
       "{}: there is no such file (name a study's .db, its recipe "

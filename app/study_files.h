@@ -38,11 +38,11 @@ DefaultDatabase default_database(const std::filesystem::path& recipe);
 bool is_database(const std::filesystem::path& path);
 
 // Throws Error(config) where a file that is to be written would replace a
-// database: a mistyped name must not destroy a study.
+// database or a recipe: a mistyped name must not destroy a study.
 void refuse_to_replace(const std::filesystem::path& output);
 
-// Writes a file that the user named. Throws as refuse_to_replace(), and
-// Error(data) where it cannot be written.
+// Writes a file that the user named. Throws as refuse_to_replace(), Error(config)
+// where it is a folder, and Error(data) where it cannot be written.
 void write_output(const std::filesystem::path& output, std::string_view text);
 
 // The database that a user means by the name of a database, of a recipe, or of

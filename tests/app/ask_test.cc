@@ -47,6 +47,13 @@ Outcome tell(const Workplace& place, const json& asked, double value,
 
 }  // namespace
 
+TEST_CASE("tell before the first ask says how such a study begins") {
+  Workplace place;
+  place.write("s.yaml", recipe(2, 2, ""));
+  CHECK(contains(place.run({"tell", "s.yaml", "1", "score=0.5"}).err,
+                 "(start with 'dtune ask s.yaml', or name the database)"));
+}
+
 TEST_CASE("a clock that was set back does not damage an asked study") {
   const Workplace place;
   place.write("s.yaml", recipe(5, 0, "sampler: sobol\n"));

@@ -260,6 +260,14 @@ TEST_CASE("no output takes the place of a study or of another's storage") {
   refused({"report", "shell.db", "--output", "shell.db"}, database);
   refused({"export", "shell.db", "--csv", "--output", "shell.db"}, database);
   refused({"run", "shell.yaml", "--report", "shell.db"}, database);
+  const std::string recipe = "shell.yaml: is a recipe, which is not replaced";
+  refused({"report", "shell.db", "--output", "shell.yaml"}, recipe);
+  refused({"export", "shell.db", "--json", "--output", "shell.yaml"}, recipe);
+  refused({"run", "shell.yaml", "--summary", "shell.yaml"}, recipe);
+  refused({"export", "shell.db", "--csv", "--output", "."},
+          ".: is a folder (name a file in it)");
+  refused({"export", "shell.db", "--optuna", "o.db", "--output", "x"},
+          "--output has no effect here");
   for (const char* option : {"--json", "--plot"}) {
     refused({"simulate", "shell.db", "--sampler", "random", "--seeds", "1",
              option, "shell.db"},

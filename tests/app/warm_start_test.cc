@@ -74,7 +74,8 @@ TEST_CASE("a warm start from another kind of study is refused") {
   SUBCASE("a table without the metric") {
     prepare(place);
     place.write("old.csv", "lr,accuracy\n0.1,0.5\n");
-    place.write("new.yaml", shell_recipe(5, 3, "0") + "warm_start: [old.csv]\n");
+    place.write("new.yaml",
+                shell_recipe(5, 3, "0") + "warm_start: [old.csv]\n");
     words = "old.csv:1:1: no column is called 'val_accuracy'";
   }
   for (const char* command : {"validate", "run"}) {
