@@ -6,6 +6,7 @@
 #include "dtune/base/random.h"
 #include "dtune/base/text.h"
 #include "dtune/report/facts.h"
+#include "dtune/study/command_words.h"
 
 namespace dtune {
 namespace {
@@ -89,15 +90,18 @@ void check_same_study(const LoadedStudy& loaded, const RecipeFile& file,
     if (defines_search(key)) keys += (keys.empty() ? "" : ", ") + key;
   }
   const std::string name = short_path(loaded.files.database);
+  const char* going_on =
+      is_run_by_others(loaded.recipe.recipe()) ? "ask" : "resume";
   const std::string anew =
-      command == "resume" ? "start anew, the old one is moved aside: --fresh; "
-                          : "";
+      command == "run" ? "start anew, the old one is moved aside: --fresh; "
+                       : "";
   throw Error(
       ErrorKind::config,
       fmt::format("{}: holds a study of another recipe (changed: {}) (go on "
                   "with that study: {}; {}keep both: --db OTHER.db)",
                   name, keys,
-                  quoted_command("dtune " + command + " " + shell_quoted(name)),
+                  quoted_command(
+                      fmt::format("dtune {} {}", going_on, shell_quoted(name))),
                   anew));
 }
 
@@ -116,7 +120,10 @@ bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {
 }
 
 RunDecision decide_run(const fs::path& database, const RecipeFile& file) {
-  if (!holds_study(database)) return {.text = "new"};
+  if (!holds_study(database)) {
+    check_database_folder(database);
+    return {.text = "new"};
+  }
   RunDecision decision;
   decision.seen = load_study(database, StoreMode::read_only);
   LoadedStudy& seen = *decision.seen;

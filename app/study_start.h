@@ -42,9 +42,9 @@ RunDecision decide_run(const std::filesystem::path& database,
 bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file);
 
 // Throws Error(config), naming the keys that differ, where the database holds
-// the study of another recipe. `command`: what the error says continues that
-// study, "resume" or "ask"; for "resume" it names --fresh, too.
+// the study of another recipe. `command`: the one that was given the recipe,
+// "run" or "ask"; for "run" the error names --fresh.
 void check_same_study(const LoadedStudy& loaded, const RecipeFile& file,
-                      const std::string& command = "resume");
+                      const std::string& command = "run");
 
 }  // namespace dtune

@@ -39,6 +39,8 @@ TEST_CASE("plan says what a run would do with the database, as the run does") {
   CHECK(contains(database_line(place), "a run is refused: "));
   CHECK(contains(database_line(place), "(changed: seed)"));
   CHECK(place.run({"run", "shell.yaml"}).code == 2);
+  CHECK(contains(place.run({"plan", "shell.yaml", "--db", "nowhere/s.db"}).out,
+                 "a run is refused: nowhere/s.db: its folder does not exist"));
 }
 
 TEST_CASE("plan tells the time from the study's own steps") {

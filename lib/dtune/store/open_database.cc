@@ -48,16 +48,10 @@ void check_owner(Database& database) {
   }
 }
 
-// A writer's folder must exist. True: it is on a disk of another machine.
+// The folder is on a disk of another machine.
 bool is_on_network(const fs::path& path) {
-  const fs::path folder = fs::absolute(path).parent_path();
   struct statfs info {};
-  if (::statfs(folder.c_str(), &info) != 0) {
-    throw Error(ErrorKind::data,
-                fmt::format("{}: its folder does not exist (create it, or "
-                            "choose another place with --db)",
-                            path.string()));
-  }
+  ::statfs(fs::absolute(path).parent_path().c_str(), &info);
   return is_network_file_system(static_cast<int64_t>(info.f_type));
 }
 
@@ -208,6 +202,15 @@ OpenDatabase open_without_writing(const fs::path& named) {
 
 }  // namespace
 
+void check_database_folder(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(fs::absolute(path).parent_path(), error)) return;
+  throw Error(ErrorKind::data,
+              fmt::format("{}: its folder does not exist (create it, or choose "
+                          "another place with --db)",
+                          path.string()));
+}
+
 bool is_network_file_system(int64_t magic) {
   constexpr std::array<int64_t, 8> kMagics = {
       0x6969,      // NFS
@@ -232,7 +235,7 @@ void check_sound(Database& database) {
 }
 
 OpenDatabase open_for_writing(const fs::path& named, StoreMode mode) {
-  is_on_network(named);  // its folder exists
+  check_database_folder(named);
   if (mode == StoreMode::open || fs::is_directory(named)) check_file(named);
   const fs::path path = real_path(named);
   const bool network = is_on_network(path);

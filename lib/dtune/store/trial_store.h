@@ -168,6 +168,9 @@ enum class StoreMode {
                    // works in a folder that cannot be written, too
 };
 
+// Throws Error(data) where no database can be made for want of its folder.
+void check_database_folder(const std::filesystem::path& path);
+
 // A SQLite file, WAL, synchronous=FULL; schema.h says what its tables are. A
 // writer keeps `<path>-lock` beside it. Throws Error(store) where the file is
 // no database of dtune, damaged (says how to salvage), or of a newer schema
