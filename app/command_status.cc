@@ -167,6 +167,12 @@ std::string recipe_of(const LoadedStudy& loaded, const Point& point) {
 }
 
 int best(const Console& console, const BestOptions& options) {
+  if (options.recipe && (options.pareto || console.json)) {
+    throw Error(ErrorKind::config,
+                fmt::format("dtune best: --recipe and {} exclude each other (a "
+                            "recipe is YAML, of one point)",
+                            options.pareto ? "--pareto" : "--json"));
+  }
   const std::filesystem::path database = find_database(options.study);
   const LoadedStudy loaded =
       load_study(database, StoreMode::read_only, part_needed(database));

@@ -57,6 +57,10 @@ TEST_CASE("what was tuned can be looked at in every way") {
     CHECK(best["val_accuracy"].is_number());
   }
   CHECK(contains(place.run({"best", "shell"}).out, "lr"));
+  for (const char* other : {"--json", "--pareto"}) {
+    CHECK(contains(place.run({"best", "shell", "--recipe", other}).err,
+                   "exclude each other"));
+  }
   CHECK(contains(place.run({"eval", "shell"}).err,
                  "a study of a program has none: its best point is shown by "
                  "'dtune best shell'"));
