@@ -531,11 +531,15 @@ TEST_CASE("an override names itself in its errors") {
   CHECK(
       problem("seed: 1", {"train.lr=[1"}) ==
       "--set train.lr: the value '[1' is not valid YAML (a key must be a word, "
-      "not a list)");
+      "not a list; is its ']' missing?)");
   CHECK(problem("layers: [relu]", {"model.layers.conv9.channels=3"}) ==
         "--set model.layers.conv9.channels: no layer is called 'conv9'");
   CHECK_THROWS_WITH_AS(parse_override("train.epochs"),
                        "--set train.epochs: no '=' (write --set "
+                       "train.epochs=4)",
+                       Error);
+  CHECK_THROWS_WITH_AS(parse_override("=4"),
+                       "--set =4: no key before '=' (write --set "
                        "train.epochs=4)",
                        Error);
 }

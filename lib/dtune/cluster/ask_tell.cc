@@ -21,7 +21,7 @@ bool of_search(const Trial& trial) { return trial.kind == TrialKind::search; }
 
 constexpr size_t kMostNamed = 5;
 
-// "waits for a report of trial 1, 2 (dtune tell): the budget of 2 trials is
+// "waits for a report of trials 1, 2 (dtune tell): the budget of 2 trials is
 // spent".
 std::string why_waiting(const Study& study, const std::string& why) {
   std::vector<TrialId> running;
@@ -30,7 +30,8 @@ std::string why_waiting(const Study& study, const std::string& why) {
   }
   const size_t named = std::min(running.size(), kMostNamed);
   return fmt::format(
-      "waits for a report of trial {}{} (dtune tell): {}",
+      "waits for a report of trial{} {}{} (dtune tell): {}",
+      running.size() == 1 ? "" : "s",
       fmt::join(running.begin(), running.begin() + long(named), ", "),
       named < running.size() ? ", ..." : "", why);
 }

@@ -12,9 +12,9 @@ namespace dtune {
 Override parse_override(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
-    throw Error(
-        ErrorKind::config,
-        fmt::format("--set {}: no '=' (write --set train.epochs=4)", text));
+    throw Error(ErrorKind::config,
+                fmt::format("--set {}: no {} (write --set train.epochs=4)",
+                            text, equals == 0 ? "key before '='" : "'='"));
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
 }

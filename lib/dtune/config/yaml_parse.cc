@@ -161,8 +161,10 @@ class TreeBuilder final : public YAML::EventHandler {
   void check_key_position(const YamlNode& node) const {
     if (frames_.empty() || !frames_.back().node.is_map()) return;
     if (!frames_.back().has_key) {
-      throw YamlProblem{node.mark, fmt::format("a key must be a word, not {}",
-                                               describe_node(node))};
+      throw YamlProblem{
+          node.mark,
+          fmt::format("a key must be a word, not {}; is its '{}' missing?",
+                      describe_node(node), node.is_list() ? ']' : '}')};
     }
   }
 

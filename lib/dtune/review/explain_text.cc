@@ -145,8 +145,10 @@ std::string study_explanation_text(const Study& study,
   }
   if (cuts.empty()) lines.add("cut", "none by the scheduler");
   if (explanation.paused > 0) {
-    lines.add("paused", fmt::format("{} trials wait at their last step",
-                                    explanation.paused));
+    lines.add("paused", explanation.paused == 1
+                            ? "1 trial waits at its last step"
+                            : fmt::format("{} trials wait at their last step",
+                                          explanation.paused));
   }
   return lines.take();
 }
