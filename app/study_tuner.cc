@@ -15,6 +15,18 @@ namespace {
 
 constexpr uint64_t kMostOfTable = uint64_t{64} << 20;
 
+// What is wrong with it is the recipe's mistake, not the study's failure.
+LoadedStudy load_named_study(const std::string& path) {
+  try {
+    return load_study(path, StoreMode::read_only);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::store && error.kind() != ErrorKind::data) {
+      throw;
+    }
+    throw Error(ErrorKind::data, fmt::format("warm_start: {}", error.what()));
+  }
+}
+
 WarmStudy load_warm_study(const std::string& path, const Recipe& recipe) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
@@ -28,7 +40,7 @@ WarmStudy load_warm_study(const std::string& path, const Recipe& recipe) {
     return read_warm_table(read_file(path, kMostOfTable), short_path(path),
                            recipe);
   }
-  LoadedStudy loaded = load_study(path, StoreMode::read_only);
+  LoadedStudy loaded = load_named_study(path);
   return {.name = short_path(path),
           .recipe = std::move(loaded.study.recipe),
           .horizon = loaded.study.horizon,

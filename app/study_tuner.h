@@ -8,9 +8,9 @@
 namespace dtune {
 
 // What the recipe's tuner uses beside the recipe: the studies that
-// `warm_start` names. Throws Error(data) where a file is missing, as
-// open_sqlite_store does for what is no study, and Error(config) where none of
-// a study's trials is a point of the recipe's space, or its objective differs.
+// `warm_start` names. Throws Error(data) where a file is missing, damaged or no
+// study, and Error(config) where none of a study's trials is a point of the
+// recipe's space, or its objective differs.
 TunerOptions tuner_options(const Recipe& recipe);
 
 // The same of a recipe that was just read, and its tuner: what is wrong with
