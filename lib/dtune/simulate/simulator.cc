@@ -190,13 +190,9 @@ void Simulation::judge(Slot& slot, Trial& trial) {
   }
 }
 
-// Of the trial that the scheduler names, the step that a run would keep.
 std::optional<Leader> Simulation::held() const {
   const auto leader = tuner_.scheduler->leader(study_);
-  if (!leader) return luckiest_;
-  const StepReport* kept =
-      best_report(study_.recipe.objective, study_.trial(leader->trial));
-  return kept == nullptr ? *leader : Leader{leader->trial, kept->step};
+  return leader ? leader : luckiest_;
 }
 
 double Simulation::worth(const Trial& trial, int step) const {

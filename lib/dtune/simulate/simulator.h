@@ -53,10 +53,9 @@ class SimulationObserver {
 
 struct SimulationResult {
   // (best - found) / (best - median of final) at each budget; found: the true
-  // value of the trial that the scheduler's leader() names, at the step that it
-  // reported best (as a run keeps it), else of the best observation; 1 where
-  // nothing was found. Where the median is the best, a miss counts in millionths
-  // of the metric.
+  // value of the trial and step that the scheduler's leader() names, else of
+  // the best observation, 1 where nothing was found. Where the median is the
+  // best, a miss counts in millionths of the metric.
   std::vector<double> regret;
   int64_t steps = 0;
   double time = 0;  // virtual, in steps of the usual duration
