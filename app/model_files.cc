@@ -98,7 +98,7 @@ fs::path find_model(const std::string& name) {
                             name));
   }
   const LoadedStudy study = load_study(database, StoreMode::read_only);
-  const fs::path written = model_written(study);
+  fs::path written = model_written(study);
   if (!written.empty()) return written;
   throw Error(ErrorKind::config, why_no_model(study, model, name));
 }

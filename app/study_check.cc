@@ -149,6 +149,7 @@ void show_warnings(const Console& console,
 std::vector<std::string> warning_lines(
     const std::vector<Diagnostic>& warnings) {
   std::vector<std::string> lines;
+  lines.reserve(warnings.size());
   for (const Diagnostic& warning : warnings) {
     lines.push_back(warning.where + ": " + warning.message);
   }

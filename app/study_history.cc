@@ -157,6 +157,7 @@ std::vector<std::string> related_studies(const Recipe& recipe,
       [](const Related& a, const Related& b) { return a.alike > b.alike; });
   if (found.size() > kMostUsed) found.resize(kMostUsed);
   std::vector<std::string> paths;
+  paths.reserve(found.size());
   for (Related& r : found) paths.push_back(std::move(r.path));
   return paths;
 }

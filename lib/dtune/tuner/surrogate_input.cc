@@ -118,6 +118,7 @@ std::vector<std::vector<double>> SurrogateModel::warm_best() const {
     return expected[a].mean > expected[b].mean;
   });
   std::vector<std::vector<double>> result;
+  result.reserve(order.size());
   for (const size_t i : order) result.push_back(std::move(points[i]));
   return result;
 }
