@@ -194,6 +194,22 @@ TEST_CASE("a study begins with points of recorded ones, two looks at each") {
       "slots are free and nothing was reported, to step 2 each");
 }
 
+TEST_CASE("points of an opening are known again where values have steps") {
+  Recipe recipe = dense_recipe("convlstm", 1, 9);
+  std::vector<Parameter> parameters = recipe.space.parameters();
+  for (Parameter& p : parameters) {
+    if (p.name == "lr") p.quantum = (p.high - p.low) / 1000;
+  }
+  recipe.space = SearchSpace(std::move(parameters));
+  const Tuner tuner = make_tuner(recipe, kHorizon, {.without_network = true});
+  Study study = make_study(recipe, kHorizon);
+  Options options = slots(1);
+  options.stop_after_reports = 5 * make_ladder(kHorizon)[1];
+  simulate(study, *tuner.sampler, *tuner.scheduler, options);
+  REQUIRE(study.trials.size() == 5);
+  for (const Trial& trial : study.trials) CHECK(trial.steps() == 2);
+}
+
 TEST_CASE("slots that are free before any report get points of recorded ones") {
   for (const int horizon : {kBrief, kHorizon}) {
     const Recipe recipe = dense_recipe("convlstm", 1, 9);

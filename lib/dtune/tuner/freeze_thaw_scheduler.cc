@@ -378,8 +378,8 @@ std::vector<std::string> FreezeThawScheduler::describe_plan(
   if (const size_t points = model_->opening_points()) {
     plan.push_back(
         fmt::format("first {} points that suit most recorded studies, and more "
-                    "of them while "
-                    "slots are free and nothing was reported, to step {} each",
+                    "of them while slots are free and nothing was reported, to "
+                    "step {} each",
                     points, model_->ladder().at(kOpeningLooks - 1)));
   }
   plan.push_back(

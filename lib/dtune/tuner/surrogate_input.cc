@@ -86,7 +86,9 @@ bool SurrogateModel::is_opening_point(const std::vector<double>& unit) const {
   return std::any_of(
       parts_.opening.begin(), parts_.opening.end(),
       [&](const CubePoint& point) {
-        const std::vector<double> there = cube_map_.unit(point, unit);
+        // Steps and choices move the point that was asked for.
+        const std::vector<double> there =
+            space_.encode(space_.decode(cube_map_.unit(point, unit)));
         return std::equal(
             there.begin(), there.end(), unit.begin(), unit.end(),
             [](double a, double b) { return std::abs(a - b) <= kRounding; });
