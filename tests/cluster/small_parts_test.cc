@@ -260,15 +260,35 @@ TEST_CASE("a line that never ends costs no memory") {
   CHECK(lines.next() == "next");
 }
 
+namespace {
+
+// Gangs of trials that train with so many ranks.
+struct LocalGangs {
+  explicit LocalGangs(int ranks) : gangs(recipe_of(ranks), options()) {}
+
+  const SocketDirectory sockets;
+  TrialGangs gangs;
+
+ private:
+  static Recipe recipe_of(int ranks) {
+    Recipe recipe;
+    recipe.parallel.mode = ParallelMode::data;
+    recipe.parallel.ranks = ranks;
+    return recipe;
+  }
+  TrialGangsOptions options() const {
+    TrialGangsOptions options;
+    options.listen.local = sockets.endpoint("gangs");
+    return options;
+  }
+};
+
+}  // namespace
+
 // It is what lets a process take a place in the gang.
 TEST_CASE("the name of a gang cannot be derived from its trial") {
-  const SocketDirectory sockets;
-  Recipe recipe;
-  recipe.parallel.mode = ParallelMode::data;
-  recipe.parallel.ranks = 2;
-  TrialGangsOptions options;
-  options.listen.local = sockets.endpoint("gangs");
-  TrialGangs gangs(recipe, options);
+  LocalGangs local(2);
+  TrialGangs& gangs = local.gangs;
   Trial trial;
   trial.id = trial.attempt = 1;
   gangs.begin(trial, {"a", "b"});
@@ -280,13 +300,8 @@ TEST_CASE("the name of a gang cannot be derived from its trial") {
 
 // Else it is said that the others go on, and then that they cannot.
 TEST_CASE("a gang that is closed goes on without no rank") {
-  const SocketDirectory sockets;
-  Recipe recipe;
-  recipe.parallel.mode = ParallelMode::data;
-  recipe.parallel.ranks = 3;
-  TrialGangsOptions options;
-  options.listen.local = sockets.endpoint("gangs");
-  TrialGangs gangs(recipe, options);
+  LocalGangs local(3);
+  TrialGangs& gangs = local.gangs;
   Trial trial;
   trial.id = trial.attempt = 1;
   trial.state = TrialState::running;

@@ -338,7 +338,8 @@ void SurrogateModel::keep(std::vector<Observed> kept) {
 std::vector<ProcessObservation> SurrogateModel::with_warm(
     const std::vector<Observed>& observed) const {
   std::vector<ProcessObservation> seen = warm_;
-  for (const Observed& o : observed) seen.push_back(o.observation);
+  const std::vector<ProcessObservation> own = observations_of(observed);
+  seen.insert(seen.end(), own.begin(), own.end());
   return seen;
 }
 
@@ -397,15 +398,18 @@ void SurrogateModel::note_unfinished(const Study& study) {
 }
 
 void SurrogateModel::note_latest(const Study& study) {
+  if (open_ || empty()) return;
   std::vector<Observed> latest;
   for (const Trial& trial : study.trials) {
-    if (open_ || empty() || trial.kind != TrialKind::search) continue;
+    if (trial.kind != TrialKind::search) continue;
     const int step = trial.steps();
     if (std::binary_search(ladder_.begin(), ladder_.end(), step)) continue;
     const auto value = last_value(objective_, trial);
     if (!value || !scale_.covers(*value) || !has_results(study, trial))
       continue;
-    latest.push_back({{input(trial.unit, step), 0}, trial.id, step, *value});
+    latest.push_back(observed_as({trial.id, step, trial.curve.back().sequence,
+                                  *value, input(trial.unit, step)},
+                                 scale_));
   }
   if (latest.size() > kMostLatest) {
     std::stable_sort(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,14 @@ struct Observed {
   int step = 0;
   double value = 0;  // as SurrogateReport::value
 };
+
+inline std::vector<ProcessObservation> observations_of(
+    std::span<const Observed> all) {
+  std::vector<ProcessObservation> observations;
+  observations.reserve(all.size());
+  for (const Observed& o : all) observations.push_back(o.observation);
+  return observations;
+}
 
 // A model that is made anew from the first reports, while the present one goes
 // on: its processes are fitted a little with each further report.

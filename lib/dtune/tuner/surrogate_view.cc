@@ -40,10 +40,7 @@ constexpr double kNegligible = 1e-3;
 
 std::vector<Observed> SurrogateModel::all_observed() const {
   std::vector<Observed> all = observed_;
-  for (Observed last : latest_) {
-    last.observation.value = scale_.to_model(last.value);
-    all.push_back(std::move(last));
-  }
+  all.insert(all.end(), latest_.begin(), latest_.end());
   return all;
 }
 
@@ -73,10 +70,7 @@ SurrogateView& SurrogateModel::view() {
     broken.push_back({std::move(at), worst});
   }
   const std::vector<Observed> all = all_observed();
-  std::vector<ProcessObservation> latest;
-  for (size_t i = observed_.size(); i < all.size(); ++i) {
-    latest.push_back(all[i].observation);
-  }
+  const std::vector<ProcessObservation> latest = observations_of(latest_);
   for (const FreezeThawProcess& process : processes_) {
     view->processes.push_back(process.copy());
     FreezeThawProcess& copy = view->processes.back();
@@ -125,10 +119,8 @@ std::shared_ptr<const NetworkAnswer> SurrogateModel::ask_network(
   FeatureGrid grid(parts_.prior->axes(), [&](const CubePoint& point) {
     return cube_map_.unit(point, rest);
   });
-  std::vector<ProcessObservation> observations;
-  for (const Observed& o : observed) observations.push_back(o.observation);
   std::vector<Correction> corrections = parts_.network->correct(
-      grid_features(process, grid, observations, inputs(pending)));
+      grid_features(process, grid, observations_of(observed), inputs(pending)));
   return std::make_shared<const NetworkAnswer>(
       NetworkAnswer{std::move(grid), std::move(corrections)});
 }
