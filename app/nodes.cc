@@ -169,6 +169,10 @@ void Nodes::ensure() {
   check_any_left();
 }
 
+void Nodes::read_output() {
+  for (const auto& launcher : launchers_) launcher->read_output();
+}
+
 void Nodes::check_any_left() const {
   std::string why;
   for (const auto& launcher : launchers_) {

@@ -46,6 +46,8 @@ class Nodes {
   // Starts what does not run. Call often; does not block. Throws Error(study)
   // where no node is left that could be started, with why of each.
   void ensure();
+  // Takes what the agents have written, as Launcher::read_output().
+  void read_output();
   // What the next ensure() goes by.
   void set_demand(const Demand& demand);
   // Sentences for the user since the last call: for

@@ -128,6 +128,7 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   options.returns = job_environment().returns && !console.out_terminal;
   access.describe(options);
   options.ensure_local_agent = [&nodes] { nodes->ensure(); };
+  options.read_agents = [&nodes] { nodes->read_output(); };
   options.take_demand = [&nodes](const Demand& demand) {
     nodes->set_demand(demand);
   };

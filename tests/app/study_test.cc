@@ -1,8 +1,11 @@
 // Studies of a shell command, from their first run to their end.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "app/history.h"
 #include "app/program.h"
@@ -311,6 +314,26 @@ TEST_CASE("events are one JSON object per line") {
     reports += nlohmann::json::parse(line)["event"] == "report" ? 1 : 0;
   }
   CHECK(reports >= 3);
+}
+
+TEST_CASE("Ctrl-C ends programs that write without an end") {
+  Workplace place;
+  place.write("yes.yaml",
+              "command: { run: yes, steps: 3 }\nobjective: val_loss\n"
+              "space: { x: { linear: [0, 1] } }\nslots: 1\n");
+  RunningProgram program = place.start({"run", "yes.yaml"});
+  const auto log = place / "yes.files/agent.log";
+  std::error_code error;
+  while (!(std::filesystem::exists(log) &&
+           std::filesystem::file_size(log, error) > 200'000)) {
+    REQUIRE_FALSE(program.ended());
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  program.send(SIGINT);
+  const Outcome outcome = program.wait();
+  CHECK(outcome.code == 130);
+  CHECK_MESSAGE(!contains(outcome.out, "silent"), outcome.out);
+  CHECK(place.orphans().empty());
 }
 
 TEST_CASE("the live table leaves the terminal as it was") {

@@ -71,6 +71,17 @@ TEST_CASE("a program gets its point and reports step by step") {
   CHECK(session->steps_done() == 3);
 }
 
+TEST_CASE("a program that writes faster than it is read stops when asked to") {
+  auto session = start(command("exec yes"));
+  std::atomic<bool> stop{false};
+  std::thread asks([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    stop = true;
+  });
+  CHECK_THROWS_AS(session->run_step(stop), StepStopped);
+  asks.join();
+}
+
 TEST_CASE("a program that ends early says so after its last step") {
   auto session = start(command("echo val_accuracy=0.5", kOpenHorizon));
   StepReport report = session->run_step(kGoOn);
@@ -115,8 +126,13 @@ TEST_CASE("a stopped step is resumed where it was") {
   auto session = start(command("while ! [ -e " + go +
                                " ]; do sleep 0.01; done; "
                                "echo val_accuracy=0.5; exec sleep 1000"));
-  const std::atomic<bool> stop{true};
+  std::atomic<bool> stop{false};
+  std::thread asks([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    stop = true;
+  });
   CHECK_THROWS_AS(session->run_step(stop), StepStopped);
+  asks.join();
   write_file_atomic(go, "", false);
   CHECK(session->run_step(kGoOn).step == 1);
 }

@@ -77,7 +77,7 @@ class CommandSession final : public TrialSession {
   }
 
  private:
-  std::optional<StepReport> read_report();
+  std::optional<StepReport> read_report(const std::atomic<bool>& stop);
   std::optional<StepReport> take_line(const std::string& line);
   StepReport make_report(int step);
   StepReport on_exit(const ExitStatus& status);
@@ -85,6 +85,7 @@ class CommandSession final : public TrialSession {
   void start_over();
   void read_errors();
   void wait_for_output();
+  [[noreturn]] void suspend();
   void note_output() { output_ += 1000; }
   void keep_tail(const std::string& text);
   [[noreturn]] void fail(Reason reason, const std::string& text,
@@ -134,18 +135,20 @@ StepReport CommandSession::next_step(const std::atomic<bool>& stop) {
   while (true) {
     const auto status = child_->status();  // before reading: then all is there
     read_errors();
-    if (auto report = read_report()) {
+    if (auto report = read_report(stop)) {
       if (steps_done_ < assignment_.horizon) child_->signal_group(SIGSTOP);
       return *report;
     }
     if (status) return on_exit(*status);
     kernel_kills_.look(system_clock().now());
-    if (stop) {
-      child_->signal_group(SIGSTOP);
-      throw StepStopped{};
-    }
+    if (stop) suspend();
     wait_for_output();
   }
+}
+
+void CommandSession::suspend() {
+  child_->signal_group(SIGSTOP);
+  throw StepStopped{};
 }
 
 bool CommandSession::may_be_ahead() const {
@@ -171,11 +174,15 @@ void CommandSession::start_over() {
   child_ = std::make_unique<Child>(spawn_options(assignment_, steps_done_));
 }
 
-std::optional<StepReport> CommandSession::read_report() {
-  while (true) {
+// A program may write faster than this reads: its output need not end before it
+// is stopped.
+std::optional<StepReport> CommandSession::read_report(
+    const std::atomic<bool>& stop) {
+  for (int reads = 0;; ++reads) {
     while (auto line = lines_.next()) {
       if (auto report = take_line(*line)) return report;
     }
+    if (stop && reads > 0) suspend();
     std::string text;
     child_->read_out(text);
     if (text.empty()) break;

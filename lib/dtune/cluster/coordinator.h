@@ -58,6 +58,9 @@ struct CoordinatorOptions {
   // Starts (or restarts, if it died) this machine's agent; may be empty where
   // agents join by themselves. Called about ten times a second; must not block.
   std::function<void()> ensure_local_agent;
+  // Takes what agents have written (Launcher::read_output); may be empty.
+  // Called about twenty times a second until all of them have ended.
+  std::function<void()> read_agents;
   // What agents trials could use; given before each call of the above. May be
   // empty.
   std::function<void(const Demand&)> take_demand;

@@ -56,6 +56,7 @@ class Coordinator::Impl {
   void begin();
   void recover();
   void turn();
+  void poll(Duration patience);
   void handle_events();
   void handle(RegistryEvent& event);
   void handle_barriers();

@@ -163,13 +163,10 @@ void Coordinator::Impl::recover() {
 }
 
 void Coordinator::Impl::turn() {
-  events_.clear();
-  registry_.poll(unfilled_ && !records_.behind()
-                     ? Duration(0)
-                     : std::min<Duration>(milliseconds(50),
-                                          study_.recipe.limits.heartbeat / 2),
-                 records_.wakeup(), events_);
-  send_acknowledgements();
+  poll(unfilled_ && !records_.behind()
+           ? Duration(0)
+           : std::min<Duration>(milliseconds(50),
+                                study_.recipe.limits.heartbeat / 2));
   check_clocks();
   handle_events();
   on_gang_events();
@@ -181,6 +178,13 @@ void Coordinator::Impl::turn() {
   }
   advance();
   tick();
+}
+
+void Coordinator::Impl::poll(Duration patience) {
+  events_.clear();
+  if (options_.read_agents) options_.read_agents();
+  registry_.poll(patience, records_.wakeup(), events_);
+  send_acknowledgements();
 }
 
 void Coordinator::Impl::handle_events() {
@@ -435,9 +439,7 @@ void Coordinator::Impl::stop_agents() {
   const MonoTime deadline =
       clock_.now() + 3 * limits.grace + std::chrono::seconds(4);
   while (registry_.present_agents() > 0 && clock_.now() < deadline) {
-    events_.clear();
-    registry_.poll(milliseconds(20), records_.wakeup(), events_);
-    send_acknowledgements();
+    poll(milliseconds(20));
     registry_.check(events_);
   }
   registry_.flush();

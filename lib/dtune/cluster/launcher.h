@@ -31,6 +31,10 @@ class Launcher {
   // Starts what should run and does not. Call often; does not block. Throws
   // Error(study) where the study cannot go on without it.
   virtual void ensure() = 0;
+  // Takes what its agents have written, until they have ended: one whose pipe
+  // is full stands still. Call often; does not block. For those whose agents
+  // are children of this process.
+  virtual void read_output() {}
   // What the next ensure() goes by; for those whose agents come and go.
   virtual void set_demand(const Demand&) {}
   // The agents are asked to end and are not started again. Does not wait; the

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fcntl.h>
+
 namespace dtune {
 namespace {
 
@@ -10,12 +12,14 @@ constexpr Duration kFirstPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::seconds(60);
 constexpr size_t kLastWords = 2000;  // bytes
 constexpr size_t kLongestLine = 10'000;
+// What a child may write from one read_output() to the next before it waits.
+constexpr int kPipeBytes = 1 << 20;
 
 }  // namespace
 
 void ProcessLauncher::ensure() {
   if (child_) {
-    read();
+    read_output();
     const auto status = child_->status();
     if (!status) return;
     read_rest();
@@ -35,7 +39,7 @@ void ProcessLauncher::finish(Duration patience) {
   constexpr Duration kTurn = std::chrono::milliseconds(50);
   for (Duration left = patience; left > kTurn; left -= kTurn) {
     if (child_->wait(kTurn)) break;
-    read();
+    read_output();
   }
   read_rest();
 }
@@ -45,15 +49,21 @@ void ProcessLauncher::start() {
   started_ = clock_.now();
   try {
     child_ = std::make_unique<Child>(command());
+    fcntl(child_->out(), F_SETPIPE_SZ, kPipeBytes);  // where that is allowed
   } catch (const Error& e) {
     ++failures_;
     fail(explain(e));
   }
 }
 
-void ProcessLauncher::read() {
+void ProcessLauncher::read_output() {
+  if (!child_) return;
   std::string text;
-  child_->read_out(text);
+  size_t before = 0;
+  do {
+    before = text.size();
+    child_->read_out(text);
+  } while (text.size() > before && text.size() < kPipeBytes);
   for (const char c : text) {
     if (c != '\n' && c != '\r') partial_line_.push_back(c);
     if (c == '\n' || partial_line_.size() == kLongestLine) {
@@ -63,7 +73,7 @@ void ProcessLauncher::read() {
 }
 
 void ProcessLauncher::read_rest() {
-  read();
+  read_output();
   if (!partial_line_.empty()) take_line(std::exchange(partial_line_, {}));
 }
 

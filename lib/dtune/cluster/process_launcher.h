@@ -20,6 +20,7 @@ namespace dtune {
 class ProcessLauncher : public Launcher {
  public:
   void ensure() override;
+  void read_output() override;
   void close() override;
   std::vector<std::string> take_notices() override;
   bool given_up() const override { return given_up_; }
@@ -50,7 +51,6 @@ class ProcessLauncher : public Launcher {
 
  private:
   void start();
-  void read();
   void read_rest();  // also a line without an end
   void take_line(const std::string& line);
   void on_end(const ExitStatus& status);
