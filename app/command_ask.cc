@@ -14,6 +14,7 @@
 #include "app/study_start.h"
 #include "app/study_tuner.h"
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/json.h"
@@ -40,9 +41,9 @@ struct TellOptions {
   std::optional<uint64_t> attempt;
   std::optional<uint64_t> step;
   bool last = false;
-  std::string failed;
-  std::string invalid;
-  std::string lost;
+  std::vector<std::string> failed;  // why; several: all are kept
+  std::vector<std::string> invalid;
+  std::vector<std::string> lost;
   std::string patience = "1m";
 };
 
@@ -197,10 +198,16 @@ int step_in(const std::string& word) {
               fmt::format("'{}' is not a step (write e.g. step=3)", word));
 }
 
-void set_outcome(Told& told, Told::Outcome outcome, const std::string& why) {
+void set_outcome(Told& told, Told::Outcome outcome,
+                 const std::vector<std::string>& why) {
   if (why.empty()) return;
+  if (told.outcome != Told::Outcome::report) {
+    throw Error(ErrorKind::config,
+                "a trial has one outcome: failed, invalid or lost (keep one)");
+  }
   told.outcome = outcome;
-  told.detail = why;
+  told.detail = fmt::format("{}", fmt::join(why, "; "));
+  if (told.detail.empty()) told.detail = "(no reason)";
 }
 
 Told told_by_words(const TellOptions& options) {
@@ -230,13 +237,22 @@ Told told_by_words(const TellOptions& options) {
   return told;
 }
 
-int count_in(const Json& json) {
+int count_in(const Json& json, int least) {
   const auto value = json.get<double>();
-  const bool counts = value >= 0 && value <= std::numeric_limits<int>::max() &&
+  const bool counts = value >= least &&
+                      value <= std::numeric_limits<int>::max() &&
                       value == std::floor(value);
   if (counts) return static_cast<int>(value);
   throw Error(ErrorKind::config,
-              json_text(json) + " is not a whole number of 0 or more");
+              fmt::format("{} is not a whole number of {} or more",
+                          json_text(json), least));
+}
+
+// None where the key is left out or null.
+std::vector<std::string> why_in(const Json& json, const char* outcome) {
+  const auto why = json.find(outcome);
+  if (why == json.end() || why->is_null()) return {};
+  return {why->get<std::string>()};
 }
 
 // {"trial": 7, "step": 3, "metrics": {"val_loss": 0.3}}; null: not a number.
@@ -244,17 +260,17 @@ Told told_by_json(const std::string& line, int number) {
   try {
     const Json json = parse_ordered_json(line);
     Told told;
-    told.trial = count_in(json.at("trial"));
-    told.attempt = count_in(json.value("attempt", Json(0)));
-    told.step = count_in(json.value("step", Json(0)));
+    told.trial = count_in(json.at("trial"), 1);
+    told.attempt = count_in(json.value("attempt", Json(0)), 0);
+    if (json.contains("step")) told.step = count_in(json.at("step"), 1);
     told.last = json.value("last", false);
     const Json metrics = json.value("metrics", Json::object());
     for (const auto& [name, value] : metrics.items()) {
       told.metrics[name] = value.is_null() ? std::nan("") : value.get<double>();
     }
-    set_outcome(told, Told::Outcome::failed, json.value("failed", ""));
-    set_outcome(told, Told::Outcome::invalid, json.value("invalid", ""));
-    set_outcome(told, Told::Outcome::lost, json.value("lost", ""));
+    set_outcome(told, Told::Outcome::failed, why_in(json, "failed"));
+    set_outcome(told, Told::Outcome::invalid, why_in(json, "invalid"));
+    set_outcome(told, Told::Outcome::lost, why_in(json, "lost"));
     return told;
   } catch (const std::exception& error) {
     std::string_view what = error.what();
@@ -355,8 +371,9 @@ Action declare_tell(Arguments& arguments) {
                    "The attempt that 'dtune ask' printed; reports of earlier "
                    "attempts are dropped.");
   arguments.option("--step", options->step, "N",
-                   "The step after which it was measured; or step=N among the "
-                   "metrics.");
+                   "The step after which it was measured, the first is 1; or "
+                   "step=N among the metrics.",
+                   NumberRange{.least = 1});
   arguments.flag("--last", options->last, "The trial has ended by itself.");
   arguments.option("--failed", options->failed, "WHY",
                    "The trial failed, for instance by a crash.");

@@ -239,6 +239,22 @@ TEST_CASE("several ask and tell at once, and no trial is lost or shared") {
   CHECK(status["trials"]["complete"] == kTrials);
 }
 
+TEST_CASE("a trial that failed without a reason has failed all the same") {
+  const Workplace place;
+  place.write("s.yaml", recipe(2, 0, "sampler: sobol\n"));
+  parsed(place.run({"ask", "s.yaml"}));
+  const json words = parsed(place.run({"tell", "s.db", "1", "--failed", ""}));
+  CHECK(words["state"] == "failed");
+  CHECK(words["why"] == "(no reason)");
+  parsed(place.run({"ask", "s.yaml"}));
+  place.write("report", R"({"trial": 2, "failed": "", "lost": null})");
+  const std::string in = "cd '" + place.path().string() + "' && '";
+  REQUIRE(std::system(
+              (in + DTUNE_BINARY + "' tell s.db - < report > said").c_str()) ==
+          0);
+  CHECK(json::parse(place.read("said"))["state"] == "failed");
+}
+
 TEST_CASE("a report that cannot be accepted is refused, with the remedy") {
   const Workplace place;
   place.write("s.yaml", recipe(3, 4, "sampler: sobol\n"));
@@ -258,8 +274,11 @@ TEST_CASE("a report that cannot be accepted is refused, with the remedy") {
   wrong({"1", "score=1", "--step", "3"},
         "step 3 comes after step 0: tell of every step");
   wrong({"1", "score=1", "--step", "4294967297"},
-        "--step: 4294967297 is out of range (0 to 2147483647)");
-  for (const char* odd : {"4294967297", "-7", "0.5"}) {
+        "--step: 4294967297 is out of range (1 to 2147483647)");
+  wrong({"1", "score=1", "--step", "0"}, "--step: 0 is out of range (1 to");
+  wrong({"1", "--failed", "no memory", "--lost", "no node"},
+        "a trial has one outcome");
+  for (const char* odd : {"4294967297", "-7", "0.5", "0"}) {
     place.write("report", fmt::format("{{\"trial\":1,\"step\":{},"
                                       "\"metrics\":{{\"score\":1}}}}",
                                       odd));
