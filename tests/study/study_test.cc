@@ -99,6 +99,11 @@ TEST_CASE("a study without a result says which bounds were not met") {
   CHECK(why_no_report(study) ==
         "no step of the 2 trials that reported val_accuracy meets 'require: "
         "val_loss <= 0.1'");
+  study.recipe.objective.require.push_back(
+      {"size", Comparison::less_equal, 9, "<= 9", ""});
+  CHECK(why_no_report(study) ==
+        "no step of the 2 trials that reported val_accuracy meets 'require: "
+        "val_loss <= 0.1, size <= 9': none reported size");
   study.trials = {trial(1, {kNan})};
   CHECK(why_no_report(study) == "no trial has a finite val_accuracy");
 }

@@ -18,6 +18,14 @@ static_assert(size_t(StudyState::failed) + 1 == kStudyStates.size());
 constexpr Words<4> kMakers = {"unknown", "next", "judge", "coordinator"};
 static_assert(size_t(DecisionMaker::coordinator) + 1 == kMakers.size());
 
+bool is_reported(const Study& study, const std::string& metric) {
+  return std::ranges::any_of(study.trials, [&](const Trial& trial) {
+    return std::ranges::any_of(trial.curve, [&](const StepReport& report) {
+      return report.metrics.contains(metric);
+    });
+  });
+}
+
 }  // namespace
 
 const char* to_string(StudyState state) { return word_of(kStudyStates, state); }
@@ -87,12 +95,15 @@ std::string why_no_report(const Study& study) {
     return fmt::format("no trial has a finite {}", objective.metric);
   }
   std::vector<std::string> bounds;
+  std::string none_reported;
   for (const Expectation& bound : objective.require) {
     bounds.push_back(bound.metric + " " + bound.text);
+    if (is_reported(study, bound.metric)) continue;
+    none_reported = fmt::format(": none reported {}", bound.metric);
   }
   return fmt::format(
-      "no step of the {} trials that reported {} meets 'require: {}'", reported,
-      objective.metric, fmt::join(bounds, ", "));
+      "no step of the {} trials that reported {} meets 'require: {}'{}",
+      reported, objective.metric, fmt::join(bounds, ", "), none_reported);
 }
 
 std::vector<const Trial*> failed_trials(const Study& study) {
