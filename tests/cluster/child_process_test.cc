@@ -63,6 +63,22 @@ TEST_CASE("a program that cannot be run is named") {
                        Error);
 }
 
+TEST_CASE("a script whose interpreter is not there is told from none") {
+  const TemporaryDirectory folder;
+  const auto script = folder.path() / "train.sh";
+  write_file_atomic(script, "#!/bin/sh\r\nexit 0\r\n", false);
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  SpawnOptions options;
+  options.argv = {"./train.sh"};
+  options.directory = folder.path();
+  CHECK_THROWS_WITH_AS(
+      Child{options},
+      "./train.sh: cannot be run: No such file or directory (it is there, but "
+      "not the interpreter that its first line names; Windows line ends are "
+      "one cause)",
+      Error);
+}
+
 TEST_CASE("a child starts with default signals, no input and its own group") {
   std::signal(SIGTERM, SIG_IGN);
   Child child(

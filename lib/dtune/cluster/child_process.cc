@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -167,6 +168,18 @@ ExitStatus translate(int raw) {
   return {WEXITSTATUS(raw), 0};
 }
 
+// What to do about errno of a program that could not be executed.
+std::string remedy(const SpawnOptions& options, int code) {
+  const auto path = std::filesystem::path(options.directory) / options.argv[0];
+  std::error_code error;
+  const bool script = code == ENOENT &&
+                      options.argv[0].find('/') != std::string::npos &&
+                      std::filesystem::exists(path, error);
+  return script ? "it is there, but not the interpreter that its first line "
+                  "names; Windows line ends are one cause"
+                : "is it installed and executable?";
+}
+
 }  // namespace
 
 std::string describe(const ExitStatus& status) {
@@ -206,9 +219,8 @@ Child::Child(const SpawnOptions& options) {
   if (n > 0) {
     waitpid(pid_, nullptr, 0);  // it is past _exit
     throw Error(ErrorKind::config,
-                fmt::format("{}: cannot be run: {} (is it installed and "
-                            "executable?)",
-                            options.argv[0], errno_text(code)));
+                fmt::format("{}: cannot be run: {} ({})", options.argv[0],
+                            errno_text(code), remedy(options, code)));
   }
   in_ = std::exchange(in.write_end, -1);
   if (options.capture) out_ = out.take_read_end();
