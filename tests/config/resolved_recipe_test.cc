@@ -263,6 +263,18 @@ TEST_CASE("overrides come in the order given and are kept") {
             .resolved_yaml() == file.resolved_yaml());
 }
 
+TEST_CASE("an override by a short form replaces what the recipe has") {
+  const RecipeFile file =
+      parse("slots: 2\nlayers: [conv: 8, relu]",
+            {"slots=3", "slots=1", "layers.conv1.channels=24"});
+  CHECK(file.recipe().resources.slots == 1);
+  CHECK(file.recipe().model.layers[0].channels == 24);
+  CHECK(parse("model: { layers: [relu] }", {"layers=[conv: 8]"})
+            .recipe()
+            .model.layers[0]
+            .channels == 8);
+}
+
 TEST_CASE("an override reaches a layer and a line of the space by name") {
   const RecipeFile file = parse(
       "layers: [conv: 8, relu]\nspace: { train.momentum: { linear: [0, "

@@ -63,7 +63,7 @@ void apply_override(YamlNode& tree, const Override& override, int source) {
   // Short forms come first: they may be what the key goes into.
   expand_short_forms(tree);
   if (override.key.starts_with("space.")) keep_key(tree, override.key, value);
-  const std::string problem = set_path(tree, override.key, value);
+  const std::string problem = set_path(tree, long_key(override.key), value);
   if (!problem.empty()) throw YamlProblem{mark, problem};
   expand_short_forms(tree);
 }

@@ -1,11 +1,21 @@
 #include "dtune/config/sugar.h"
 
+#include <array>
+
 #include <fmt/format.h>
 
 #include "dtune/config/layer_list.h"
 
 namespace dtune {
 namespace {
+
+// Keys at the top that stand for one of a section.
+struct MovedKey {
+  const char* name;
+  const char* section;
+};
+constexpr std::array<MovedKey, 2> kMovedKeys = {
+    {{"slots", "resources"}, {"layers", "model"}}};
 
 // `value` becomes {key: value}.
 void wrap(YamlNode& value, const std::string& key) {
@@ -18,9 +28,9 @@ void wrap_scalar(YamlNode* value, const std::string& key) {
   if (value != nullptr && value->is_scalar()) wrap(*value, key);
 }
 
-// Moves top-level `name` into a section: `slots` -> resources.slots.
-void move_into(YamlNode& recipe, const std::string& name,
-               const std::string& section) {
+// `slots` -> resources.slots.
+void move_to_section(YamlNode& recipe, const MovedKey& key) {
+  const auto& [name, section] = key;
   const YamlNode* found = recipe.find(name);
   if (found == nullptr) return;
   const YamlNode value = *found;
@@ -77,7 +87,6 @@ void expand_data_section(YamlNode& recipe) {
 }
 
 void expand_model_section(YamlNode& recipe) {
-  move_into(recipe, "layers", "model");
   YamlNode* model = recipe.find("model");
   if (model == nullptr) return;
   wrap_scalar(model, "arch");
@@ -140,7 +149,7 @@ void expand_constraints(YamlNode& recipe) {
 
 void expand_short_forms(YamlNode& recipe) {
   if (!recipe.is_map()) return;
-  move_into(recipe, "slots", "resources");
+  for (const MovedKey& key : kMovedKeys) move_to_section(recipe, key);
   expand_data_section(recipe);
   expand_model_section(recipe);
   expand_train_section(recipe);
@@ -153,6 +162,15 @@ void expand_short_forms(YamlNode& recipe) {
   wrap_scalar(recipe.find("final"), "enabled");
   expand_space_section(recipe);
   expand_constraints(recipe);
+}
+
+std::string long_key(const std::string& key) {
+  for (const auto& [name, section] : kMovedKeys) {
+    if (key == name || key.starts_with(std::string(name) + ".")) {
+      return std::string(section) + "." + key;
+    }
+  }
+  return key;
 }
 
 std::vector<std::string> split_command(const std::string& line,

@@ -2,6 +2,9 @@
 // need not know.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "dtune/config/yaml_node.h"
 
 namespace dtune {
@@ -11,6 +14,10 @@ namespace dtune {
 // does not know stays, for the reader to complain about. Throws YamlProblem
 // where a key is given in two forms at once.
 void expand_short_forms(YamlNode& recipe);
+
+// Where a key in its short form is kept: `slots` is `resources.slots`, `layers.x`
+// is `model.layers.x`; other keys are themselves.
+std::string long_key(const std::string& key);
 
 // `warm_start: auto`: the studies that this machine has noted (the only item
 // of the list, not a path).
