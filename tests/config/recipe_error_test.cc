@@ -432,6 +432,9 @@ TEST_CASE("a command and a model exclude each other") {
         "r.yaml:1:10: the command's {lrr} is not a parameter, did you mean "
         "'lr'?");
   CHECK(problem("command: x {}\nspace: { lr: { log: [1e-3, 1] } }") ==
+  CHECK(problem("command: x {lr}\nspace: { lr: { log: [1, 1e-3] } }") ==
+        "r.yaml:2:14: space.lr: the range [1, 0.001] is reversed (write "
+        "[0.001, 1])");
         "0 problems");
 }
 

@@ -54,8 +54,10 @@ void check_placeholders(const CheckContext& c, const std::string& word) {
     if (close == std::string::npos) return;
     const std::string name = word.substr(open + 1, close - open - 1);
     const std::string hint = did_you_mean(name, names);
+    // Also one whose line in `space:` is wrong: that is said there.
     const bool known =
-        std::find(names.begin(), names.end(), name) != names.end();
+        std::find(names.begin(), names.end(), name) != names.end() ||
+        find_path(c.tree, "space." + name) != nullptr;
     const bool variable = open > 0 && word[open - 1] == '$';
     if (!known && !variable && !hint.empty()) {
       c.complain(
