@@ -1,5 +1,6 @@
 // What a user reads after a mistake, word for word.
 #include "config/recipe_fixture.h"
+#include <fmt/format.h>
 
 #include "dtune/config/recipe_file.h"
 
@@ -431,11 +432,23 @@ TEST_CASE("a command and a model exclude each other") {
   CHECK(problem("command: x {lrr}\nspace: { lr: { log: [1e-3, 1] } }") ==
         "r.yaml:1:10: the command's {lrr} is not a parameter, did you mean "
         "'lr'?");
-  CHECK(problem("command: x {}\nspace: { lr: { log: [1e-3, 1] } }") ==
   CHECK(problem("command: x {lr}\nspace: { lr: { log: [1, 1e-3] } }") ==
         "r.yaml:2:14: space.lr: the range [1, 0.001] is reversed (write "
         "[0.001, 1])");
+  CHECK(problem("command: x {}\nspace: { lr: { log: [1e-3, 1] } }") ==
         "0 problems");
+}
+
+TEST_CASE("a program's objective is a word that it can print") {
+  for (const char* metric : {"val loss", "a=b", "step"}) {
+    CHECK(problem(fmt::format("command: x\nobjective: '{}'", metric)) ==
+          fmt::format("r.yaml:2:12: a program cannot report '{}' (name a "
+                      "metric without blanks and '='; 'step' is the step's "
+                      "number)",
+                      metric));
+    CHECK(problem(fmt::format("command: none\nobjective: '{}'", metric)) ==
+          "0 problems");
+  }
 }
 
 TEST_CASE("a command's words name parameters, or hold braces of their own") {

@@ -111,6 +111,19 @@ void check_variables(const CheckContext& c) {
   }
 }
 
+// The program prints it as NAME=NUMBER, a word that stands among others.
+void check_printable(const CheckContext& c) {
+  const std::string& metric = c.recipe.objective.metric;
+  const bool word =
+      metric != "step" && metric.find_first_of(" \t=") == std::string::npos;
+  if (word || is_run_by_others(c.recipe)) return;
+  if (!c.is_fresh("objective.metric")) return;
+  c.complain("objective.metric",
+             fmt::format("a program cannot report '{}' (name a metric without "
+                         "blanks and '='; 'step' is the step's number)",
+                         metric));
+}
+
 }  // namespace
 
 void check_command(const CheckContext& c) {
@@ -134,6 +147,7 @@ void check_command(const CheckContext& c) {
     check_conditions(c, word);
   }
   check_variables(c);
+  check_printable(c);
 }
 
 }  // namespace dtune
