@@ -194,6 +194,9 @@ TEST_CASE("an unknown key is refused with a suggestion") {
         "'data.augment.shift'?");
   CHECK(keyed("-b", "model.width")
             .starts_with("r.yaml:1:10: '-b' cannot name a parameter"));
+  CHECK(keyed(std::string(101, 'n'), "model.width")
+            .find("nn' cannot name a parameter (1 to 100 letters, digits, ") !=
+        std::string::npos);
 }
 
 TEST_CASE("a name with a minus stands in back quotes in conditions") {

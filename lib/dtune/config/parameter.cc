@@ -301,11 +301,12 @@ std::optional<Parameter> read_parameter(const YamlNode& recipe,
   Parameter parameter;
   parameter.name = line.key;
   if (!is_parameter_name(line.key)) {
-    diagnostics.add(line.key_mark,
-                    fmt::format("'{}' cannot name a parameter (letters, "
-                                "digits, '_', '-' and '.'; a letter or '_' "
-                                "first)",
-                                line.key));
+    diagnostics.add(
+        line.key_mark,
+        fmt::format("'{}' cannot name a parameter (1 to 100 "
+                    "letters, digits, '_', '-' and '.'; a letter or '_' "
+                    "first)",
+                    line.key));
     return std::nullopt;
   }
   if (!line.is_map()) {
