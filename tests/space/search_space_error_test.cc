@@ -104,9 +104,9 @@ TEST_CASE("integers are checked") {
         "below "
         "2^53)");
   CHECK(error_of_changed(batch(), [](Parameter& p) { p.quantum = 0.5; }) ==
-        "space.batch: the quantum 0.5 of integers is not a whole number");
+        "space.batch: the step 0.5 of integers is not a whole number");
   CHECK(error_of_changed(batch(), [](Parameter& p) { p.high = 1e15; }) ==
-        "space.batch: has more than 2^40 values (use a larger quantum or a "
+        "space.batch: has more than 2^40 values (use a larger step or a "
         "real)");
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("quanta are checked") {
         "space.batch: 128 is not 16 + k 500 (use 16 or 516 as the upper "
         "bound)");
   CHECK(error_of_changed(lr(), [](Parameter& p) { p.quantum = -1; }) ==
-        "space.lr: the quantum -1 is not positive");
+        "space.lr: the step -1 is not positive");
 }
 
 TEST_CASE("choices are checked") {

@@ -102,7 +102,7 @@ TEST_CASE("a grid over reals needs a number of points") {
   CHECK_THROWS_WITH_AS(
       make_sampler(grid_recipe(cube(), {})),
       "sampler.points: the grid needs a number of values for the real "
-      "parameter 'lr' (write points: 5, or give the parameter a quantum)",
+      "parameter 'lr' (write points: 5, or give the parameter a step)",
       Error);
 }
 

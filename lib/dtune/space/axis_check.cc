@@ -67,20 +67,20 @@ void check_integer_range(const Parameter& p) {
     }
   }
   if (p.quantum != 0 && p.quantum != std::floor(p.quantum)) {
-    fail(p, fmt::format("the quantum {} of integers is not a whole number",
+    fail(p, fmt::format("the step {} of integers is not a whole number",
                         p.quantum));
   }
 }
 
 void check_lattice(const Parameter& p) {
   if (!std::isfinite(p.quantum) || p.quantum < 0) {
-    fail(p, fmt::format("the quantum {} is not positive", p.quantum));
+    fail(p, fmt::format("the step {} is not positive", p.quantum));
   }
   if (p.kind == ParameterKind::real && p.quantum == 0) return;
   const double spacing = p.quantum > 0 ? p.quantum : 1;
   const double steps = (p.high - p.low) / spacing;
   if (steps > kMaxCount) {
-    fail(p, "has more than 2^40 values (use a larger quantum or a real)");
+    fail(p, "has more than 2^40 values (use a larger step or a real)");
   }
   const double below = p.low + std::floor(steps + 1e-9) * spacing;
   if (std::abs(steps - std::round(steps)) > 1e-9) {

@@ -47,7 +47,7 @@ std::vector<double> grid_levels(const Parameter& parameter,
     throw Error(ErrorKind::config,
                 fmt::format("sampler.points: the grid needs a number of values "
                             "for the real parameter '{}' (write points: 5, or "
-                            "give the parameter a quantum)",
+                            "give the parameter a step)",
                             parameter.name));
   }
   if (count && (!points || !number || uint64_t(*points) >= *count)) {
