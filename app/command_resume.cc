@@ -126,9 +126,6 @@ int resume(const Console& standard, const ResumeOptions& options) {
   check_grant(options, loaded);
   apply_granted_budget(loaded.row, loaded.study.recipe);
   check_local_training(loaded.study.recipe);
-  loaded.study.state = StudyState::running;
-  loaded.row.state = StudyState::running;
-  loaded.store->put_study(loaded.row);
   loaded.facts = facts_at(loaded.row, loaded.files.database);
   return run_study(console, loaded, options.view);
 }

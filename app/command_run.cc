@@ -60,9 +60,6 @@ int continue_study(const Console& console, const fs::path& database,
                                loaded.facts.database,
                                describe_states(loaded.study)));
   }
-  loaded.study.state = StudyState::running;
-  loaded.row.state = StudyState::running;
-  loaded.store->put_study(loaded.row);
   std::optional<JobAccess> job_access;  // for the other ranks; open from now on
   if (job.symmetric()) {
     view.job_access = &job_access.emplace(loaded.files.job_key(), view.job_key);

@@ -141,6 +141,10 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
     return notices;
   };
   const auto progress = make_progress(console, view, signals.stop(), hint);
+  // Not before all that can be checked: else a study that cannot go on would be
+  // left with more budget, as one that runs.
+  loaded.study.state = loaded.row.state = StudyState::running;
+  loaded.store->put_study(loaded.row);
   Coordinator coordinator(loaded.study, *loaded.store, *tuner.sampler,
                           *tuner.scheduler, *progress, system_clock(),
                           std::move(options));

@@ -107,6 +107,25 @@ TEST_CASE("more budget continues a finished study and keeps its trials") {
   CHECK(contains(wrong.err, "--trials: 'many'"));
 }
 
+TEST_CASE("a study that cannot go on stays as it was") {
+  Workplace place;
+  place.write("old.csv", "x,value\n0.1,1\n0.2,2\n");
+  place.write("s.yaml",
+              "command: { run: \"sh -c 'echo val_loss=$DTUNE_PARAM_X'\", "
+              "steps: 1 }\nobjective: val_loss\nwarm_start: [old.csv]\n"
+              "space: { x: { linear: [0, 1] } }\nbudget: { trials: 1 }\n");
+  REQUIRE(place.run({"run", "s.yaml", "--quiet"}).code == 0);
+  std::filesystem::remove(place / "old.csv");
+  const auto stays = [&](const std::vector<std::string>& words) {
+    CHECK(place.run(words).code == 2);
+    const auto status = status_of(place, "s.db");
+    CHECK(status["state"] == "finished");
+    CHECK(status["budget"]["trials"] == 1);
+  };
+  stays({"resume", "s.db", "--trials", "+5"});
+  stays({"run", "s.yaml", "--trials", "6"});
+}
+
 TEST_CASE("where there was no limit, more counts from what was spent") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(3, 2, "0"));
