@@ -150,7 +150,7 @@ bool train_grid(const Console& console, const RecordOptions& options,
   }
   {
     const LoadedStudy seen = load_study(database, StoreMode::read_only);
-    if (seen.row.recipe_hash != file.search_hash()) {
+    if (seen.recipe.search_hash() != file.search_hash()) {
       throw Error(ErrorKind::config,
                   fmt::format("{0}: holds another grid (name another --output, "
                               "or remove {0})",

@@ -95,7 +95,7 @@ void apply_overrides(const std::vector<std::string>& texts,
   RecipeFile changed = RecipeFile::parse_stored(
       loaded.row.recipe_yaml, loaded.facts.database + ": recipe",
       recipe_path.parent_path(), parse_overrides(texts));
-  if (changed.search_hash() != loaded.row.recipe_hash) {
+  if (changed.search_hash() != loaded.recipe.search_hash()) {
     throw Error(ErrorKind::config,
                 fmt::format("--set {}: changes what is searched, so the trials "
                             "so far would not count (run the changed recipe "
@@ -126,6 +126,7 @@ int resume(const Console& standard, const ResumeOptions& options) {
   check_grant(options, loaded);
   apply_granted_budget(loaded.row, loaded.study.recipe);
   check_local_training(loaded.study.recipe);
+  check_startable(loaded.recipe);
   loaded.facts = facts_at(loaded.row, loaded.files.database);
   return run_study(console, loaded, options.view);
 }

@@ -85,6 +85,10 @@ bool trains_here(const Recipe& recipe) {
          std::any_of(recipe.nodes.begin(), recipe.nodes.end(), is_local);
 }
 
+std::string why_no_start(const Recipe& recipe) {
+  return trains_here(recipe) ? why_not_startable(recipe) : "";
+}
+
 // The first level has two images of each class on average at least.
 void check_levels(const RecipeFile& file, const DataPlan& data) {
   const Recipe& recipe = file.recipe();
@@ -113,14 +117,23 @@ void check_program(const RecipeFile& file) {
       "trials with 'dtune ask', or name a program)");
 }
 
+void check_startable(const RecipeFile& file) {
+  const std::string no_start = why_no_start(file.recipe());
+  if (no_start.empty()) return;
+  throw file.problem(
+      "command.run",
+      fmt::format("no trial could start: {} (install the program, or run the "
+                  "recipe where it is now: 'dtune run RECIPE')",
+                  no_start));
+}
+
 std::vector<Diagnostic> recipe_warnings(const RecipeFile& file) {
   const Recipe& recipe = file.recipe();
   std::vector<Diagnostic> warnings;
   const auto warn = [&](const char* key, const std::string& message) {
     warnings.push_back(file.problem(key, message).diagnostics().front());
   };
-  const std::string no_start =
-      trains_here(recipe) ? why_not_startable(recipe) : "";
+  const std::string no_start = why_no_start(recipe);
   if (!no_start.empty()) {
     warn("command.run",
          fmt::format("no trial could start: {} (correct 'command.run', or "

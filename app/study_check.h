@@ -51,6 +51,10 @@ std::vector<std::string> warning_lines(const std::vector<Diagnostic>& warnings);
 // run by the program that asks for them.
 void check_program(const RecipeFile& file);
 
+// Throws Error(config) where trials run on this machine, too, and it cannot
+// start the program of a study that is there.
+void check_startable(const RecipeFile& file);
+
 // Throws Error(study) where networks are trained on this machine, too, and the
 // library that trains them is not installed.
 void check_local_training(const Recipe& recipe);

@@ -1,6 +1,7 @@
 #include "app/study_start.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "dtune/base/random.h"
@@ -20,16 +21,6 @@ std::string new_study_id(const std::string& name) {
        static_cast<uint64_t>(system_clock().now().time_since_epoch().count()),
        static_cast<uint64_t>(::getpid())});
   return fmt::format("{}-{:08x}", as_label(name.substr(0, 40)), mixed >> 32);
-}
-
-// Keys that do not define the search (RecipeFile::search_hash).
-bool defines_search(const std::string& key) {
-  const std::string section = key.substr(0, key.find('.'));
-  for (const char* other : {"budget", "stop", "resources", "parallel", "nodes",
-                            "limits", "final", "expect", "study"}) {
-    if (section == other) return false;
-  }
-  return true;
 }
 
 bool same_budget(const BudgetSpec& a, const BudgetSpec& b) {
@@ -83,12 +74,9 @@ void create_study(const fs::path& database, const fs::path& path,
 
 void check_same_study(const LoadedStudy& loaded, const RecipeFile& file,
                       const std::string& command) {
-  if (loaded.row.recipe_hash == file.search_hash()) return;
-  std::string keys;
-  for (const std::string& key :
-       changed_keys(loaded.row.recipe_yaml, file.resolved_yaml())) {
-    if (defines_search(key)) keys += (keys.empty() ? "" : ", ") + key;
-  }
+  const std::vector<std::string> changed =
+      changed_keys(loaded.recipe.search_yaml(), file.search_yaml());
+  if (changed.empty()) return;
   const std::string name = short_path(loaded.files.database);
   const char* going_on =
       is_run_by_others(loaded.recipe.recipe()) ? "ask" : "resume";
@@ -99,7 +87,7 @@ void check_same_study(const LoadedStudy& loaded, const RecipeFile& file,
       ErrorKind::config,
       fmt::format("{}: holds a study of another recipe (changed: {}) (go on "
                   "with that study: {}; {}keep both: --db OTHER.db)",
-                  name, keys,
+                  name, fmt::join(changed, ", "),
                   quoted_command(
                       fmt::format("dtune {} {}", going_on, shell_quoted(name))),
                   anew));
@@ -111,6 +99,8 @@ bool adopt_recipe(LoadedStudy& loaded, const RecipeFile& file) {
   const bool more = budget_changed && is_larger(said, loaded.row);
   if (budget_changed) grant_budget(said, loaded.row);
   loaded.row.recipe_yaml = file.resolved_yaml();
+  loaded.row.recipe_path =
+      file.recipe().directory / fs::path(loaded.row.recipe_path).filename();
   loaded.recipe = file;
   loaded.study.recipe = file.recipe();
   loaded.study.recipe_yaml = loaded.row.recipe_yaml;

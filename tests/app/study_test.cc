@@ -335,6 +335,34 @@ TEST_CASE("events are one JSON object per line") {
   CHECK(reports >= 3);
 }
 
+TEST_CASE("a program's study goes on from elsewhere and where it was moved") {
+  Workplace place;
+  const auto folder = place / "one";
+  std::filesystem::create_directory(folder);
+  place.write("one/s.yaml",
+              "command: { run: sh train.sh, steps: 1 }\nobjective: val_loss\n"
+              "space: { x: { linear: [0, 1] } }\nslots: 1\n"
+              "budget: { trials: 1 }\n");
+  place.write("one/train.sh", "echo val_loss=$DTUNE_PARAM_X\n");
+  const auto run = [&](const std::string& recipe, const std::string& trials) {
+    return place.run({"run", recipe, "--quiet", "--trials", trials});
+  };
+  REQUIRE(run((folder / "s.yaml").string(), "1").code == 0);
+  CHECK(run("one/s.yaml", "2").code == 0);
+  std::filesystem::rename(folder, place / "two");
+  const Outcome resumed =
+      place.run({"resume", "two/s.db", "--trials", "+1", "--quiet"});
+  CHECK(resumed.code == 2);
+  CHECK_MESSAGE(
+      contains(resumed.err, "no trial could start: there is no folder"),
+      resumed.err);
+  const Outcome moved = run("two/s.yaml", "3");
+  CHECK_MESSAGE(moved.code == 0, moved.err);
+  CHECK(run("two/s.yaml", "4").code == 0);
+  const auto status = status_of(place, "two/s.db");
+  CHECK(status["trials"]["complete"] == 4);
+}
+
 TEST_CASE("Ctrl-C ends programs that write without an end") {
   Workplace place;
   place.write("yes.yaml",

@@ -61,7 +61,8 @@ TEST_CASE("a resolved recipe reads back as the same recipe anywhere") {
     const RecipeFile again =
         RecipeFile::parse(resolved, "elsewhere.yaml", "/elsewhere");
     CHECK(again.resolved_yaml() == resolved);
-    CHECK(again.search_hash() == file.search_hash());
+    CHECK(RecipeFile::parse(resolved, "r.yaml", file.recipe().directory)
+              .search_hash() == file.search_hash());
     CHECK(again.recipe().space.dimensions() ==
           file.recipe().space.dimensions());
     CHECK(again.recipe().model.layers.size() ==
@@ -297,6 +298,27 @@ TEST_CASE("the search's hash sees the search and nothing else") {
   CHECK(parse("seed: 1\ntrain: { epochs: 3 }").search_hash() != hash);
   CHECK(parse("seed: 1\nspace: { lr: 0.1 }").search_hash() != hash);
   CHECK(parse("seed: 1\nscheduler: fifo").search_hash() != hash);
+}
+
+TEST_CASE("a recipe that was moved with what it names is the same search") {
+  const std::string yaml =
+      "command: ./train {lr}\nspace: { lr: { log: [0.1, 1] } }\n"
+      "warm_start: [old.db]\n";
+  const auto hash = [&](const char* folder) {
+    return RecipeFile::parse(yaml, "r.yaml", folder).search_hash();
+  };
+  CHECK(hash("/home/one") == hash("/home/two"));
+  CHECK(hash("/home/one") == hash("/home/one/"));
+  const std::string here = RecipeFile::parse(yaml, "r.yaml", "/home/one/")
+                               .recipe()
+                               .command->directory;
+  CHECK(here == "/home/one");
+  const auto of_images = [&](const std::string& path) {
+    return parse("data: { kind: folder, path: " + path + " }").search_hash();
+  };
+  CHECK(of_images("a") == of_images("./a"));
+  CHECK(of_images("a") != of_images("b"));
+  CHECK(of_images("../a") != of_images("a"));
 }
 
 TEST_CASE("changed keys are named, those gone and added too") {

@@ -127,21 +127,11 @@ Recipe read_sections(const YamlNode& tree, const Document& document,
   if (recipe.deterministic) {
     recipe.parallel.stragglers = StragglerPolicy::off;
   }
-  recipe.data.path = absolute_path(recipe.data.path, document.directory);
-  for (std::string& path : recipe.warm_start) {
-    if (path == kRelatedStudies) continue;
-    path = absolute_path(path, document.directory);
+  if (recipe.command && recipe.command->directory.empty()) {
+    recipe.command->directory = document.directory;
   }
-  for (std::string* path :
-       {&recipe.surrogate.prior, &recipe.surrogate.network}) {
+  for (std::string* path : paths_of(recipe)) {
     *path = absolute_path(*path, document.directory);
-  }
-  if (recipe.command) {
-    CommandSpec& command = *recipe.command;
-    command.directory =
-        command.directory.empty()
-            ? document.directory.string()
-            : absolute_path(command.directory, document.directory);
   }
   return recipe;
 }
@@ -154,6 +144,13 @@ std::vector<std::string> tuned_keys(const SearchSpace& space) {
   return keys;
 }
 
+// Without a slash at its end.
+std::filesystem::path absolute_folder(const std::filesystem::path& folder) {
+  const auto path = std::filesystem::absolute(folder.empty() ? "." : folder)
+                        .lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
 }  // namespace
 
 Document read_document(const std::string& yaml, const std::string& name,
@@ -162,9 +159,7 @@ Document read_document(const std::string& yaml, const std::string& name,
   Document document;
   document.sources.name = name;
   document.sources.lines = Sources::split_lines(yaml);
-  document.directory =
-      std::filesystem::absolute(directory.empty() ? "." : directory)
-          .lexically_normal();
+  document.directory = absolute_folder(directory);
   for (const Override& one : overrides) {
     document.sources.overrides.push_back(one.key);
   }
@@ -191,6 +186,16 @@ Document read_document(const std::string& yaml, const std::string& name,
   fix_parameters(document.tree, diagnostics);
   diagnostics.throw_if_any();
   return document;
+}
+
+std::vector<std::string*> paths_of(Recipe& recipe) {
+  std::vector<std::string*> paths = {&recipe.data.path, &recipe.surrogate.prior,
+                                     &recipe.surrogate.network};
+  for (std::string& path : recipe.warm_start) {
+    if (path != kRelatedStudies) paths.push_back(&path);
+  }
+  if (recipe.command) paths.push_back(&recipe.command->directory);
+  return paths;
 }
 
 Recipe read_recipe(const Document& document) {

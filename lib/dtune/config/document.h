@@ -30,6 +30,10 @@ Recipe read_recipe(const Document& document);
 Recipe read_point(const Document& document, const SearchSpace& space,
                   const Point& point);
 
+// The paths in a recipe that name files and folders: the data, earlier studies,
+// weights, where a program runs.
+std::vector<std::string*> paths_of(Recipe& recipe);
+
 // The canonical tree of a recipe: every key that has an effect and is not
 // tuned, then space, constraints and expectations.
 YamlNode resolve(const Recipe& recipe);

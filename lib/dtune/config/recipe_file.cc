@@ -75,13 +75,24 @@ std::string RecipeFile::resolved_yaml() const {
   return emit_yaml(resolve(recipe_));
 }
 
-std::string RecipeFile::search_hash() const {
-  YamlNode tree = resolve(recipe_);
+std::string RecipeFile::search_yaml() const {
+  Recipe recipe = recipe_;
+  for (std::string* path : paths_of(recipe)) {
+    const auto relative =
+        std::filesystem::path(*path).lexically_relative(recipe.directory);
+    const bool inside = !relative.empty() && *relative.begin() != "..";
+    if (inside) *path = relative;
+  }
+  YamlNode tree = resolve(recipe);
   for (const char* key : {"study", "budget", "stop", "resources", "parallel",
                           "nodes", "limits", "final", "expect"}) {
     tree.erase(key);
   }
-  return fmt::format("{:016x}", hash_text(emit_yaml(tree)));
+  return emit_yaml(tree);
+}
+
+std::string RecipeFile::search_hash() const {
+  return fmt::format("{:016x}", hash_text(search_yaml()));
 }
 
 namespace {

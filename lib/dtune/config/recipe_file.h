@@ -76,8 +76,11 @@ class RecipeFile {
   // absolute. What the database and the model's folder keep.
   std::string resolved_yaml() const;
 
-  // Equal for recipes that define the same search: all but budgets, slots,
-  // limits, final, expect and the study's name. 16 hex digits.
+  // What defines the search: all of resolved_yaml() but budgets, slots, limits,
+  // final, expect and the study's name. Paths inside the recipe's folder are
+  // relative to it: a recipe that was moved with what it names is the same.
+  std::string search_yaml() const;
+  // Equal where search_yaml() is; 16 hex digits.
   std::string search_hash() const;
 
  private:
