@@ -381,7 +381,7 @@ int with_junit(const RunView& view, const std::string& name,
   } catch (const Error& error) {
     if (view.junit.empty()) throw;
     try {
-      write_file_atomic(view.junit, junit_error_xml(name, error), false);
+      write_output(view.junit, junit_error_xml(name, error));
     } catch (const Error&) {
       // The first error says more.
     }

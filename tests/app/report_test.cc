@@ -264,6 +264,11 @@ TEST_CASE("no output takes the place of a study or of another's storage") {
   refused({"report", "shell.db", "--output", "shell.yaml"}, recipe);
   refused({"export", "shell.db", "--json", "--output", "shell.yaml"}, recipe);
   refused({"run", "shell.yaml", "--summary", "shell.yaml"}, recipe);
+  const std::string text = place.read("shell.yaml");
+  refused({"run", "shell.yaml", "--junit", "shell.yaml"}, recipe);
+  CHECK(place.read("shell.yaml") == text);
+  refused({"run", "shell.yaml", "--junit", "shell.db"}, database);
+  refused({"run", "none.yaml", "--junit", "shell.db"}, database);
   refused({"export", "shell.db", "--csv", "--output", "."},
           ".: is a folder (name a file in it)");
   refused({"export", "shell.db", "--optuna", "o.db", "--output", "x"},
@@ -280,9 +285,12 @@ TEST_CASE("no output takes the place of a study or of another's storage") {
            "shell.db"},
           database);
   // The database does not exist before the run.
-  refused({"run", "shell.yaml", "--db", "new.db", "--report", "new.db"},
-          "new.db: is a database, which is not replaced");
-  CHECK(place.run({"status", "new.db"}).code == 0);
+  for (const char* option : {"--report", "--summary", "--junit", "--events"}) {
+    const std::string own = fmt::format("new{}.db", option);
+    refused({"run", "shell.yaml", "--db", own, option, own},
+            own + ": is a database, which is not replaced");
+    CHECK(place.run({"status", own}).code == 0);
+  }
   refused({"export", "shell.db", "--optuna", "shell.db"},
           "shell.db: exists, and is no export of dtune");
   place.write("theirs.log", "{\"op_code\":0,\"worker_id\":\"x\"}\n");
