@@ -1,5 +1,6 @@
 #include "dtune/cluster/command_runner.h"
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -7,6 +8,8 @@
 #include "cluster/toy.h"
 #include "eventually.h"
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "dtune/base/file.h"
 #include "dtune/cluster/child_process.h"
@@ -45,6 +48,35 @@ Reason failure_of(TrialSession& session) {
   return Reason::none;
 }
 
+// What this process writes to stderr is read slowly, as by a busy agent.
+class SlowLog {
+ public:
+  SlowLog() : saved_(dup(STDERR_FILENO)) {
+    std::array<int, 2> ends{};
+    REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    reader_ = std::thread([end = ends[0]] {
+      std::array<char, 1 << 16> text;
+      while (read(end, text.data(), text.size()) > 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+      close(end);
+    });
+  }
+  ~SlowLog() {
+    dup2(saved_, STDERR_FILENO);
+    close(saved_);
+    reader_.join();
+  }
+  SlowLog(const SlowLog&) = delete;
+  SlowLog& operator=(const SlowLog&) = delete;
+
+ private:
+  int saved_;
+  std::thread reader_;
+};
+
 size_t processes() {
   return find_marked(
              {"DTUNE_STUDY=" + toy::unique("command-test"), "DTUNE_TRIAL=7"})
@@ -72,6 +104,7 @@ TEST_CASE("a program gets its point and reports step by step") {
 }
 
 TEST_CASE("a program that writes faster than it is read stops when asked to") {
+  const SlowLog log;
   auto session = start(command("exec yes"));
   std::atomic<bool> stop{false};
   std::thread asks([&] {
