@@ -7,6 +7,7 @@
 #include "app/overrides.h"
 #include "app/remote_access.h"
 #include "app/signals.h"
+#include "app/study_files.h"
 #include "app/study_history.h"
 #include "app/study_run.h"
 #include "app/study_start.h"
@@ -105,7 +106,9 @@ int run(const Console& standard, const RunOptions& options) {
     console.out_terminal = console.out_color = console.err_color = false;
   }
   const fs::path path = find_recipe(options.recipe);
-  const fs::path database = choose_database(console, options, path);
+  // Not a link to it, which would lead nowhere once --fresh has moved it.
+  const fs::path database =
+      files_of(choose_database(console, options, path)).database;
   const RecipeFile file =
       load_for_study(path, overrides_of(options), database, options.fresh);
   check_program(file);

@@ -107,6 +107,22 @@ TEST_CASE("more budget continues a finished study and keeps its trials") {
   CHECK(contains(wrong.err, "--trials: 'many'"));
 }
 
+TEST_CASE("a study that a link leads to is begun anew in its place") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(1, 1, "0"));
+  std::filesystem::create_directory(place / "disk");
+  REQUIRE(
+      place.run({"run", "shell.yaml", "--db", "disk/s.db", "--quiet"}).code ==
+      0);
+  std::filesystem::create_symlink("disk/s.db", place / "s.db");
+  const Outcome anew =
+      place.run({"run", "shell.yaml", "--db", "s.db", "--fresh", "--quiet"});
+  CHECK_MESSAGE(anew.code == 0, anew.err);
+  CHECK(place.has("disk/s.db"));
+  CHECK(place.has("disk/s.db.bak-1"));
+  CHECK(status_of(place, "s.db")["state"] == "finished");
+}
+
 TEST_CASE("a study that cannot go on stays as it was") {
   Workplace place;
   place.write("old.csv", "x,value\n0.1,1\n0.2,2\n");
