@@ -68,12 +68,25 @@ int continue_study(const Console& console, const fs::path& database,
   return run_study(console, loaded, view);
 }
 
+// What --fresh moves cannot be read as an earlier study afterwards.
+void check_not_its_own(const RecipeFile& file, const fs::path& database) {
+  for (const std::string& path : file.recipe().warm_start) {
+    std::error_code error;
+    if (!fs::equivalent(path, database, error)) continue;
+    throw file.problem("warm_start",
+                       fmt::format("'warm_start' names {}, this study's own "
+                                   "database (keep it: --db OTHER.db)",
+                                   path));
+  }
+}
+
 // Checks first, moves an old study and writes last: what is wrong with the
 // recipe or its data leaves everything as it was.
 void start_anew(const Console& console, const RunOptions& options,
                 const fs::path& database, const fs::path& path,
                 const RecipeFile& file) {
   check_local_training(file.recipe());
+  check_not_its_own(file, database);
   if (options.fresh && options.view.job_key.empty()) {
     check_remote_access(file.recipe(), options.view.listen, database);
   }

@@ -25,6 +25,22 @@ nlohmann::json document(const Outcome& outcome) {
 
 }  // namespace
 
+TEST_CASE("a study that starts anew does not start from itself") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(1, 1, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const std::vector<std::string> anew = {"run",     "shell.yaml",
+                                         "--quiet", "--fresh",
+                                         "--set",   "warm_start=[shell.db]"};
+  const Outcome refused = place.run(anew);
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(contains(refused.err, "this study's own database (keep it: "),
+                refused.err);
+  CHECK_FALSE(place.has("shell.db.bak-1"));
+  CHECK(document(place.run({"status", "shell.db", "--json"}))["state"] ==
+        "finished");
+}
+
 TEST_CASE("a warm start begins where the old study was best, and is replayed") {
   Workplace place;
   prepare(place);
