@@ -126,7 +126,7 @@ int resume(const Console& standard, const ResumeOptions& options) {
   check_grant(options, loaded);
   apply_granted_budget(loaded.row, loaded.study.recipe);
   check_local_training(loaded.study.recipe);
-  check_startable(loaded.recipe);
+  if (options.view.listen.empty()) check_startable(loaded.recipe);
   loaded.facts = facts_at(loaded.row, loaded.files.database);
   return run_study(console, loaded, options.view);
 }

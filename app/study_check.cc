@@ -119,7 +119,7 @@ void check_program(const RecipeFile& file) {
 
 void check_startable(const RecipeFile& file) {
   const std::string no_start = why_no_start(file.recipe());
-  if (no_start.empty()) return;
+  if (no_start.empty() || !file.recipe().nodes.empty()) return;
   throw file.problem(
       "command.run",
       fmt::format("no trial could start: {} (install the program, or run the "

@@ -51,7 +51,7 @@ std::vector<std::string> warning_lines(const std::vector<Diagnostic>& warnings);
 // run by the program that asks for them.
 void check_program(const RecipeFile& file);
 
-// Throws Error(config) where trials run on this machine, too, and it cannot
+// Throws Error(config) where trials run on this machine alone, and it cannot
 // start the program of a study that is there.
 void check_startable(const RecipeFile& file);
 
