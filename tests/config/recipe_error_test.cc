@@ -540,6 +540,9 @@ TEST_CASE("an override names itself in its errors") {
   CHECK(problem("seed: 1", {"train.epocs=3"}) ==
         "--set train.epocs: unknown key 'epocs' in train, did you mean "
         "'epochs'?");
+  CHECK(problem("seed: 1", {"slots="}) ==
+        "--set slots: 'resources.slots' must be a whole number, but is "
+        "nothing");
   CHECK(problem("seed: 1", {"seed.x=3"}) ==
         "--set seed.x: 'seed' is '1', not a section");
   CHECK(problem("seed: 1", {"train.=3"}) ==

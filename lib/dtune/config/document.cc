@@ -60,6 +60,7 @@ void apply_override(YamlNode& tree, const Override& override, int source) {
     throw YamlProblem{mark, fmt::format("the value '{}' is not valid YAML ({})",
                                         override.value, problem.message)};
   }
+  if (value.is_null()) value.mark = mark;  // no text has a place of its own
   // Short forms come first: they may be what the key goes into.
   expand_short_forms(tree);
   if (override.key.starts_with("space.")) keep_key(tree, override.key, value);
