@@ -145,6 +145,32 @@ TEST_CASE("the last report between two looks counts until the next look") {
   CHECK(model.leader().trial != late);
 }
 
+TEST_CASE("the reports between two looks say how lucky the last one was") {
+  const Recipe recipe = rates_recipe();
+  int named = 0;
+  constexpr int kStudies = 60;
+  Rng rng(4);
+  for (int i = 0; i < kStudies; ++i) {
+    Study study = make_study(recipe, kModelHorizon);
+    constexpr double kNoise = 0.01;
+    constexpr double kAhead = 0.006;
+    const TrialId worse = add_unit_trial(study, {0.2, 0.5, 0.5});
+    const TrialId better = add_unit_trial(study, {0.8, 0.5, 0.5});
+    for (int step = 1; step < kModelHorizon; ++step) {
+      const double mean = 0.8 - 0.5 * std::exp(-0.5 * step);
+      report(study, worse, mean + kNoise * rng.normal());
+      report(study, better, mean + kAhead + kNoise * rng.normal());
+    }
+    report(study, worse, 0.8 + kNoise);
+    report(study, better, 0.8 + kAhead - kNoise);
+    SurrogateModel model = plain_model(recipe);
+    model.update(study);
+    if (model.leader().trial == better) ++named;
+  }
+  MESSAGE("the better trial was named ", named, " times of ", kStudies);
+  CHECK(named > kStudies / 2);
+}
+
 TEST_CASE("of many reports between looks the best count") {
   const Recipe recipe = rates_recipe();
   Study study = rising_study(recipe, 300, 6);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/tuner/curve_smoothing.h"
 #include "dtune/tuner/surrogate_state.h"
 
 namespace dtune {
@@ -203,9 +204,9 @@ void SurrogateModel::collect(const Study& study,
           open_
               ? report.last
               : std::binary_search(ladder_.begin(), ladder_.end(), report.step);
-      const auto value = objective_value(objective_, report);
-      if (!counts || !value) continue;
-      fresh.push_back({trial.id, report.step, report.sequence, *value,
+      if (!counts || !objective_value(objective_, report)) continue;
+      fresh.push_back({trial.id, report.step, report.sequence,
+                       smoothed_objective(objective_, trial, report.step),
                        input(trial.unit, report.step)});
     }
     steps_taken_[i] = trial.steps();
@@ -407,9 +408,10 @@ void SurrogateModel::note_latest(const Study& study) {
     const auto value = last_value(objective_, trial);
     if (!value || !scale_.covers(*value) || !has_results(study, trial))
       continue;
-    latest.push_back(observed_as({trial.id, step, trial.curve.back().sequence,
-                                  *value, input(trial.unit, step)},
-                                 scale_));
+    latest.push_back(observed_as(
+        {trial.id, step, trial.curve.back().sequence,
+         smoothed_objective(objective_, trial, step), input(trial.unit, step)},
+        scale_));
   }
   if (latest.size() > kMostLatest) {
     std::stable_sort(

@@ -61,7 +61,8 @@ std::vector<int> make_ladder(int horizon);
 
 // Brings itself up to date with a study, report by report in the order of their
 // arrival, so that what it predicts depends on the study alone and not on when
-// it was asked. Not thread-safe.
+// it was asked. A report on the ladder counts for what it would be without its
+// noise, by the trial's reports before it (curve_smoothing.h). Not thread-safe.
 //
 // Members: the freeze-thaw process with the learnt prior, the same corrected by
 // the ConvLSTM, and the process without a prior. Before a report is taken in,

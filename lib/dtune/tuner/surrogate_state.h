@@ -18,7 +18,9 @@ struct SurrogateReport {
   TrialId trial = 0;
   int step = 0;
   int64_t sequence = 0;
-  double value = 0;  // larger is better, the metric's own units
+  // Larger is better, in the metric's units; without its noise
+  // (curve_smoothing.h).
+  double value = 0;
   ProcessInput input;
 };
 

@@ -10,6 +10,7 @@
 #include "dtune/base/text.h"
 #include "dtune/space/point_table.h"
 #include "dtune/tuner/cube_map.h"
+#include "dtune/tuner/curve_smoothing.h"
 #include "dtune/tuner/metric_scale.h"
 #include "dtune/tuner/surrogate_model.h"
 
@@ -29,7 +30,7 @@ Point known_part(const SearchSpace& space, const Point& point) {
   return known;
 }
 
-// Of one trial; values as reported, larger is better.
+// Of one trial; values in the metric's units, larger being better.
 void read_trial(const Recipe& present, const WarmStudy& old, const Trial& trial,
                 std::vector<OldReport>& reports) {
   const Point point = known_part(present.space, trial.point);
@@ -48,11 +49,12 @@ void read_trial(const Recipe& present, const WarmStudy& old, const Trial& trial,
         open ? report.last
              : last || std::binary_search(ladder.begin(), ladder.end(),
                                           report.step);
-    const auto value = objective_value(old.recipe.objective, report);
-    if (!counts || !value) continue;
+    const ObjectiveSpec& objective = old.recipe.objective;
+    if (!counts || !objective_value(objective, report)) continue;
     const double share = open ? 1.0 : double(report.step) / old.horizon;
-    reports.push_back({{present.space.encode(point), cube,
-                        std::clamp(share, 1e-9, 1.0), *value}});
+    reports.push_back(
+        {{present.space.encode(point), cube, std::clamp(share, 1e-9, 1.0),
+          smoothed_objective(objective, trial, report.step)}});
   }
   if (reports.size() > before) reports.back().last = true;
 }
