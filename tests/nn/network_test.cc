@@ -184,6 +184,7 @@ TEST_CASE("every kind of layer computes what autograd computes") {
   const Shape image{4, 9, 11};
   check_against_oracle({conv("strided", 6, 5, 2)}, image);
   check_against_oracle({grouped}, image);
+  check_against_oracle({conv("one_pixel", 8, 1, 2)}, image);
   check_against_oracle({layer(LayerKind::batch_norm, "bn")}, image, 1e-4);
   check_against_oracle({group_norm("gn", 2)}, image, 1e-4);
   check_against_oracle({layer(LayerKind::gelu, "gelu")}, image);

@@ -7,6 +7,11 @@ namespace dtune {
 namespace {
 
 // 2-D convolution by ATen (oneDNN on the CPU, cuDNN on CUDA).
+//
+// On the CPU a kernel of one pixel with a stride is computed as one without, of
+// the pixels that it meets: oneDNN 2.7 (LibTorch 1.13) writes past the end of its
+// memory there where the CPU has AVX2 alone and the channels are no multiple of
+// eight.
 class Conv : public Layer {
  public:
   Conv(const LayerSpec& spec, const Shape& input, ParameterPool& pool)
@@ -25,9 +30,11 @@ class Conv : public Layer {
     if (saved) saved->tensors = {x};
     const at::Tensor bias =
         has_bias_ ? bias_->value.to(x.scalar_type()) : at::Tensor();
-    return at::convolution(x, weight_as(x), bias, {stride_, stride_},
-                           {padding_, padding_}, {1, 1}, false, {0, 0},
-                           groups_);
+    const bool thin = meets_few(x);
+    const int64_t stride = thin ? 1 : stride_;
+    return at::convolution(thin ? met(x) : x, weight_as(x), bias,
+                           {stride, stride}, {padding_, padding_}, {1, 1},
+                           false, {0, 0}, groups_);
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
@@ -37,13 +44,18 @@ class Conv : public Layer {
     const at::OptionalIntArrayRef bias_sizes =
         has_bias_ ? at::OptionalIntArrayRef(bias_shape_)
                   : at::OptionalIntArrayRef();
+    const bool thin = meets_few(x);
+    const int64_t stride = thin ? 1 : stride_;
     const auto [dx, dw, db] = at::convolution_backward(
-        dy, x, weight_as(x), bias_sizes, {stride_, stride_},
+        dy, thin ? met(x) : x, weight_as(x), bias_sizes, {stride, stride},
         {padding_, padding_}, {1, 1}, false, {0, 0}, groups_,
         {need_dx, true, has_bias_});
     weight_.gradient.add_(dw);
     if (has_bias_) bias_->gradient.add_(db);
-    return dx;
+    if (!thin || !need_dx) return dx;
+    at::Tensor all = at::zeros_like(x);
+    every(all).copy_(dx);
+    return all;
   }
 
  private:
@@ -55,6 +67,18 @@ class Conv : public Layer {
     return pool.declare(spec.name + ".weight",
                         {spec.channels, per_group, spec.kernel, spec.kernel},
                         true, Fill::he(fan_in));
+  }
+
+  bool meets_few(const at::Tensor& x) const {
+    return x.is_cpu() && weight_.value.size(2) == 1 && stride_ > 1 &&
+           padding_ == 0;
+  }
+  // The pixels that the stride meets: a view, and a tensor of their own.
+  at::Tensor every(const at::Tensor& x) const {
+    return x.slice(2, 0, x.size(2), stride_).slice(3, 0, x.size(3), stride_);
+  }
+  at::Tensor met(const at::Tensor& x) const {
+    return every(x).contiguous(at::MemoryFormat::ChannelsLast);
   }
 
   // Engines choose their channels-last kernels by the weights' layout too.
