@@ -51,6 +51,8 @@ TEST_CASE("only near words are suggested") {
                                "val_auc", "val_accuracy"}) == "val_accuracy");
   CHECK(nearest("resnet", std::vector<std::string>{"lenet", "resnet18",
                                                    "resnet50"}) == "resnet18");
+  CHECK(nearest("lr", std::vector<std::string>{"l2", "learning_rate"}) ==
+        "learning_rate");
   CHECK(nearest("momentum", keys).empty());
   CHECK(nearest("", keys).empty());
   CHECK(nearest("x", {}).empty());

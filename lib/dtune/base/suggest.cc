@@ -48,6 +48,16 @@ const std::string* only_continuation(std::string_view word,
   return found;
 }
 
+// lr: learning_rate.
+bool are_initials(std::string_view word, std::string_view candidate) {
+  std::string initials;
+  for (size_t i = 0; i < candidate.size(); ++i) {
+    const bool first = i == 0 || candidate[i - 1] == '_';
+    if (first && candidate[i] != '_') initials += candidate[i];
+  }
+  return initials.size() > 1 && initials == word;
+}
+
 }  // namespace
 
 std::string nearest(std::string_view written,
@@ -61,6 +71,7 @@ std::string nearest(std::string_view written,
   int best_distance = 2 * std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::string plain = without_capitals(candidate);
+    if (are_initials(word, plain)) return candidate;
     const int distance = edit_distance(word, plain);
     const int rank = 2 * distance - (plain.starts_with(word) ? 1 : 0);
     // A word that shares no letter is no misspelling.
