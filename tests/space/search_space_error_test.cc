@@ -77,8 +77,7 @@ TEST_CASE("ranges are checked") {
   CHECK(error_of_changed(lr(), [](Parameter& p) { p.low = 0.9; }) ==
         "space.lr: the range [0.9, 0.5] is reversed (write [0.5, 0.9])");
   CHECK(error_of_changed(lr(), [](Parameter& p) { p.low = 0.5; }) ==
-        "space.lr: the range [0.5, 0.5] holds one value (give it as a fixed "
-        "key outside of space)");
+        "space.lr: the range [0.5, 0.5] holds one value (write 'lr: 0.5')");
   CHECK(error_of_changed(lr(), [](Parameter& p) { p.low = 0; }) ==
         "space.lr: a log range cannot touch 0, and starts at 0 (use a small "
         "positive number such as 1e-6, or linear)");

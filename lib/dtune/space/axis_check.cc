@@ -45,9 +45,8 @@ void check_range(const Parameter& p) {
                         p.low, p.high, p.high, p.low));
   }
   if (p.low == p.high) {
-    fail(p, fmt::format("the range [{}, {}] holds one value (give it as a "
-                        "fixed key outside of space)",
-                        p.low, p.high));
+    fail(p, fmt::format("the range [{}, {}] holds one value (write '{}: {}')",
+                        p.low, p.high, p.name, p.low));
   }
   if (p.log && p.low <= 0) {
     fail(p, fmt::format("a log range cannot touch 0, and starts at {} (use a "
