@@ -256,6 +256,9 @@ TEST_CASE("numbers that cannot be are refused") {
   CHECK(problem("seed: 99999999999999999999") ==
         "r.yaml:1:7: 'seed' must be a smaller number, but is "
         "'99999999999999999999'");
+  CHECK(problem("seed: 9223372036854775808") ==
+        "r.yaml:1:7: 'seed' must be a smaller number, but is "
+        "'9223372036854775808'");
   CHECK(problem("seed: -1") ==
         "r.yaml:1:7: 'seed' must be at least 0, but is -1");
   CHECK(problem("train: { momentum: 1 }") ==

@@ -151,7 +151,8 @@ void Reader::whole(const std::string& key, int64_t& value, const Range& range) {
   } else if (read == std::floor(read) && std::abs(read) < 9e15) {
     value = static_cast<int64_t>(read);  // 1e5
   } else {
-    wrong(*found, key, "a whole number");
+    const bool large = read == std::floor(read);
+    wrong(*found, key, large ? "a smaller number" : "a whole number");
   }
 }
 
