@@ -31,7 +31,7 @@ WarmStudy load_warm_study(const std::string& path, const Recipe& recipe) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
     throw Error(ErrorKind::data,
-                fmt::format("warm_start: {}: there is no such database "
+                fmt::format("warm_start: {}: there is no such file "
                             "(correct the path, or leave it out: every "
                             "decision depends on what it holds)",
                             path));

@@ -102,7 +102,7 @@ TEST_CASE("plan shows a warm start, and refuses one that run refuses") {
   for (const char* command : {"plan", "run"}) {
     const Outcome outcome = place.run({command, "new.yaml"});
     CHECK(outcome.code == 2);
-    CHECK(contains(outcome.err, "old.db: there is no such database"));
+    CHECK(contains(outcome.err, "old.db: there is no such file"));
   }
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("a warm start whose file is gone says so") {
     const Outcome outcome = place.run({command, "new.yaml"});
     CHECK(outcome.code == 2);
     CHECK(contains(outcome.err, "new.yaml:"));
-    CHECK(contains(outcome.err, "old.db: there is no such database (correct"));
+    CHECK(contains(outcome.err, "old.db: there is no such file (correct"));
     CHECK(contains(outcome.err, "\n  warm_start: [old.db]\n"));
   }
   CHECK_FALSE(place.has("new.db"));
