@@ -351,6 +351,15 @@ TEST_CASE("events are one JSON object per line") {
   CHECK(reports >= 3);
 }
 
+TEST_CASE("a study is looked for without a home folder, too") {
+  Workplace place;
+  place.environment["HOME"] = "";
+  place.environment["XDG_STATE_HOME"] = "";
+  const Outcome outcome = place.run({"status", "digits"});
+  CHECK(outcome.code == 2);
+  CHECK_MESSAGE(contains(outcome.err, "there is no such file"), outcome.err);
+}
+
 TEST_CASE("a program's study goes on from elsewhere and where it was moved") {
   Workplace place;
   const auto folder = place / "one";

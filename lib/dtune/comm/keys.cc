@@ -34,9 +34,9 @@ fs::path home_folder(const char* variable, const char* below_home) {
   if (home != nullptr && *home == '/') {
     return fs::path(home) / below_home / "dtune";
   }
-  throw Error(ErrorKind::config,
-              fmt::format("no home folder for dtune's keys (set HOME or {})",
-                          variable));
+  throw Error(
+      ErrorKind::config,
+      fmt::format("there is no home folder (set HOME or {})", variable));
 }
 
 void make_private_folder(const fs::path& folder) {

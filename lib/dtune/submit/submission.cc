@@ -64,7 +64,13 @@ void store_submission(const Submission& submission, const fs::path& folder) {
 
 std::optional<Submission> find_submission(const std::string& name) {
   if (!is_name(name)) return {};
-  return read_if_there(index_folder() / (name + ".json"));
+  fs::path folder;
+  try {
+    folder = index_folder();
+  } catch (const Error&) {
+    return {};  // without a home folder nothing was submitted
+  }
+  return read_if_there(folder / (name + ".json"));
 }
 
 std::optional<Submission> submission_of(const fs::path& folder) {
