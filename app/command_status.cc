@@ -1,5 +1,6 @@
 // dtune status, best, show: what is known of a study, for people and programs.
 
+#include <climits>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -177,8 +178,10 @@ int best(const Console& console, const BestOptions& options) {
   const LoadedStudy loaded =
       load_study(database, StoreMode::read_only, part_needed(database));
   if (options.pareto) {
+    TextStyle style = style_of(console);
+    if (!console.out_terminal) style.columns = INT_MAX;
     console.print(console.json ? pareto_json(loaded.study)
-                               : pareto_text(loaded.study, style_of(console)));
+                               : pareto_text(loaded.study, style));
     return kExitOk;
   }
   const Trial* chosen = chosen_trial(loaded.study, loaded.facts);

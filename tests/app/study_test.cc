@@ -351,6 +351,22 @@ TEST_CASE("events are one JSON object per line") {
   CHECK(reports >= 3);
 }
 
+TEST_CASE("trade-offs are printed whole where no terminal is") {
+  Workplace place;
+  std::string recipe =
+      "command: { run: \"echo loss=1 size=2 \", steps: 1 }\n"
+      "objective: { metric: loss, goal: minimize, trade_off: [size] }\n"
+      "budget: { trials: 1 }\nspace:\n";
+  for (int i = 10; i < 40; ++i) {
+    recipe += "  parameter_" + std::to_string(i) + ": { linear: [0, 1] }\n";
+  }
+  place.write("s.yaml", recipe);
+  const Outcome outcome = place.run({"run", "s.yaml", "--quiet"});
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  const Outcome front = place.run({"best", "s.db", "--pareto"});
+  CHECK_MESSAGE(contains(front.out, "parameter_39="), front.out);
+}
+
 TEST_CASE("a study is looked for without a home folder, too") {
   Workplace place;
   place.environment["HOME"] = "";

@@ -1,6 +1,7 @@
 #include "dtune/report/summary.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -343,7 +344,7 @@ std::string pareto_text(const Study& study, const TextStyle& style) {
   for (const TradeOff& other : objective.trade_offs) {
     columns.push_back({printable(other.metric), true, 2});
   }
-  columns.push_back({"point", false, 3, 200});
+  columns.push_back({"point", false, 3, INT_MAX});
   std::vector<TableRow> rows;
   for (const TradedOff& one : pareto_front(study)) {
     const auto& metrics = one.report->metrics;
