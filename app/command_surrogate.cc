@@ -50,6 +50,7 @@ void check_train(const SurrogateOptions& options) {
   if (options.minutes && options.samples) {
     fail_surrogate("train: --minutes and --samples exclude each other");
   }
+  check_engine_installed();
 }
 
 CubeSplit split_of(const std::vector<RecordedCurves>& curves,

@@ -34,6 +34,17 @@ TEST_CASE("surrogate eval judges the shipped weights and warns of own data") {
   CHECK(apart.err.empty());
 }
 
+TEST_CASE("surrogate train without the library that trains writes nothing") {
+  SurrogatePlace place;
+  place.environment["DTUNE_LIBRARY_PATH"] = "/nowhere";
+  const Outcome outcome =
+      place.surrogate({"train", "c.npz", "--output-prior", "p.safetensors",
+                       "--output-network", "n.safetensors"});
+  CHECK(outcome.code == 3);
+  CHECK(contains(outcome.err, "install the package dtune-train"));
+  CHECK_FALSE(place.has("p.safetensors"));
+}
+
 TEST_CASE("surrogate eval judges CNNs by the weights that tune CNNs") {
   Workplace place;
   const auto eval = [&](std::vector<std::string> words) {
