@@ -57,6 +57,8 @@ TEST_CASE("a token lets one machine in, which may use it again") {
   const CurveClient first = fixture.last;
   CHECK(fixture.join("gpu1", token) == "");
   CHECK(fixture.last.keys.public_key == first.keys.public_key);
+  CHECK_FALSE(fixture.says("may not join"));
+  CHECK(fixture.access->security().allowed->take_refusals().empty());
   const std::string why = fixture.join("gpu2", token);
   CHECK(has(why, "does not accept this token: it was used"));
   CHECK(has(why, "needs a fresh token"));

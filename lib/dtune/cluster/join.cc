@@ -48,6 +48,11 @@ fs::path coordinator_file(const fs::path& state, const TcpEndpoint& tcp) {
   return state / "coordinators" / name;
 }
 
+// The token that let this machine in.
+fs::path token_file(const fs::path& state, const std::string& server_key) {
+  return key_file(state, server_key).replace_extension(".token");
+}
+
 // One conversation with the enrolment server.
 class Enrolment {
  public:
@@ -153,6 +158,15 @@ bool has_joined(const JoinOptions& options, const TcpEndpoint& tcp,
   return fs::exists(file, error) && read_public_key(file) == server_key;
 }
 
+bool has_joined_with(const JoinOptions& options, const TcpEndpoint& tcp,
+                     const JoinToken& token) {
+  const fs::path file = token_file(options.state, token.server_key);
+  std::error_code error;
+  return has_joined(options, tcp, token.server_key) &&
+         fs::exists(file, error) &&
+         read_public_key(file) == public_key_of(token.secret_key);
+}
+
 }  // namespace
 
 std::string JoinToken::text() const {
@@ -183,6 +197,8 @@ CurveClient join_cluster(const JoinOptions& options,
   }
   if (options.token.empty()) return known_client(options, *tcp);
   const JoinToken token = parse_join_token(options.token);
+  // It is used: the coordinator would take this for another machine's try.
+  if (has_joined_with(options, *tcp, token)) return known_client(options, *tcp);
   CurveClient client;
   client.server_key = token.server_key;
   client.keys =
@@ -207,6 +223,10 @@ CurveClient join_cluster(const JoinOptions& options,
   }
   fs::create_directories(file.parent_path());
   write_public_key(file, token.server_key);
+  if (good) {
+    write_public_key(token_file(options.state, token.server_key),
+                     guest.keys.public_key);
+  }
   return client;
 }
 
