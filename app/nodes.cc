@@ -32,7 +32,7 @@ std::vector<std::string> local_argv(const NodesOptions& options) {
 }  // namespace
 
 Nodes::Nodes(NodesOptions options)
-    : options_(std::move(options)), log_(options_.log, std::ios::app) {
+    : options_(std::move(options)), log_(options_.log) {
   if (options_.nodes.empty()) add_local();
   for (const NodeSpec& node : options_.nodes) {
     if (is_local(node)) {
@@ -56,7 +56,7 @@ void Nodes::add_local() {
   launchers_.push_back(std::make_unique<LocalLauncher>(
       LocalLauncherOptions{.argv = local_argv(options_),
                            .study_id = options_.study_id,
-                           .log = options_.log}));
+                           .log = &log_}));
 }
 
 void Nodes::add_ssh(const NodeSpec& node) {
@@ -161,7 +161,7 @@ void Nodes::set_demand(const Demand& demand) {
 }
 
 void Nodes::write_log(const std::string& node, const std::string& line) {
-  log_ << node << ": " << line << '\n' << std::flush;
+  log_.write(node + ": " + line);
 }
 
 void Nodes::ensure() {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "app/machine.h"
 
 #include "dtune/base/clock.h"
+#include "dtune/cluster/bounded_log.h"
 #include "dtune/cluster/launcher.h"
 #include "dtune/study/engine_address.h"
 #include "dtune/study/recipe.h"
@@ -69,7 +69,7 @@ class Nodes {
   void check_any_left() const;
 
   const NodesOptions options_;
-  std::ofstream log_;
+  BoundedLog log_;
   bool has_local_ = false;
   std::vector<std::unique_ptr<Launcher>> launchers_;
 };

@@ -20,13 +20,14 @@ namespace {
 struct Agent {
   TemporaryDirectory folder;
   ManualClock clock;
+  BoundedLog log{path("log")};
   LocalLauncher launcher;
 
   explicit Agent(const std::string& script)
       : launcher(
             {.argv = {"sh", "-c", "echo $$ > " + path("pid") + "; " + script},
              .study_id = "study",
-             .log = path("log")},
+             .log = &log},
             clock) {}
 
   std::string path(const std::string& name) const {

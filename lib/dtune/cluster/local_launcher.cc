@@ -17,9 +17,7 @@ constexpr Duration kEarly = std::chrono::seconds(10);
 }  // namespace
 
 LocalLauncher::LocalLauncher(LocalLauncherOptions options, const Clock& clock)
-    : ProcessLauncher(clock, kEarly),
-      options_(std::move(options)),
-      log_(options_.log, std::ios::app) {}
+    : ProcessLauncher(clock, kEarly), options_(std::move(options)) {}
 
 LocalLauncher::~LocalLauncher() { finish(Duration{0}); }
 
@@ -38,7 +36,7 @@ SpawnOptions LocalLauncher::command() {
 }
 
 void LocalLauncher::on_line(const std::string& line) {
-  log_ << line << '\n' << std::flush;
+  options_.log->write(line);
 }
 
 // One end is a matter for the log alone: the coordinator says what its leases
@@ -50,7 +48,7 @@ LaunchFailure LocalLauncher::explain(const ExitStatus& status) {
   return {fmt::format("the agent of this machine ended {} times in a row, the "
                       "last time with {}: {} (see {})",
                       failures(), describe(status), last_words(),
-                      options_.log.string()),
+                      options_.log->file().string()),
           true};
 }
 

@@ -1,11 +1,10 @@
 // This machine's agent, a child of the coordinator's process.
 #pragma once
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "dtune/cluster/bounded_log.h"
 #include "dtune/cluster/process_launcher.h"
 
 namespace dtune {
@@ -13,7 +12,7 @@ namespace dtune {
 struct LocalLauncherOptions {
   std::vector<std::string> argv;  // of the agent, its program first
   std::string study_id;
-  std::filesystem::path log;  // what agent and workers say goes here
+  BoundedLog* log = nullptr;  // of agent and workers; outlives the launcher
 };
 
 class LocalLauncher final : public ProcessLauncher {
@@ -32,7 +31,6 @@ class LocalLauncher final : public ProcessLauncher {
   LaunchFailure explain(const Error& error) override;
 
   const LocalLauncherOptions options_;
-  std::ofstream log_;
 };
 
 }  // namespace dtune
