@@ -69,6 +69,7 @@ TEST_CASE("a sparkline ends with the last value and leaves gaps") {
   CHECK(sparkline({0, 0, 0, 0, 0, 0, 0, 1}, scale, 4, false) == "___#");
   CHECK(sparkline({}, scale, 4, true) == "");
   CHECK(sparkline({1, 1}, {1, 1}, 4, false) == "--");
+  CHECK(sparkline({-1e308, 1e308}, {-1e308, 1e308}, 4, false) == "_#");
 }
 
 TEST_CASE("a progress bar is as wide as it should be") {

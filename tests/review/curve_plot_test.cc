@@ -42,4 +42,16 @@ TEST_CASE("one value, and none, can be drawn") {
   CHECK(draw_curve(plot, {}).size() == 13);
 }
 
+TEST_CASE("the largest numbers can be drawn") {
+  CurvePlot plot;
+  plot.observed = {{1, 1e308}, {2, -1e308}};
+  plot.last_step = 2;
+  TextStyle style;
+  style.unicode = false;
+  const auto lines = draw_curve(plot, style);
+  CHECK(contains(lines, "1e+308"));
+  CHECK(lines[10].ends_with('*'));
+  CHECK_FALSE(contains(lines, "inf"));
+}
+
 }  // namespace dtune

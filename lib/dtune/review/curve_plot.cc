@@ -119,7 +119,9 @@ class Canvas {
     return static_cast<int>(std::lround(share * (columns_ - 1)));
   }
   int row_of(double value) const {
-    const double share = (scale_.high - value) / (scale_.high - scale_.low);
+    // Halves: a difference of two numbers may be larger than any number.
+    const double below = scale_.high / 2 - value / 2;
+    const double share = below / (scale_.high / 2 - scale_.low / 2);
     return static_cast<int>(
         std::lround(std::clamp(share, 0.0, 1.0) * (kRows - 1)));
   }
@@ -132,7 +134,7 @@ class Canvas {
     std::string label;
     if (row % 5 == 0) {
       const double share = double(row) / (kRows - 1);
-      label = format_metric(scale_.high + share * (scale_.low - scale_.high));
+      label = format_metric((1 - share) * scale_.high + share * scale_.low);
     }
     std::string line = pad_left(label + " ", kMargin) + signs_.axis;
     for (const char* cell : cells_[size_t(row)]) line += cell;
