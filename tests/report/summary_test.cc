@@ -67,6 +67,13 @@ TEST_CASE("a study that went on does not say why it had ended before") {
   }
 }
 
+TEST_CASE("trials that called their points invalid spend no budget") {
+  Study study = sample_study();
+  study.trials[4].state = TrialState::invalid;
+  CHECK(status_text(study, sample_facts(), {}, 2).find("spent    5 of 6 tri") !=
+        std::string::npos);
+}
+
 TEST_CASE("the status lists budgets, failures and the best trials") {
   const std::string text = status_text(sample_study(), sample_facts(), {}, 2);
   CHECK(text.find("goal     maximize val_accuracy\n") != std::string::npos);

@@ -85,6 +85,7 @@ TEST_CASE("the best so far is given over steps and over time") {
   CHECK(data["progress"][3] == json::array({4, 8, 2, 0.875}));
   CHECK(data["progress"].back() == json::array({11, 22, 4, 0.9125}));
   // The final training is no part of the search.
+  CHECK(data["spent"]["trials"] == 6);
   CHECK(data["spent"]["steps"] == 12);
 }
 

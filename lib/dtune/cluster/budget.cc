@@ -7,12 +7,9 @@
 namespace dtune {
 
 BudgetMeter::BudgetMeter(const BudgetSpec& budget, const Study& study)
-    : budget_(budget), steps_(dtune::steps_spent(study)) {
-  trials_ = std::count_if(
-      study.trials.begin(), study.trials.end(), [](const Trial& t) {
-        return t.kind == TrialKind::search && t.state != TrialState::invalid;
-      });
-}
+    : budget_(budget),
+      trials_(trials_spent(study)),
+      steps_(dtune::steps_spent(study)) {}
 
 std::string BudgetMeter::why_no_trials() const {
   return fmt::format("the budget of {} trial{} is spent", budget_.trials,

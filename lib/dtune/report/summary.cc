@@ -140,16 +140,14 @@ std::string heading(const Study& study, const StudyFacts& facts,
 
 // "17 of 40 trials, 3m of 10m, 120 steps"; "1 step".
 std::string budget_text(const Study& study, const StudyFacts& facts) {
-  const auto search = static_cast<int64_t>(
-      std::count_if(study.trials.begin(), study.trials.end(),
-                    [](const auto& t) { return t.kind == TrialKind::search; }));
   const auto part = [](const std::string& used, const std::string& granted,
                        bool limited, const char* unit) {
     if (limited) return fmt::format("{} of {}{}s", used, granted, unit);
     return used + unit + (used == "1" ? "" : "s");
   };
-  return part(format_count(search), format_count(facts.budget_trials),
-              facts.budget_trials > 0, " trial") +
+  return part(format_count(trials_spent(study)),
+              format_count(facts.budget_trials), facts.budget_trials > 0,
+              " trial") +
          ", " + format_seconds(study.searched_seconds) +
          (facts.budget_seconds > 0
               ? " of " + format_seconds(facts.budget_seconds)

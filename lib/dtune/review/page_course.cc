@@ -79,6 +79,7 @@ void write_progress(const ReportedStudy& reported, PageJson& json) {
   json.end_array();
   json.key("spent");
   json.begin_object();
+  json.integer("trials", trials_spent(study));
   json.integer("steps", steps.back());
   json.end_object();
 }

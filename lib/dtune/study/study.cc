@@ -231,6 +231,13 @@ int64_t last_sequence(const std::vector<Trial>& trials) {
   return last;
 }
 
+int64_t trials_spent(const Study& study) {
+  return std::count_if(
+      study.trials.begin(), study.trials.end(), [](const Trial& t) {
+        return t.kind == TrialKind::search && t.state != TrialState::invalid;
+      });
+}
+
 int64_t steps_spent(const Study& study) {
   int64_t steps = 0;
   for (const Trial& trial : study.trials) {

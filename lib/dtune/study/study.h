@@ -148,6 +148,10 @@ double share_until(const Recipe& recipe, int step, int horizon);
 // Study::reports is after loading.
 int64_t last_sequence(const std::vector<Trial>& trials);
 
+// Search trials that `budget.trials` counts: all that were started, but those
+// that called their point invalid.
+int64_t trials_spent(const Study& study);
+
 // Steps trained by all search trials: what `budget.steps` counts.
 int64_t steps_spent(const Study& study);
 

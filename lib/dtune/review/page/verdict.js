@@ -27,7 +27,7 @@ function spentFigure(study) {
   const limit = (value, text) => value === null ? "" : ` of ${text(value)}`;
   const { budget } = study;
   return figure("Spent",
-    html("div", {}, plural(study.search.length, "trial"), limit(budget.trials, countText)),
+    html("div", {}, plural(study.spent.trials, "trial"), limit(budget.trials, countText)),
     html("div", {}, plural(study.spent.steps, "step"), limit(budget.steps, countText)),
     html("div", {}, secondsText(study.seconds), limit(budget.seconds, secondsText), " of searching"));
 }
