@@ -65,10 +65,14 @@ TEST_CASE("failures are grouped by their cause, with the first and a remedy") {
   const Study study = test::sample_study();
   StudyFacts facts = test::sample_facts();
   CHECK(finds(study,
-              "1 trial failed (diverged), first trial 3: val_accuracy is nan",
+              "1 trial failed (diverged), first trial 3: val_accuracy is nan.",
               facts));
   CHECK(finds(study, "Lower the upper end of the learning rate", facts));
   CHECK(finds(study, "dtune show fashion.db 5", facts));
+  Study program = study;
+  program.recipe.command.emplace();
+  CHECK_FALSE(finds(program, "train.clip_norm", facts));
+  CHECK(finds(program, "dtune show fashion.db 3", facts));
 }
 
 TEST_CASE("few full trainings are said") {

@@ -103,18 +103,23 @@ void find_few_full(const Study& study, std::vector<StudyProblem>& findings) {
        "Grant more budget."});
 }
 
-std::string remedy_of(Reason reason, const Trial& first,
+std::string remedy_of(Reason reason, const Trial& first, const Study& study,
                       const StudyFacts& facts) {
-  switch (reason) {
-    case Reason::diverged:
-      return "Lower the upper end of the learning rate, or set "
-             "train.clip_norm.";
-    case Reason::out_of_memory:
-      return "Lower train.batch_size or the number of slots.";
-    default:
-      return fmt::format("See: dtune show {} {}", shell_quoted(facts.database),
-                         first.id);
+  const bool network = !study.recipe.command;
+  if (network && reason == Reason::diverged) {
+    return "Lower the upper end of the learning rate, or set train.clip_norm.";
   }
+  if (reason == Reason::out_of_memory) {
+    return network ? "Lower train.batch_size or the number of slots."
+                   : "Lower the number of slots.";
+  }
+  return fmt::format("See: dtune show {} {}", shell_quoted(facts.database),
+                     first.id);
+}
+
+std::string as_sentence(std::string text) {
+  if (!text.ends_with('.')) text += '.';
+  return text;
 }
 
 void find_failures(const Study& study, const StudyFacts& facts,
@@ -140,8 +145,8 @@ void find_failures(const Study& study, const StudyFacts& facts,
                      first.detail.empty()
                          ? "."
                          : fmt::format(", first trial {}: {}", first.id,
-                                       printable(first.detail))),
-         remedy_of(reason, first, facts)});
+                                       as_sentence(printable(first.detail)))),
+         remedy_of(reason, first, study, facts)});
   }
 }
 
