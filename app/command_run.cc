@@ -87,7 +87,7 @@ void start_anew(const Console& console, const RunOptions& options,
                 const RecipeFile& file) {
   check_local_training(file.recipe());
   check_not_its_own(file, database);
-  if (options.fresh && options.view.job_key.empty()) {
+  if (options.view.job_key.empty()) {
     check_remote_access(file.recipe(), options.view.listen, database);
   }
   const StudyCheck check =

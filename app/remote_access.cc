@@ -67,7 +67,8 @@ bool has_own_key(const Recipe& recipe) {
 void check_remote_access(const Recipe& recipe, const std::string& listen,
                          const std::filesystem::path& database) {
   if (!listen.empty()) {
-    listen_endpoint(listen);
+    const Gateway try_it(
+        GatewayOptions{.endpoint = listen_endpoint(listen).text()});
   } else if (!has_remote_nodes(recipe.nodes)) {
     return;
   }

@@ -14,8 +14,8 @@
 namespace dtune {
 
 // Whether a study at `database` could let other machines in as `listen` and the
-// recipe's nodes ask for, before an older study is moved aside: the address and
-// the keys, not the port. Throws Error(config).
+// recipe's nodes ask for, before it is made and an older one moved aside: the
+// address, a port that is free, and the keys. Throws as RemoteAccess.
 void check_remote_access(const Recipe& recipe, const std::string& listen,
                          const std::filesystem::path& database);
 

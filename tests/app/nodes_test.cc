@@ -175,6 +175,7 @@ TEST_CASE("an address that cannot be listened on is named as it was written") {
       place.run({"run", "shell.yaml", "--listen", "tcp://127.0.0.1:0"});
   CHECK(outcome.code == 2);
   CHECK(contains(outcome.err, "dtune keygen"));
+  CHECK_FALSE(place.has("shell.db"));
 }
 
 TEST_CASE("every token of a study that runs lets one more machine join") {
