@@ -96,7 +96,7 @@ int watch_status(const Console& console, const std::string& name) {
   const std::filesystem::path database = find_database(name);
   const StopSignals signals(true);
   std::optional<Screen> screen;
-  if (console.out_terminal) screen.emplace();
+  if (can_redraw(console)) screen.emplace();
   std::string shown;
   TunerQuestion tuner;
   while (signals.stop() == 0) {

@@ -87,6 +87,10 @@ void Console::error(const Error& error) const {
   if (json) line(json_text(error_object(error), 2));
 }
 
+bool can_redraw(const Console& console) {
+  return console.out_terminal && variable("TERM") != "dumb";
+}
+
 TerminalSize terminal_size() {
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 &&

@@ -37,6 +37,9 @@ struct TerminalSize {
 };
 TerminalSize terminal_size();
 
+// Stdout is a terminal whose cursor can be moved (TERM is not "dumb").
+bool can_redraw(const Console& console);
+
 // The locale's character set is UTF-8.
 bool locale_is_utf8();
 

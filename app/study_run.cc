@@ -52,7 +52,7 @@ void make_folder(const fs::path& path) {
 }
 
 bool shows_live(const Console& console, const RunView& view) {
-  return console.out_terminal && !console.quiet && !console.json &&
+  return can_redraw(console) && !console.quiet && !console.json &&
          !view.plain && !view.verbose;
 }
 

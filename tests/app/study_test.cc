@@ -424,6 +424,16 @@ TEST_CASE("Ctrl-C ends programs that write without an end") {
   CHECK(place.orphans().empty());
 }
 
+TEST_CASE("a terminal whose cursor cannot be moved gets lines") {
+  Workplace place;
+  place.environment["TERM"] = "dumb";
+  place.write("shell.yaml", shell_recipe(1, 1, "0"));
+  const Outcome outcome = place.start({"run", "shell.yaml"}, true).wait();
+  CHECK(outcome.code == 0);
+  CHECK_MESSAGE(contains(outcome.out, "trial 1 step 1/1"), outcome.out);
+  CHECK_FALSE(contains(outcome.out, "\x1b"));
+}
+
 TEST_CASE("the live table leaves the terminal as it was") {
   Workplace place;
   place.write("shell.yaml", held_recipe(4, 3, "0", 1));
