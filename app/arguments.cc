@@ -199,6 +199,9 @@ std::string Arguments::describe_mismatch(
       library_text.substr(0, library_text.find_first_of(": "));
   for (const ArgumentInfo& info : infos_) {
     if (info.name != name && info.name != "--" + name) continue;
+    if (reader_->app.get_option(info.name)->count() > 1) {
+      return fmt::format("{} is given twice", info.name);
+    }
     return info.value.empty() ? fmt::format("{} takes no value", info.name)
                               : fmt::format("{0} needs a value ({0} {1})",
                                             info.name, info.value);

@@ -139,6 +139,9 @@ TEST_CASE("missing, superfluous and malformed arguments are named") {
   outcome = place.run({"best", "x.db", "--pareto=3"});
   CHECK(outcome.code == 2);
   CHECK(contains(outcome.err, "dtune best: --pareto takes no value"));
+  outcome = place.run({"run", "x.yaml", "--trials", "1", "--trials", "2"});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, "dtune run: --trials is given twice"));
 }
 
 TEST_CASE("a path that no file can have is not taken for a bug") {
