@@ -83,6 +83,17 @@ size_t processes() {
       .size();
 }
 
+// Asks for a stop once the step is on its way.
+void check_stopped(TrialSession& session) {
+  std::atomic<bool> stop{false};
+  std::thread asks([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    stop = true;
+  });
+  CHECK_THROWS_AS(session.run_step(stop), StepStopped);
+  asks.join();
+}
+
 }  // namespace
 
 TEST_CASE("a program gets its point and reports step by step") {
@@ -106,13 +117,7 @@ TEST_CASE("a program gets its point and reports step by step") {
 TEST_CASE("a program that writes faster than it is read stops when asked to") {
   const SlowLog log;
   auto session = start(command("exec yes"));
-  std::atomic<bool> stop{false};
-  std::thread asks([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    stop = true;
-  });
-  CHECK_THROWS_AS(session->run_step(stop), StepStopped);
-  asks.join();
+  check_stopped(*session);
 }
 
 TEST_CASE("a program that ends early says so after its last step") {
@@ -159,13 +164,7 @@ TEST_CASE("a stopped step is resumed where it was") {
   auto session = start(command("while ! [ -e " + go +
                                " ]; do sleep 0.01; done; "
                                "echo val_accuracy=0.5; exec sleep 1000"));
-  std::atomic<bool> stop{false};
-  std::thread asks([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    stop = true;
-  });
-  CHECK_THROWS_AS(session->run_step(stop), StepStopped);
-  asks.join();
+  check_stopped(*session);
   write_file_atomic(go, "", false);
   CHECK(session->run_step(kGoOn).step == 1);
 }

@@ -228,10 +228,7 @@ std::string sparkline(const std::vector<double>& values, const Scale& scale,
       line += ' ';
       continue;
     }
-    // Halves: a difference of two numbers may be larger than any number.
-    const double range = scale.high / 2 - scale.low / 2;
-    const double above = value / 2 - scale.low / 2;
-    const double place = range > 0 ? above / range : 0.5;
+    const double place = scale.high > scale.low ? scale.share(value) : 0.5;
     const double level = std::floor(std::clamp(place, 0.0, 1.0) * 7.999);
     line += bars[static_cast<size_t>(level)];
   }

@@ -54,6 +54,12 @@ std::string format_seconds(double seconds);
 struct Scale {
   double low = 0;
   double high = 1;
+
+  // Of the way from `low` to `high`; not a number where they are equal. By
+  // halves: a difference of two numbers may be larger than any number.
+  double share(double value) const {
+    return (value / 2 - low / 2) / (high / 2 - low / 2);
+  }
 };
 std::string sparkline(const std::vector<double>& values, const Scale& scale,
                       int width, bool unicode);

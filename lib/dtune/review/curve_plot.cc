@@ -119,9 +119,8 @@ class Canvas {
     return static_cast<int>(std::lround(share * (columns_ - 1)));
   }
   int row_of(double value) const {
-    // Halves: a difference of two numbers may be larger than any number.
-    const double below = scale_.high / 2 - value / 2;
-    const double share = below / (scale_.high / 2 - scale_.low / 2);
+    const Scale downwards = {scale_.high, scale_.low};
+    const double share = downwards.share(value);
     return static_cast<int>(
         std::lround(std::clamp(share, 0.0, 1.0) * (kRows - 1)));
   }
