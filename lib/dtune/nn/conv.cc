@@ -8,8 +8,8 @@ namespace {
 
 // 2-D convolution by ATen (oneDNN on the CPU, cuDNN on CUDA).
 //
-// On the CPU a kernel of one pixel with a stride is computed as one without, of
-// the pixels that it meets: oneDNN 2.7 (LibTorch 1.13) writes past the end of its
+// On the CPU a strided pointwise (1x1) convolution is computed without a stride,
+// of the subsampled input: oneDNN 2.7 (LibTorch 1.13) writes past the end of its
 // memory there where the CPU has AVX2 alone and the channels are no multiple of
 // eight.
 class Conv : public Layer {
@@ -30,9 +30,9 @@ class Conv : public Layer {
     if (saved) saved->tensors = {x};
     const at::Tensor bias =
         has_bias_ ? bias_->value.to(x.scalar_type()) : at::Tensor();
-    const bool thin = meets_few(x);
-    const int64_t stride = thin ? 1 : stride_;
-    return at::convolution(thin ? met(x) : x, weight_as(x), bias,
+    const bool pointwise = is_strided_pointwise(x);
+    const int64_t stride = pointwise ? 1 : stride_;
+    return at::convolution(pointwise ? subsampled(x) : x, weight_as(x), bias,
                            {stride, stride}, {padding_, padding_}, {1, 1},
                            false, {0, 0}, groups_);
   }
@@ -44,18 +44,18 @@ class Conv : public Layer {
     const at::OptionalIntArrayRef bias_sizes =
         has_bias_ ? at::OptionalIntArrayRef(bias_shape_)
                   : at::OptionalIntArrayRef();
-    const bool thin = meets_few(x);
-    const int64_t stride = thin ? 1 : stride_;
+    const bool pointwise = is_strided_pointwise(x);
+    const int64_t stride = pointwise ? 1 : stride_;
     const auto [dx, dw, db] = at::convolution_backward(
-        dy, thin ? met(x) : x, weight_as(x), bias_sizes, {stride, stride},
-        {padding_, padding_}, {1, 1}, false, {0, 0}, groups_,
+        dy, pointwise ? subsampled(x) : x, weight_as(x), bias_sizes,
+        {stride, stride}, {padding_, padding_}, {1, 1}, false, {0, 0}, groups_,
         {need_dx, true, has_bias_});
     weight_.gradient.add_(dw);
     if (has_bias_) bias_->gradient.add_(db);
-    if (!thin || !need_dx) return dx;
-    at::Tensor all = at::zeros_like(x);
-    every(all).copy_(dx);
-    return all;
+    if (!pointwise || !need_dx) return dx;
+    at::Tensor spread = at::zeros_like(x);
+    subsample(spread).copy_(dx);
+    return spread;
   }
 
  private:
@@ -69,16 +69,16 @@ class Conv : public Layer {
                         true, Fill::he(fan_in));
   }
 
-  bool meets_few(const at::Tensor& x) const {
+  bool is_strided_pointwise(const at::Tensor& x) const {
     return x.is_cpu() && weight_.value.size(2) == 1 && stride_ > 1 &&
            padding_ == 0;
   }
-  // The pixels that the stride meets: a view, and a tensor of their own.
-  at::Tensor every(const at::Tensor& x) const {
+  // The pixels that the stride takes: a view, and a copy.
+  at::Tensor subsample(const at::Tensor& x) const {
     return x.slice(2, 0, x.size(2), stride_).slice(3, 0, x.size(3), stride_);
   }
-  at::Tensor met(const at::Tensor& x) const {
-    return every(x).contiguous(at::MemoryFormat::ChannelsLast);
+  at::Tensor subsampled(const at::Tensor& x) const {
+    return subsample(x).contiguous(at::MemoryFormat::ChannelsLast);
   }
 
   // Engines choose their channels-last kernels by the weights' layout too.

@@ -5,11 +5,13 @@
 // than a third of the last step are taken for
 //   y = a + f(s) + noise,   s = ln t,
 // with a flat and f a Brownian motion or, with a normal slope at first, an
-// integrated one. The noise's deviation and the motion's relative to it are on a
-// grid; at each of its points a Kalman filter has the last value and the
-// likelihood, by which the values are averaged (Durbin and Koopman 2012, "Time
-// series analysis by state space methods", sections 3.2, 4.3 and 5.2). A curve
-// without noise stays as it is: there the motion explains everything.
+// integrated one. The motion's variances relative to the noise's are on a grid,
+// the noise's own is integrated out; at each point of the grid a Kalman filter
+// has the last value and the likelihood, by which the values are averaged (Durbin
+// and Koopman 2012, "Time series analysis by state space methods", sections 3.2,
+// 4.3 and 5.2). A curve without noise stays as it is: there the motion explains
+// everything. So does a last report that is off by more than four deviations of
+// those before it (an addition to the source).
 #pragma once
 
 #include <span>
