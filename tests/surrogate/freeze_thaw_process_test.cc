@@ -357,6 +357,53 @@ TEST_CASE("means and surprises are those of predictions") {
             .epsilon(1e-3));
 }
 
+TEST_CASE("the reports of one training say less than those of several") {
+  const CubePrior plain = tiny_prior(3).condition({});
+  CubeAxes axes = plain.axes();
+  const size_t size = axes.size();
+  const auto prior = std::make_shared<const CubePrior>(
+      std::move(axes), 1, std::vector<float>(size, -0.5F),
+      std::vector<float>(size, 0.3F), 0.3);
+  constexpr double kLucky = 0.95;
+  const auto deviation = [&](auto training_of) {
+    FreezeThawProcess process(prior, size_t{2});
+    for (int i = 1; i <= 4; ++i) {
+      ProcessInput input = input_at({0.5, 0.5}, 0.2 * i);
+      input.training = training_of(i);
+      process.observe({input, kLucky});
+    }
+    const ProcessInput here = input_at({0.5, 0.5}, 0.8);
+    return std::sqrt(process.predict({&here, 1}).front().variance);
+  };
+  const double of_one = deviation([](int) { return 1; });
+  const double of_several = deviation([](int i) { return i; });
+  CHECK(of_one > 1.15 * of_several);
+  CHECK(of_several > deviation([](int) { return kNoTraining; }));
+}
+
+TEST_CASE("a training goes on as it began, another one need not") {
+  const CubePrior plain = tiny_prior(3).condition({});
+  CubeAxes axes = plain.axes();
+  const size_t size = axes.size();
+  const CubePrior still(std::move(axes), 1, std::vector<float>(size, -0.5F),
+                        std::vector<float>(size, 0.3F), 0.3);
+  FreezeThawProcess process(std::make_shared<const CubePrior>(still),
+                            size_t{2});
+  ProcessInput at = input_at({0.5, 0.5}, 0.5);
+  at.training = 7;
+  process.observe({at, 0.95});
+  at.time = 0.7;
+  std::vector<ProcessInput> queries(3, at);
+  queries[1].training = kNewTraining;
+  queries[2].training = kNoTraining;
+  const std::vector<Gaussian> same = process.predict(queries);
+  CHECK(same[0].mean > same[1].mean + 0.1);
+  CHECK(same[1].mean == doctest::Approx(same[2].mean));
+  CHECK(same[0].variance < same[1].variance);
+  CHECK(same[2].variance < same[1].variance);
+  CHECK(process.observed_means().front() < process.warp()(0.95) - 0.1);
+}
+
 TEST_CASE("beyond the recorded cube what its end teaches counts less") {
   FreezeThawProcess process(tiny_cube_prior(), size_t{2});
   const auto at = [](double log10_lr) {
@@ -408,8 +455,9 @@ struct KernelSum {
     Rng rng(5);
     for (int i = 0; i < kInputs; ++i) {
       const double word = rng.below(2) == 0 ? 0.25 : 0.75;
-      const ProcessInput input = input_at({rng.uniform(), word, rng.uniform()},
-                                          0.05 + 0.9 * rng.uniform());
+      ProcessInput input = input_at({rng.uniform(), word, rng.uniform()},
+                                    0.05 + 0.9 * rng.uniform());
+      input.training = static_cast<int64_t>(rng.below(4));
       inputs.append({&input, 1}, prior.get());
     }
     products = inputs.phi.transpose() * inputs.phi;
@@ -423,7 +471,7 @@ struct KernelSum {
 
   double operator()(const Eigen::VectorXd& hyper) const {
     const Eigen::MatrixXd lower =
-        ProcessKernel(dimensions, hyper).self(inputs, products);
+        ProcessKernel(dimensions, hyper, true).self(inputs, products);
     const Eigen::MatrixXd k = lower.selfadjointView<Eigen::Lower>();
     return k.cwiseProduct(weights).sum();
   }
@@ -431,7 +479,7 @@ struct KernelSum {
 
 Eigen::VectorXd some_hyper() {
   Eigen::VectorXd hyper(3 + kShared);
-  hyper << -0.5, 0.2, -0.9, -0.3, -1.5, -0.4, 0.1, -0.2, 0.8, -2;
+  hyper << -0.5, 0.2, -0.9, -0.3, -1.5, -1.2, -0.4, 0.1, -0.2, 0.8, -2;
   return hyper;
 }
 
@@ -441,7 +489,7 @@ TEST_CASE("the gradient of the covariance is that of differences") {
   const KernelSum sum;
   const Eigen::VectorXd hyper = some_hyper();
   Eigen::VectorXd gradient = Eigen::VectorXd::Zero(hyper.size());
-  ProcessKernel(sum.dimensions, hyper)
+  ProcessKernel(sum.dimensions, hyper, true)
       .add_gradient(sum.inputs, sum.products, sum.weights, gradient);
   for (Eigen::Index i = 0; i < hyper.size(); ++i) {
     CAPTURE(i);
@@ -455,9 +503,22 @@ TEST_CASE("the gradient of the covariance is that of differences") {
   }
 }
 
+TEST_CASE(
+    "what is noise is the covariance less that of what points are worth") {
+  const KernelSum sum;
+  const ProcessKernel kernel(sum.dimensions, some_hyper(), true);
+  const Eigen::MatrixXd self =
+      kernel.self(sum.inputs, sum.products).selfadjointView<Eigen::Lower>();
+  ProcessInputs worth = sum.inputs;
+  worth.training.setConstant(kNoTraining);
+  const Eigen::VectorXd v = sum.weights.col(0);
+  const Eigen::VectorXd noise = self * v - kernel.cross(worth, worth) * v;
+  CHECK((kernel.times_noise(sum.inputs, v) - noise).norm() < 1e-9);
+}
+
 TEST_CASE("the covariance of a set with itself agrees with all its parts") {
   const KernelSum sum;
-  const ProcessKernel kernel(sum.dimensions, some_hyper());
+  const ProcessKernel kernel(sum.dimensions, some_hyper(), true);
   const Eigen::MatrixXd cross = kernel.cross(sum.inputs, sum.inputs);
   const Eigen::MatrixXd self = kernel.self(sum.inputs, sum.products);
   const Eigen::VectorXd variance = kernel.variance(sum.inputs);

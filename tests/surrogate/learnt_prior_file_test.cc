@@ -57,6 +57,25 @@ TEST_CASE("a prior is read as it was written, up to the halves of its basis") {
   }
 }
 
+TEST_CASE("a prior knows how far trainings are from their mean") {
+  std::vector<RecordedCube> cubes = tiny_cubes(3);
+  CHECK(tiny_prior(3).condition({}).training_deviation() == 0);
+  for (RecordedCube& cube : cubes) {
+    cube.training_deviation = cube.task == "task0"   ? 0.25
+                              : cube.task == "task1" ? 0.125
+                                                     : 0;
+  }
+  cubes[0].training_deviation = 0.5;
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "prior.safetensors";
+  LearntPrior::learn(prior_axes(tiny_curves(3)), cubes, 5).save(path, "a test");
+  const LearntPrior prior = LearntPrior::load(path);
+  const std::string known[] = {"task0", "task1"};
+  CHECK(prior.condition({}).training_deviation() == 0.25);
+  CHECK(prior.condition({}, {known, 1}).training_deviation() == 0.125);
+  CHECK(prior.condition({}, known).training_deviation() == 0);
+}
+
 TEST_CASE("a damaged prior is refused wherever the damage is") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "prior.safetensors";

@@ -1,7 +1,10 @@
 #include "dtune/surrogate/partial_study.h"
 
 #include <cmath>
+#include <cstdint>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "surrogate/tiny_cubes.h"
 #include <doctest/doctest.h>
@@ -68,6 +71,23 @@ TEST_CASE("the reports of a training share a part of their noise") {
   // Twice the variance if nothing were shared; on average half of it is.
   CHECK(within / of_all > 0.7);
   CHECK(within / of_all < 1.3);
+}
+
+TEST_CASE("each training has a number of its own") {
+  const StudyCube cube = tiny_cube();
+  Rng rng(3);
+  std::map<std::vector<double>, int64_t> trainings;
+  std::set<int64_t> numbers;
+  for (const ProcessObservation& o :
+       partial_study(cube, {-2, -3, 0}, 60, 0.01, rng)) {
+    CHECK(o.input.training > 0);
+    const auto [found, fresh] =
+        trainings.emplace(o.input.unit, o.input.training);
+    CHECK(found->second == o.input.training);
+    numbers.insert(o.input.training);
+  }
+  CHECK(numbers.size() == trainings.size());
+  CHECK(numbers.size() > 1);
 }
 
 TEST_CASE("the same seed makes the same study") {

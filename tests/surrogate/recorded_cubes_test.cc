@@ -37,6 +37,31 @@ TEST_CASE("curves of several optimizers lie on axes that span them all") {
   CHECK(adamw.values[same] != sgd.values[same]);
 }
 
+TEST_CASE("two trainings a point tell how far a training is from their mean") {
+  RecordedCurves curves = tiny_curves(1)[0];
+  const CubeAxes axes = prior_axes({curves});
+  CHECK(recorded_cube(curves, axes).training_deviation == 0);
+  const CubeScale scale = CubeScale::of(curves.values, curves.epochs.size());
+  constexpr float kOff = 0.002F;
+  curves.repeats.assign(2, curves.values);
+  for (size_t i = 0; i < curves.values.size(); ++i) {
+    curves.repeats[0][i] -= kOff;
+    curves.repeats[1][i] -= 2 * kOff;
+  }
+  // One of them collapses at a good point: it is one of many.
+  const size_t last = axes.time.size() - 1;
+  curves.repeats[0][last] = 0.1F;
+  const double deviation = recorded_cube(curves, axes).training_deviation;
+  // The better half lies within a width of the top, where z is steepest.
+  const double steepest = (scale.z(scale.top) - scale.z(scale.top - kOff)) /
+                          (0.6745 * std::sqrt(2.0));
+  CHECK(deviation < steepest);
+  CHECK(deviation > steepest / 15);
+
+  for (float& value : curves.repeats[1]) value -= 2 * kOff;
+  CHECK(recorded_cube(curves, axes).training_deviation > 2 * deviation);
+}
+
 TEST_CASE("shifted copies have their best points elsewhere") {
   const std::vector<RecordedCurves> curves = tiny_curves(1);
   const CubeAxes axes = prior_axes(curves);

@@ -93,6 +93,35 @@ double learnt_trust(const SurrogateModel& model) {
 
 }  // namespace
 
+TEST_CASE("a lucky training goes on so, another one of its point need not") {
+  const Recipe recipe = rates_recipe();
+  std::vector<RecordedCube> cubes = tiny_cubes(3);
+  for (RecordedCube& cube : cubes) cube.training_deviation = 0.3;
+  SurrogateParts parts;
+  parts.prior = std::make_shared<const CubePrior>(
+      LearntPrior::learn(prior_axes(tiny_curves(3)), cubes, 5).condition({}));
+  parts.plain = false;
+  Study study = make_study(recipe, kModelHorizon);
+  const std::vector<double> lucky = {0.6, 0.5, 0.5};
+  const TrialId first = add_unit_trial(study, lucky);
+  for (const double near : {0.45, 0.55, 0.65, 0.75}) {
+    add_unit_trial(study, {0.6, near, 0.5});
+    add_unit_trial(study, {near, 0.5, 0.5});
+  }
+  for (int step = 1; step < kModelHorizon; ++step) {
+    for (const Trial& trial : study.trials) {
+      const double luck = trial.id == first ? 0.05 : 0;
+      report(study, trial.id, rising(trial.unit, step) + luck);
+    }
+  }
+  SurrogateModel model(recipe, kModelHorizon, parts);
+  model.update(study);
+  const Prediction same = model.predict({lucky, kModelHorizon, first});
+  const Prediction another = model.predict({lucky, kModelHorizon});
+  CHECK(same.mean > another.mean + 0.01);
+  CHECK(same.high - same.low < another.high - another.low);
+}
+
 TEST_CASE("what a model predicts does not depend on when it was asked") {
   const Recipe recipe = rates_recipe();
   const Study whole = rising_study(recipe, 6, 5);

@@ -39,11 +39,12 @@ std::array<AxisPlace, 4> CubeAxes::places(const CubePoint& point,
 }
 
 CubePrior::CubePrior(CubeAxes axes, size_t components, std::vector<float> mean,
-                     std::vector<float> loadings)
+                     std::vector<float> loadings, double training_deviation)
     : axes_(std::move(axes)),
       components_(components),
       mean_(std::move(mean)),
-      loadings_(std::move(loadings)) {
+      loadings_(std::move(loadings)),
+      training_deviation_(training_deviation) {
   DTUNE_CHECK(mean_.size() == axes_.size());
   DTUNE_CHECK(loadings_.size() == axes_.size() * components_);
 }

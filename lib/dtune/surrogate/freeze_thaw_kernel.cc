@@ -71,6 +71,7 @@ void ProcessInputs::resize(Index n) {
   mean.conservativeResize(n);
   phi.conservativeResize(Eigen::NoChange, n);
   beyond.conservativeResize(n, 3);
+  training.conservativeResize(n);
 }
 
 void ProcessInputs::set(Index i, const ProcessInput& input,
@@ -79,6 +80,7 @@ void ProcessInputs::set(Index i, const ProcessInput& input,
     unit(i, d) = input.unit[static_cast<size_t>(d)];
   }
   log_time[i] = std::log(input.time);
+  training[i] = input.training;
   mean[i] = -1;
   beyond.row(i).setZero();
   if (prior == nullptr) return;
@@ -109,6 +111,7 @@ ProcessInputs ProcessInputs::part(Index from, Index count) const {
   some.phi = phi.middleCols(from, count);
   some.beyond = beyond.middleRows(from, count);
   some.any_beyond = !some.beyond.isZero(0);
+  some.training = training.segment(from, count);
   return some;
 }
 
@@ -120,6 +123,7 @@ ProcessInputs ProcessInputs::chosen(const std::vector<Index>& which) const {
   some.phi = phi(Eigen::all, which);
   some.beyond = beyond(which, Eigen::all);
   some.any_beyond = !some.beyond.isZero(0);
+  some.training = training(which);
   return some;
 }
 
@@ -141,7 +145,7 @@ struct ProcessKernel::Column {
 };
 
 ProcessKernel::ProcessKernel(const std::vector<ProcessDimension>& dimensions,
-                             const VectorXd& hyper)
+                             const VectorXd& hyper, bool trainings_differ)
     : dimensions_(dimensions) {
   const auto d = static_cast<Index>(dimensions.size());
   inverse_ = (-hyper.head(d).array()).exp();
@@ -151,6 +155,7 @@ ProcessKernel::ProcessKernel(const std::vector<ProcessDimension>& dimensions,
   residual2_ = s2 * h(kResidual) * h(kResidual);
   learnt2_ = s2 * h(kLearnt) * h(kLearnt);
   noise2_ = s2 * h(kNoise) * h(kNoise);
+  training2_ = trainings_differ ? s2 * h(kTraining) * h(kTraining) : 0;
   constant2_ = kConstantVariance;
   for (const ProcessDimension& p : dimensions) {
     any_unrecorded_ = any_unrecorded_ || !p.recorded;
@@ -202,6 +207,13 @@ void ProcessKernel::add_categories(const ProcessInputs& a, Index from,
     if (!dimension.categorical) continue;
     add_squares(a, from, b, j, d, dimension.recorded ? inside : outside);
   }
+}
+
+ArrayXd ProcessKernel::same_training(const ProcessInputs& a, Index from,
+                                     const ProcessInputs& b, Index j) const {
+  if (training2_ == 0 || b.training[j] == kNoTraining) return {};
+  return (a.training.tail(a.size() - from).array() == b.training[j])
+      .cast<double>();
 }
 
 // The columns of real dimensions, recorded ones or the others, in units of
@@ -266,6 +278,8 @@ MatrixXd ProcessKernel::cross(const ProcessInputs& a,
     if (c.outside.size() > 0) column *= matern32_of(c.outside);
     column +=
         residual2_ * c.moment->matern * matern32_of(c.distance) + constant2_;
+    const Array same = same_training(a, 0, b, c.j);
+    if (same.size() > 0) column += training2_ * same * c.moment->matern;
   });
   return k;
 }
@@ -282,6 +296,10 @@ MatrixXd ProcessKernel::self(const ProcessInputs& a,
     column +=
         residual2_ * c.moment->matern.tail(size) * matern32_of(c.distance) +
         constant2_;
+    const Array same = same_training(a, c.j, a, c.j);
+    if (same.size() > 0) {
+      column += training2_ * same * c.moment->matern.tail(size);
+    }
     k(c.j, c.j) += noise();
   });
   return k;
@@ -289,8 +307,22 @@ MatrixXd ProcessKernel::self(const ProcessInputs& a,
 
 double ProcessKernel::noise() const { return noise2_ + kJitter; }
 
+VectorXd ProcessKernel::times_noise(const ProcessInputs& a,
+                                    const VectorXd& v) const {
+  VectorXd result = noise() * v;
+  std::deque<Moment> moments;
+  for (Index j = 0; j < a.size(); ++j) {
+    const Array same = same_training(a, 0, a, j);
+    if (same.size() == 0) continue;
+    const Moment& moment = moment_at(a, a.log_time[j], moments);
+    result.array() += training2_ * v[j] * same * moment.matern;
+  }
+  return result;
+}
+
 VectorXd ProcessKernel::variance(const ProcessInputs& a) const {
   VectorXd v = VectorXd::Constant(a.size(), residual2_ + constant2_);
+  v.array() += training2_ * (a.training.array() != kNoTraining).cast<double>();
   if (a.phi.rows() > 0) {
     v += learnt2_ * a.phi.colwise().squaredNorm().transpose();
   }
@@ -332,12 +364,23 @@ void ProcessKernel::add_gradient(const ProcessInputs& a,
     const double from_learnt = learnt.sum();
     const double from_residual = (space * time).sum();
     const double from_noise = w(c.j, c.j) * noise2_;
-    gradient[d + kTimeScale] += (3 * space * c.moment->gap.tail(size).square() *
-                                 c.moment->decay.tail(size))
-                                    .sum();
+    Array in_time = space;  // what decays over training time
+    double from_training = 0;
+    const Array same = same_training(a, c.j, a, c.j);
+    if (same.size() > 0) {
+      const Array own = training2_ * weight * same;
+      from_training = (own * time).sum();
+      in_time += own;
+    }
+    gradient[d + kTimeScale] +=
+        (3 * in_time * c.moment->gap.tail(size).square() *
+         c.moment->decay.tail(size))
+            .sum();
+    gradient[d + kTraining] += 2 * from_training;
     gradient[d + kNoise] += 2 * from_noise;
     gradient[d + kResidual] += 2 * from_residual;
-    gradient[d + kScale] += 2 * (from_residual + from_learnt + from_noise);
+    gradient[d + kScale] +=
+        2 * (from_residual + from_learnt + from_noise + from_training);
     gradient[d + kLearnt] += 2 * from_learnt;
   });
   add_weighted_squares(scaled(a, true), slopes, gradient);

@@ -3,6 +3,7 @@
 // needs Eigen.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <span>
 #include <vector>
@@ -18,6 +19,7 @@ namespace dtune {
 enum Hyper : int {
   kTimeScale,
   kNoise,
+  kTraining,
   kResidual,
   kScale,
   kLearnt,
@@ -36,6 +38,7 @@ struct ProcessInputs {
   // which what was learnt at an end stops to say anything. [n][3]
   Eigen::MatrixXd beyond;
   bool any_beyond = false;
+  Eigen::VectorX<int64_t> training;  // [n]
 
   Eigen::Index size() const { return log_time.size(); }
   // phi . phi, [n][n].
@@ -55,10 +58,11 @@ struct ProcessInputs {
 // Immutable for one vector of hyper-parameters.
 class ProcessKernel {
  public:
+  // `trainings_differ`: the deviation of trainings is not left out.
   ProcessKernel(const std::vector<ProcessDimension>& dimensions,
-                const Eigen::VectorXd& hyper);
+                const Eigen::VectorXd& hyper, bool trainings_differ);
 
-  // Covariance of `a` with `b`, noise left out. [na][nb]
+  // Covariance of `a` with `b`, reports' own noise left out. [na][nb]
   Eigen::MatrixXd cross(const ProcessInputs& a, const ProcessInputs& b) const;
   // The same of one set with itself, noise and jitter on the diagonal; lower
   // triangle. `products`: phi . phi', [n][n].
@@ -66,6 +70,10 @@ class ProcessKernel {
                        const Eigen::MatrixXd& products) const;
   // What self() adds to the diagonal.
   double noise() const;
+  // (self() - what it would be of f alone) v: of the noise and what trainings
+  // have of their own.
+  Eigen::VectorXd times_noise(const ProcessInputs& a,
+                              const Eigen::VectorXd& v) const;
   // Prior variance at each input.
   Eigen::VectorXd variance(const ProcessInputs& a) const;
   // Adds sum_ij w_ij dK_ij/dh to gradient[h], for symmetric w.
@@ -88,6 +96,10 @@ class ProcessKernel {
                       const ProcessInputs& b, Eigen::Index j, Array& inside,
                       Array& outside) const;
   Eigen::MatrixXd scaled(const ProcessInputs& a, bool recorded) const;
+  // Of input j of `b` and the inputs of `a` from `from` on: 1 where both are of
+  // one training, else 0; empty where no training deviates.
+  Array same_training(const ProcessInputs& a, Eigen::Index from,
+                      const ProcessInputs& b, Eigen::Index j) const;
   const Moment& moment_at(const ProcessInputs& a, double log_time,
                           std::deque<Moment>& moments) const;
   template <typename Visit>
@@ -102,6 +114,7 @@ class ProcessKernel {
   double residual2_;  // variances
   double learnt2_;
   double noise2_;
+  double training2_;
   double constant2_;
 };
 

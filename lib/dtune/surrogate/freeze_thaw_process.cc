@@ -32,17 +32,28 @@ struct HyperPrior {
   double deviation;
 };
 
+bool trainings_differ(const CubePrior* prior) {
+  return prior != nullptr && prior->training_deviation() > 0;
+}
+
 // The map's: medians and spreads over the recorded studies. Without a prior
-// the residual has to say all that the learnt part says otherwise.
-HyperPrior hyper_prior(Index i, Index dimensions, bool learnt) {
+// the residual has to say all that the learnt part says otherwise. `prior` may
+// be null.
+HyperPrior hyper_prior(Index i, Index dimensions, const CubePrior* prior) {
   if (i < dimensions) return {std::log(0.5), 0.8};
+  const bool learnt = prior != nullptr;
   switch (static_cast<Hyper>(i - dimensions)) {
     case kTimeScale:
       return {std::log(0.8), 0.8};
     case kNoise:
       return {std::log(0.03), 0.8};
+    case kTraining:
+      // Two thirds of the recorded CNNs lie within a factor of 1.5.
+      return {
+          trainings_differ(prior) ? std::log(prior->training_deviation()) : 0.0,
+          0.4};
     case kResidual:
-      return {std::log(learnt ? 0.3 : 0.6), 0.8};
+      return {std::log(learnt ? 0.2 : 0.6), 0.8};
     case kScale:
       return {0.0, 0.3};
     case kTop:
@@ -72,7 +83,10 @@ struct FreezeThawProcess::Impl {
 
   Index d() const { return static_cast<Index>(dimensions.size()); }
   double at(Hyper which) const { return std::exp(hyper[d() + which]); }
-  ProcessKernel kernel() const { return {dimensions, hyper}; }
+  ProcessKernel kernel() const { return kernel(hyper); }
+  ProcessKernel kernel(const VectorXd& h) const {
+    return {dimensions, h, trainings_differ(prior.get())};
+  }
 
   Warp warp_of(const VectorXd& h) const {
     return {h[d() + kTop], std::exp(h[d() + kWarpScale])};
@@ -141,7 +155,7 @@ double FreezeThawProcess::Impl::log_prior(const VectorXd& h,
                                           VectorXd* gradient) const {
   double sum = 0;
   for (Index i = 0; i < h.size(); ++i) {
-    const HyperPrior p = hyper_prior(i, d(), prior != nullptr);
+    const HyperPrior p = hyper_prior(i, d(), prior.get());
     const double off = (h[i] - p.median) / p.deviation;
     sum -= 0.5 * off * off;
     if (gradient != nullptr) (*gradient)[i] -= off / p.deviation;
@@ -167,7 +181,7 @@ void FreezeThawProcess::Impl::add_warp_gradient(const VectorXd& h,
 double FreezeThawProcess::Impl::objective(const VectorXd& h,
                                           VectorXd* gradient) const {
   const Index n = inputs.size();
-  const ProcessKernel k(dimensions, h);
+  const ProcessKernel k = kernel(h);
   CovarianceFactor llt;
   if (!llt.try_compute(k.self(inputs, products))) return INFINITY;
   const double s = std::exp(h[d() + kScale]);
@@ -227,8 +241,7 @@ FreezeThawProcess::FreezeThawProcess(std::shared_ptr<const CubePrior> prior,
   impl_->dimensions = std::move(dimensions);
   impl_->hyper.resize(impl_->d() + kShared);
   for (Index i = 0; i < impl_->hyper.size(); ++i) {
-    impl_->hyper[i] =
-        hyper_prior(i, impl_->d(), impl_->prior != nullptr).median;
+    impl_->hyper[i] = hyper_prior(i, impl_->d(), impl_->prior.get()).median;
   }
   impl_->warp = impl_->warp_of(impl_->hyper);
 }
@@ -365,10 +378,11 @@ void FreezeThawProcess::rescale(double offset, double factor,
   m.weigh();
 }
 
-// With K the covariance without noise, K (K + N)^-1 r = r - N (K + N)^-1 r.
+// With K the covariance of f and N that of all noise, K (K + N)^-1 r = r -
+// N (K + N)^-1 r.
 std::vector<double> FreezeThawProcess::observed_means() const {
   const Impl& m = *impl_;
-  const VectorXd means = m.z - m.kernel().noise() * m.weights;
+  const VectorXd means = m.z - m.kernel().times_noise(m.inputs, m.weights);
   return {means.data(), means.data() + means.size()};
 }
 

@@ -7,20 +7,28 @@
 //   f ~ GP(0, g^2 phi(u, t) . phi(u', t') k(v, v')
 //             + r^2 Matern3/2(|u - u'| / l) Matern3/2(|log t - log t'| / l_t)
 //             + constant),
-//   noise ~ N(0, (s sigma)^2),
+//   noise ~ N(0, (s sigma)^2)
+//           + [same training] (s e)^2 Matern3/2(|log t - log t'| / l_t),
 // with m and phi of a CubePrior (learnt_prior.h), or m = -1 and phi = 0 without
 // one (the plain process); k is a Matern3/2 in the coordinates v that the
 // recorded cube does not know (batch size, words), so that what was seen under
 // another of these counts less, and in how far a point lies beyond the cube's
 // ends, so that the doubt grows there. The second part is what the study itself
-// teaches; g lets the learnt part shrink where it misleads. Hyper-parameters
-// (l per dimension, l_t, sigma, r, s, g and the map's top and scale) by maximum
-// a posteriori with lognormal priors; gradients by hand, BFGS.
+// teaches; g lets the learnt part shrink where it misleads. Two trainings of a
+// point differ by more than their reports' noise, for as long as they last: e
+// is how much, known where the prior was recorded with several trainings a
+// point, and left out elsewhere. So f is what a point is worth, and the reports
+// of one training, however many, say less about it than those of several.
+// Hyper-parameters (l per dimension, l_t, sigma, e, r, s, g and the map's top and
+// scale) by maximum a posteriori with lognormal priors; gradients by hand, BFGS.
 //
 // Freeze-thaw: Swersky et al. 2014, arXiv 1406.3896 (which has an exponential
-// kernel in time). Learnt covariance: Wang et al. 2021, arXiv 2109.08215.
+// kernel in time). Learnt covariance: Wang et al. 2021, arXiv 2109.08215. A
+// deviation common to a training is the random effect of mixed models (Laird and
+// Ware 1982, doi 10.2307/2529876), correlated in time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,12 +38,18 @@
 
 namespace dtune {
 
+// Whose report is meant: that of one training of the point, which has a
+// positive number, or of one that reported nothing yet, or none: f itself.
+inline constexpr int64_t kNewTraining = -1;
+inline constexpr int64_t kNoTraining = 0;
+
 // Where the process is observed or asked: a point of the unit cube (all
 // parameters of the space), its place in the recorded cube, a time in (0, 1].
 struct ProcessInput {
   std::vector<double> unit;
   CubePoint cube;
   double time = 1;
+  int64_t training = kNoTraining;
 };
 
 struct ProcessObservation {
@@ -116,11 +130,10 @@ class FreezeThawProcess {
   Fit begin_fit(int iterations) const;
   void adopt(const Fit& fit);
 
-  // Of the noise-free z at each input, independently.
+  // Of z without the reports' own noise at each input, independently.
   std::vector<Gaussian> predict(std::span<const ProcessInput> inputs) const;
 
-  // Of the noise-free z at what was observed or fantasized, in that order;
-  // O(n).
+  // Of s (m + f) at what was observed or fantasized, in that order; O(n^2).
   std::vector<double> observed_means() const;
   // What each observation was, given those before it: how many deviations off
   // (noise included), and this deviation. O(n^2).
@@ -133,7 +146,7 @@ class FreezeThawProcess {
   const Warp& warp() const;
   // z of one unit of the prior's (s above).
   double scale() const;
-  // Standard deviation of the noise of z.
+  // Standard deviation of the noise of z that each report has for itself.
   double noise() const;
   // What was added to the covariance's diagonal, as a share of its mean, since
   // the observations are too much alike for doubles; 0: nothing. Whether it had

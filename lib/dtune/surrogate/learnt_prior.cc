@@ -31,22 +31,12 @@ Eigen::RowVectorXf times(const Eigen::RowVectorXf& a, const RowMatrix& b) {
 
 using Eigenvectors = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>;
 
-// z of x = clip((y - max) / (max - median of final + .02), -4, 0).
-Eigen::RowVectorXf normalised(const RecordedCube& cube, size_t frames) {
-  const std::vector<float>& y = cube.values;
-  std::vector<float> final_values;
-  for (size_t i = frames - 1; i < y.size(); i += frames) {
-    final_values.push_back(y[i]);
-  }
-  const float top = *std::max_element(y.begin(), y.end());
-  const float scale = top - upper_median(std::move(final_values)) + 0.02F;
-  const Eigen::Map<const Eigen::RowVectorXf> values(
-      y.data(), static_cast<Eigen::Index>(y.size()));
-  return ((values.array() - top) / scale)
-      .cwiseMax(-4.0F)
-      .cwiseMin(0.0F)
-      .unaryExpr(
-          [](float x) { return static_cast<float>(warp_unit(double{x})); });
+Eigen::RowVectorXf normalised(const RecordedCube& cube, size_t times) {
+  const CubeScale scale = CubeScale::of(cube.values, times);
+  Eigen::RowVectorXf z(static_cast<Eigen::Index>(cube.values.size()));
+  std::transform(cube.values.begin(), cube.values.end(), z.begin(),
+                 [&](float y) { return scale.z(y); });
+  return z;
 }
 
 double context_distance_squared(const float* sample,
@@ -69,7 +59,31 @@ double context_distance_squared(const float* sample,
   return sum;
 }
 
+// Of the samples that have one and count.
+double median_deviation(const std::vector<float>& deviations,
+                        const std::vector<float>& weights) {
+  std::vector<float> known;
+  for (size_t i = 0; i < deviations.size(); ++i) {
+    if (deviations[i] > 0 && weights[i] > 0) known.push_back(deviations[i]);
+  }
+  return known.empty() ? 0 : double{upper_median(std::move(known))};
+}
+
 }  // namespace
+
+CubeScale CubeScale::of(const std::vector<float>& values, size_t times) {
+  std::vector<float> final_values;
+  for (size_t i = times - 1; i < values.size(); i += times) {
+    final_values.push_back(values[i]);
+  }
+  const float top = *std::max_element(values.begin(), values.end());
+  return {top, top - upper_median(std::move(final_values)) + 0.02F};
+}
+
+float CubeScale::z(float y) const {
+  const float x = std::clamp((y - top) / width, -4.0F, 0.0F);
+  return static_cast<float>(warp_unit(double{x}));
+}
 
 LearntPrior LearntPrior::learn(const CubeAxes& axes,
                                const std::vector<RecordedCube>& cubes,
@@ -90,6 +104,7 @@ LearntPrior LearntPrior::learn(const CubeAxes& axes,
     DTUNE_CHECK(cube.values.size() == axes.size());
     samples.row(i) = normalised(cube, axes.time.size());
     prior.tasks_.push_back(cube.task);
+    prior.deviations_.push_back(static_cast<float>(cube.training_deviation));
     for (const double number : cube.context) {
       prior.contexts_.push_back(static_cast<float>(number));
     }
@@ -172,7 +187,8 @@ CubePrior LearntPrior::condition(const CubeContext& context,
       times(centre, basis);
   return CubePrior(
       axes_, components_, std::vector<float>(mean.data(), mean.data() + size),
-      std::vector<float>(loadings.data(), loadings.data() + loadings.size()));
+      std::vector<float>(loadings.data(), loadings.data() + loadings.size()),
+      median_deviation(deviations_, of_samples));
 }
 
 }  // namespace dtune

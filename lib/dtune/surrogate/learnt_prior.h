@@ -3,7 +3,7 @@
 //
 // Every recorded cube is one sample. Normalised as
 //   z of x = clip((y - max y) / (max y - median of final y + .02), -4, 0)
-// (warp.h),
+// (warp.h; CubeScale),
 // the samples are written as a mean plus the leading principal components
 // (Wang et al. 2021, "Pre-trained Gaussian processes for Bayesian
 // optimization", arXiv 2109.08215, do the same with a network). A study uses
@@ -40,6 +40,19 @@ struct RecordedCube {
   std::string task;                          // whose data set
   std::array<double, kContextSize> context;  // as CubeContext, all known
   std::vector<float> values;  // [lr][l2][dropout][time], larger is better
+  // How far one training of a point is from the mean of all, at the end, as a
+  // standard deviation of z (below); 0: not known.
+  double training_deviation = 0;
+};
+
+// How a cube's values become z.
+struct CubeScale {
+  float top = 0;
+  float width = 1;
+
+  // Of values laid out as RecordedCube's, `times` a point.
+  static CubeScale of(const std::vector<float>& values, size_t times);
+  float z(float y) const;
 };
 
 // The axes that all cubes of a prior share.
@@ -72,10 +85,12 @@ struct CubeAxes {
 class CubePrior {
  public:
   CubePrior(CubeAxes axes, size_t components, std::vector<float> mean,
-            std::vector<float> loadings);
+            std::vector<float> loadings, double training_deviation = 0);
 
   const CubeAxes& axes() const { return axes_; }
   size_t components() const { return components_; }
+  // RecordedCube's, the median of all that know it; 0: none does.
+  double training_deviation() const { return training_deviation_; }
 
   // Mean and loadings at a point and a share of training time in (0, 1].
   // REQUIRES: phi.size() == components(). Cost: 16 times components().
@@ -93,6 +108,7 @@ class CubePrior {
   size_t components_;
   std::vector<float> mean_;      // [size]
   std::vector<float> loadings_;  // [size][components]
+  double training_deviation_;
 };
 
 // What is shipped: the components and every sample's coefficients, so that a
@@ -149,6 +165,7 @@ class LearntPrior {
   std::vector<float> basis_;         // [components][size], orthonormal
   std::vector<float> coefficients_;  // [samples][components]
   std::vector<float> contexts_;      // [samples][kContextSize]
+  std::vector<float> deviations_;    // [samples], of trainings; 0: not known
   std::vector<std::string> tasks_;   // [samples]
 };
 

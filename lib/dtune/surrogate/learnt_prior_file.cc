@@ -5,6 +5,9 @@
 //   coefficients [samples, components]                  F32
 //   contexts [samples, 4]                               F32
 //   task [samples]                                      F32: index of `tasks`
+//   deviations [samples]                                F32, of trainings; 0:
+//                                                       not known, as in files
+//                                                       that do not have it
 // and metadata format, version, provenance, tasks (one a line), checksum
 // (64-bit FNV-1a of the data, in hexadecimal), warp (kWarpStrength of the map
 // that the cubes were seen through).
@@ -132,6 +135,15 @@ std::vector<std::string> read_tasks(const SafetensorsFile& file,
   return tasks;
 }
 
+std::vector<float> read_deviations(const SafetensorsFile& file,
+                                   int64_t samples) {
+  constexpr const char* kName = "deviations";
+  if (!file.header().tensors.contains(kName)) {
+    return std::vector<float>(static_cast<size_t>(samples), 0.0F);
+  }
+  return read_floats(file, kName, {&samples, 1});
+}
+
 template <typename T>
 RawTensor tensor(const char* name, const char* dtype,
                  std::vector<int64_t> shape, const std::vector<T>& values) {
@@ -194,6 +206,7 @@ LearntPrior LearntPrior::read(const SafetensorsFile& file) {
   prior.coefficients_ = read_floats(file, "coefficients", shape);
   prior.contexts_ = read_floats(file, "contexts", context_shape);
   prior.tasks_ = read_tasks(file, samples);
+  prior.deviations_ = read_deviations(file, samples);
   for (const uint16_t half : file.halves("basis", basis_shape)) {
     prior.basis_.push_back(float_from_half(half));
   }
@@ -233,6 +246,7 @@ void LearntPrior::save(const std::filesystem::path& path,
       tensor("coefficients", "F32", {samples, components}, coefficients_),
       tensor("contexts", "F32", {samples, kContextSize}, contexts_),
       tensor("task", "F32", {samples}, table.index),
+      tensor("deviations", "F32", {samples}, deviations_),
       tensor("basis", "F16", {components, size}, halves)};
   const TextMap metadata = {
       {"format", kPriorFormat},   {"version", kVersion},

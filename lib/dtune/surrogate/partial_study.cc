@@ -83,13 +83,11 @@ class StudyMaker {
  private:
   size_t frames() const { return std::min(stop_, times_.size()); }
 
-  ProcessInput input(const CubePoint& point, size_t frame) const {
-    return {unit_of_(point), point, times_[frame]};
-  }
-
   ProcessObservation observe() {
     OpenCurve& curve = pick();
-    const ProcessInput at = input(curve.point, curve.frames++);
+    const ProcessInput at = {unit_of_(curve.point), curve.point,
+                             times_[curve.frames++],
+                             1 + (&curve - curves_.data())};
     curve.last =
         cube_.value(at.cube, at.time) + curve.luck + noise_.own * rng_.normal();
     return {at, curve.last};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/order_statistic.h"
 
 namespace dtune {
 namespace {
@@ -56,6 +57,27 @@ void check_axes(const RecordedCurves& curves) {
   }
 }
 
+// 0 with fewer than two trainings a point.
+double training_deviation(const RecordedCurves& curves) {
+  constexpr double kDeviationsInMedian = 0.6745;  // of a normal distribution
+  const size_t times = curves.epochs.size();
+  const CubeScale scale = CubeScale::of(curves.values, times);
+  const double median = curves.median_final();
+  std::vector<double> differences;
+  for (size_t at = times - 1; at < curves.values.size(); at += times) {
+    if (double{curves.values[at]} < median) continue;
+    for (size_t i = 1; i < curves.repeats.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        differences.push_back(std::abs(double{scale.z(curves.repeats[i][at]) -
+                                              scale.z(curves.repeats[j][at])}));
+      }
+    }
+  }
+  if (differences.empty()) return 0;
+  return upper_median(std::move(differences)) /
+         (kDeviationsInMedian * std::sqrt(2.0));
+}
+
 }  // namespace
 
 std::vector<int> ladder_steps(int horizon) {
@@ -99,6 +121,7 @@ RecordedCube recorded_cube(const RecordedCurves& curves, const CubeAxes& axes,
   cube.task = curves.task;
   cube.context = {known.batch_size.value_or(64), known.width.value_or(256),
                   known.momentum.value_or(0.9), known.depth.value_or(3)};
+  cube.training_deviation = training_deviation(curves);
   cube.values.reserve(axes.size());
   for (const double lr : axes.log10_lr) {
     for (const double l2 : axes.log10_l2) {

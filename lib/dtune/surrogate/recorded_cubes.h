@@ -24,7 +24,11 @@ CubeAxes prior_axes(const std::vector<RecordedCurves>& curves);
 // The curves read at these axes: interpolated, clamped at the ends of what was
 // recorded. Numbers of the context that are not known become those of
 // LCBench's middle: batch size 64, width 256, momentum .9, depth 3.
-// The curves at u are those that were recorded at u - shift.
+// The curves at u are those that were recorded at u - shift. The deviation of
+// trainings: from the middle of |z of one training - z of another| over the
+// better half of the recorded points, as a normal distribution has it (Hampel 1974,
+// doi 10.1080/01621459.1974.10482962), so that few trainings that collapse do not
+// count.
 RecordedCube recorded_cube(const RecordedCurves& curves, const CubeAxes& axes,
                            const CubePoint& shift = {0, 0, 0});
 

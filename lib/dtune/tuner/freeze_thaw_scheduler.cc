@@ -80,8 +80,8 @@ class FreezeThawScheduler final : public Scheduler {
   std::vector<const Trial*> paused_trials(const Study& study) const;
   Directive resume(const Trial& trial, std::string why) const;
   Directive start(Sampler::Proposal proposal) const;
-  std::string forecast(const Study& study,
-                       const std::vector<double>& unit) const;
+  std::string forecast(const Study& study, const std::vector<double>& unit,
+                       TrialId trial) const;
   Directive idle(const Study& study, const char* why) const;
   Verdict train_on(const Trial& trial, std::string why) const;
   Directive finish_off(const Study& study, const Choice& paused) const;
@@ -148,10 +148,12 @@ std::vector<const Trial*> FreezeThawScheduler::paused_trials(
   return trials;
 }
 
-// What the decision expects, so that it can be held against what came.
-std::string FreezeThawScheduler::forecast(
-    const Study& study, const std::vector<double>& unit) const {
-  const Prediction p = model_->predict({unit, model_->horizon()});
+// What the decision expects of a trial (0: a new one), so that it can be held
+// against what came.
+std::string FreezeThawScheduler::forecast(const Study& study,
+                                          const std::vector<double>& unit,
+                                          TrialId trial) const {
+  const Prediction p = model_->predict({unit, model_->horizon(), trial});
   return fmt::format("; {} of {:.4g} ({:.4g} to {:.4g}) is expected at {}",
                      study.recipe.objective.metric, p.mean, p.low, p.high,
                      step_text(model_->horizon()));
@@ -213,7 +215,8 @@ double FreezeThawScheduler::chance_of_gain(const Study& study,
                                            const Trial& trial) const {
   const auto best = best_value(study.recipe.objective, trial);
   if (!best) return 1;
-  return 1 - model_->cumulative({trial.unit, model_->horizon()}, *best);
+  return 1 -
+         model_->cumulative({trial.unit, model_->horizon(), trial.id}, *best);
 }
 
 Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
@@ -246,7 +249,7 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
       const double promise = model_->log_gain({&query, 1}).front();
       const double per_cost = promise - costs.log_share(0, query.step);
       if (score(study, per_cost, proposal->point, unit, costs) > paused.score) {
-        proposal->why += forecast(study, unit);
+        proposal->why += forecast(study, unit, 0);
         return start(*std::move(proposal));
       }
     }
@@ -258,7 +261,8 @@ Directive FreezeThawScheduler::next(const Study& study, Sampler& sampler,
       *paused.trial,
       fmt::format("E(gain within {} steps) = {:.3g}, the largest of all "
                   "trials{}",
-                  ahead, paused.promise, forecast(study, paused.trial->unit)));
+                  ahead, paused.promise,
+                  forecast(study, paused.trial->unit, paused.trial->id)));
 }
 
 Verdict FreezeThawScheduler::train_on(const Trial& trial,
@@ -418,7 +422,7 @@ std::optional<Prediction> FreezeThawScheduler::predict(const Study& study,
                                                        int step) const {
   update(study);
   if (model_->empty()) return std::nullopt;
-  return model_->predict({trial.unit, step});
+  return model_->predict({trial.unit, step, trial.id});
 }
 
 }  // namespace

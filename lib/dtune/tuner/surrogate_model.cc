@@ -43,10 +43,12 @@ size_t base_at(size_t reports) {
 }
 
 Observed observed_as(const SurrogateReport& report, const MetricScale& scale) {
-  return {{report.input, scale.to_model(report.value)},
-          report.trial,
-          report.step,
-          report.value};
+  Observed observed = {{report.input, scale.to_model(report.value)},
+                       report.trial,
+                       report.step,
+                       report.value};
+  observed.observation.input.training = report.trial;
+  return observed;
 }
 
 // Before so many reports a metric's scale is too little known for what was
@@ -58,6 +60,11 @@ constexpr double kLargestRescale = 1e6;
 // How far studies of old are from this one, in the units of the cube. A
 // residual's length is a half before any fit, so they begin well correlated.
 constexpr double kStudyStep = 0.25;
+
+// The number of a training of a study of old, apart from this study's own.
+int64_t warm_training(size_t study, TrialId trial) {
+  return (static_cast<int64_t>(study + 1) << 32) + trial;
+}
 
 // Added noise below it is no more than what any process has.
 constexpr double kNotableJitter = 1e-8;
@@ -102,7 +109,8 @@ void SurrogateModel::add_warm(
   for (size_t i = 0; i < warm.size(); ++i) {
     dimensions_.push_back({.categorical = false, .recorded = false});
     for (const WarmObservation& o : warm[i]) {
-      ProcessInput at = {told_apart(o.unit), o.cube, o.time};
+      ProcessInput at = {told_apart(o.unit), o.cube, o.time,
+                         warm_training(i, o.trial)};
       at.unit.resize(before, 0.5);
       at.unit.resize(before + warm.size(), 0);
       at.unit[before + i] = kStudyStep;

@@ -45,6 +45,8 @@ struct SurrogateParts {
 struct ModelQuery {
   std::vector<double> unit;
   int step = 1;
+  // Whose report predict() and cumulative() are asked for; 0: a new training's.
+  TrialId trial = 0;
 
   bool operator==(const ModelQuery&) const = default;
 };
@@ -191,6 +193,7 @@ class SurrogateModel {
   void note_unfinished(const Study& study);
   void note_latest(const Study& study);
   std::vector<double> told_apart(std::span<const double> unit) const;
+  // Of no training.
   ProcessInput input(std::span<const double> unit, int step) const;
   std::vector<ProcessInput> inputs(std::span<const ModelQuery> queries) const;
 

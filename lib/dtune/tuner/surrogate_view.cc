@@ -254,7 +254,8 @@ struct SurrogateModel::Mixture {
 };
 
 SurrogateModel::Mixture SurrogateModel::report_at(const ModelQuery& query) {
-  const ProcessInput at = input(query.unit, query.step);
+  ProcessInput at = input(query.unit, query.step);
+  at.training = query.trial > 0 ? query.trial : kNewTraining;
   SurrogateView& now = view();
   const std::vector<MemberTrust> weights = trust();
   Mixture mixture;

@@ -54,7 +54,7 @@ void read_trial(const Recipe& present, const WarmStudy& old, const Trial& trial,
     const double share = open ? 1.0 : double(report.step) / old.horizon;
     reports.push_back(
         {{present.space.encode(point), cube, std::clamp(share, 1e-9, 1.0),
-          smoothed_objective(objective, trial, report.step)}});
+          smoothed_objective(objective, trial, report.step), trial.id}});
   }
   if (reports.size() > before) reports.back().last = true;
 }

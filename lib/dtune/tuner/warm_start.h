@@ -33,6 +33,7 @@ struct WarmObservation {
   CubePoint cube;            // with what the old recipe fixed
   double time = 1;           // share of the old horizon, (0, 1]
   double value = 0;          // by the old study's own MetricScale
+  TrialId trial = 0;         // of the old study
 };
 
 // Throws Error(config) where the old study's metric or goal is another.
