@@ -169,6 +169,28 @@ TEST_CASE("a stopped step is resumed where it was") {
   CHECK(session->run_step(kGoOn).step == 1);
 }
 
+TEST_CASE("what a program forks between two steps goes on as well") {
+  constexpr int kSteps = 400;
+  auto session = start(command(
+      "for i in $(seq 400); do echo val_accuracy=0.5; x=$(echo $i); done",
+      kSteps));
+  std::atomic<bool> stop{false};
+  std::atomic<int> done{0};
+  std::thread ends_a_hang([&] {
+    for (int i = 0; i < 600 && done < kSteps && !stop; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    stop = true;
+  });
+  try {
+    while (done < kSteps) done = session->run_step(stop).step;
+  } catch (const StepStopped&) {
+  }
+  stop = true;
+  ends_a_hang.join();
+  CHECK(done == kSteps);
+}
+
 TEST_CASE("a program starts from what it checkpointed, and may repeat itself") {
   TrialAssignment assignment = command(
       "echo step=1 val_accuracy=0.1; echo step=2 val_accuracy=0.2; "

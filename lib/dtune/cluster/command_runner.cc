@@ -48,6 +48,28 @@ SpawnOptions spawn_options(const TrialAssignment& assignment, int steps_done) {
 // recorded: it was ended after it had saved a step and before that was heard.
 struct CheckpointAhead {};
 
+// Lets a stopped process group go on. A process that is forked meanwhile may
+// stay stopped: Linux keeps the SIGSTOP for it, and drops a SIGCONT that is
+// ignored, as it is by default. So SIGCONT is sent again, at doubling intervals.
+class Continuation {
+ public:
+  explicit Continuation(Child& child) : child_(child) { send(); }
+  void repeat() {
+    if (system_clock().now() >= next_) send();
+  }
+
+ private:
+  void send() {
+    child_.signal_group(SIGCONT);
+    next_ = system_clock().now() + interval_;
+    interval_ *= 2;
+  }
+
+  Child& child_;
+  Duration interval_ = milliseconds(kPollMs);
+  MonoTime next_;
+};
+
 // A program in the middle of its work. Between steps its group is stopped, so
 // that it neither runs ahead nor costs a core while another trial has the slot.
 class CommandSession final : public TrialSession {
@@ -131,7 +153,7 @@ StepReport CommandSession::run_step(const std::atomic<bool>& stop) {
 }
 
 StepReport CommandSession::next_step(const std::atomic<bool>& stop) {
-  child_->signal_group(SIGCONT);
+  Continuation continuation(*child_);
   while (true) {
     const auto status = child_->status();  // before reading: then all is there
     read_errors();
@@ -143,6 +165,7 @@ StepReport CommandSession::next_step(const std::atomic<bool>& stop) {
     kernel_kills_.look(system_clock().now());
     if (stop) suspend();
     wait_for_output();
+    continuation.repeat();
   }
 }
 
