@@ -48,6 +48,15 @@ Reason failure_of(TrialSession& session) {
   return Reason::none;
 }
 
+std::string words_of(const TrialAssignment& assignment) {
+  try {
+    start(assignment)->run_step(kGoOn);
+  } catch (const TrialFailure& e) {
+    return e.what();
+  }
+  return "";
+}
+
 // What this process writes to stderr is read slowly, as by a busy agent.
 class SlowLog {
  public:
@@ -147,6 +156,18 @@ TEST_CASE("a program's failures are distinguished") {
   CHECK(failure_of(*start(command("echo done"))) == Reason::bad_output);
   CHECK(failure_of(*start(command("echo step=2 val_accuracy=1"))) ==
         Reason::bad_output);
+}
+
+TEST_CASE("a program that reports other metrics is told which") {
+  CHECK(words_of(command("echo step=1 val_loss=2 acc=1")) ==
+        "the program ended without a line like 'step=1 val_accuracy=0.5' on "
+        "its standard output; it reported acc, val_loss, but not val_accuracy");
+  CHECK(words_of(command("echo step=1 val_loss=2; echo step=2 val_loss=1")) ==
+        "step 1 was reported with val_loss, but not val_accuracy (the "
+        "objective's metric)");
+  CHECK(words_of(command("echo step=1 val_accuracy=1 >&2")) ==
+        "the program ended without a line like 'step=1 val_accuracy=0.5' on "
+        "its standard output; it last wrote: step=1 val_accuracy=1");
 }
 
 TEST_CASE("a program that does not exist fails its trial, by name") {

@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include "dtune/base/clock.h"
@@ -102,6 +104,8 @@ class CommandSession final : public TrialSession {
   std::optional<StepReport> read_report(const std::atomic<bool>& stop);
   std::optional<StepReport> take_line(const std::string& line);
   StepReport make_report(int step);
+  std::string without_objective() const;
+  std::string why_out_of_order(int step) const;
   StepReport on_exit(const ExitStatus& status);
   bool may_be_ahead() const;
   void start_over();
@@ -233,16 +237,30 @@ std::optional<StepReport> CommandSession::take_line(const std::string& line) {
   if (step <= steps_done_) return std::nullopt;  // it does an old step again
   if (step > steps_done_ + 1 && may_be_ahead()) throw CheckpointAhead();
   if (step > steps_done_ + 1) {
-    throw TrialFailure(
-        Reason::bad_output,
-        fmt::format("reported step {} after step {} (steps are counted 1, 2, "
-                    "3, ...; without step= every report is the next)",
-                    step, steps_done_));
+    throw TrialFailure(Reason::bad_output, why_out_of_order(step));
   }
   metrics_.merge(parsed->metrics);
   for (const auto& [name, value] : parsed->metrics) metrics_[name] = value;
   if (!metrics_.contains(objective_)) return std::nullopt;
   return make_report(step);
+}
+
+// "val_loss and acc, but not loss": most likely the objective's name is wrong.
+std::string CommandSession::without_objective() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics_) names.push_back(name);
+  return fmt::format("{}, but not {}", fmt::join(names, ", "), objective_);
+}
+
+std::string CommandSession::why_out_of_order(int step) const {
+  if (step == steps_done_ + 2 && !metrics_.empty()) {
+    return fmt::format("step {} was reported with {} (the objective's metric)",
+                       steps_done_ + 1, without_objective());
+  }
+  return fmt::format(
+      "reported step {} after step {} (steps are counted 1, 2, 3, ...; without "
+      "step= every report is the next)",
+      step, steps_done_);
 }
 
 StepReport CommandSession::make_report(int step) {
@@ -279,8 +297,11 @@ StepReport CommandSession::on_exit(const ExitStatus& status) {
   if (last_report_.step == 0 && may_be_ahead()) throw CheckpointAhead();
   if (last_report_.step == 0) {
     fail(Reason::bad_output,
-         fmt::format("the program ended without a line like 'step={} {}=0.5'",
-                     steps_done_ + 1, objective_),
+         fmt::format(
+             "the program ended without a line like 'step={} {}=0.5' "
+             "on its standard output{}",
+             steps_done_ + 1, objective_,
+             metrics_.empty() ? "" : "; it reported " + without_objective()),
          status);
   }
   // Its last step was reported when it did not look like the last.
