@@ -320,6 +320,8 @@ StudyOutcome train_study(const Console& console, LoadedStudy& loaded,
   } catch (const Error& e) {
     // What could not be written is said; what was, is shown.
     if (!outcome.temporary || e.kind() != ErrorKind::temporary) throw;
+    loaded.study.trials =
+        load_study(loaded.files.database, StoreMode::read_only).study.trials;
   }
   loaded.study.state = outcome.state;
   tell_why(console, outcome);

@@ -67,6 +67,34 @@ TEST_CASE("a disk that stays full ends the run with 75, and resume goes on") {
   CHECK(place.orphans().empty());
 }
 
+TEST_CASE("a result that a full disk kept from the database is not shown") {
+  Workplace place;
+  const SmallDisk disk(place, "disk", "size=2m");
+  if (!disk.mounted()) return skip(kNeedsRoot);
+  place.write("tiny.yaml",
+              "study: tiny\n"
+              "command: [sh, -c, 'while ! test -e go; do sleep 0.1; done; echo "
+              "loss=0.25']\n"
+              "space: { x: { linear: [0, 1] } }\n"
+              "objective: loss\n"
+              "budget: { trials: 1 }\n"
+              "slots: 1\n"
+              "limits: { full_disk: 2s }\n");
+  RunningProgram program = place.start(
+      {"run", "tiny.yaml", "--db", "disk/tiny.db", "--plain", "--verbose"});
+  REQUIRE(program.wait_for("trial 1 running"));
+  disk.fill(0);
+  place.write("go", "");
+  const Outcome outcome = program.wait();
+  CHECK_MESSAGE(outcome.code == 75, outcome.out);
+  CHECK_MESSAGE(contains(outcome.out, "best     none"), outcome.out);
+  CHECK(disk_status(place)["best"].is_null());
+  disk.make_room();
+  const Outcome resumed = place.run({"resume", "disk/tiny.db", "--quiet"});
+  CHECK_MESSAGE(resumed.code == 0, resumed.err);
+  CHECK(contains(resumed.out, "0.2500"));
+}
+
 TEST_CASE("room that is made while a study waits lets it go on") {
   Workplace place;
   const SmallDisk disk(place, "disk", "size=8m");
