@@ -97,6 +97,7 @@ class PlanPrinter {
       training();
     }
     space();
+    objective();
     search();
     line("slots", slots());
     devices();
@@ -202,10 +203,21 @@ class PlanPrinter {
     }
   }
 
+  void objective() {
+    const ObjectiveSpec& objective = plan_.recipe.objective;
+    line("goal", fmt::format("{} {}", to_string(objective.goal),
+                             printable(objective.metric)));
+    for (const TradeOff& other : objective.trade_offs) {
+      line("trade-off", fmt::format("{} {}", to_string(other.goal),
+                                    printable(other.metric)));
+    }
+    for (const Expectation& bound : objective.require) {
+      line("require", printable(bound.metric + " " + bound.text));
+    }
+  }
+
   void search() {
     const Recipe& recipe = plan_.recipe;
-    line("goal", fmt::format("{} {}", to_string(recipe.objective.goal),
-                             printable(recipe.objective.metric)));
     line("sampler", recipe.sampler.kind);
     const std::string unlearnt = why_unlearnt(recipe);
     if (!unlearnt.empty()) {

@@ -92,6 +92,22 @@ TEST_CASE("plan says how many points are tried first") {
             place.run({"plan", "shell.yaml", "--json"}).out)["points"] == 2);
 }
 
+TEST_CASE("plan shows which way each metric is to go") {
+  Workplace place;
+  place.write("shell.yaml",
+              "command: [sh, -c, 'echo RMSE=1 latency=2 size=3']\n"
+              "space: { x: { linear: [0, 1] } }\n"
+              "objective: { metric: RMSE, trade_off: [latency, f1] }\n"
+              "require: { size: '<= 4' }\n");
+  const Outcome plan = place.run({"plan", "shell.yaml"});
+  CHECK(plan.code == 0);
+  CHECK(contains(plan.out,
+                 "goal       minimize RMSE\n"
+                 "trade-off  minimize latency\n"
+                 "           maximize f1\n"
+                 "require    size <= 4\n"));
+}
+
 TEST_CASE("plan shows a warm start, and refuses one that run refuses") {
   Workplace place;
   place.write("old.yaml", shell_recipe(3, 2, "0"));

@@ -108,6 +108,15 @@ TEST_CASE("the goal of a loss is inferred, that of a score is to be large") {
   CHECK(parse("objective: val_auc").recipe().objective.goal == Goal::maximize);
   CHECK(parse("command: x\nobjective: my_error").recipe().objective.goal ==
         Goal::minimize);
+  for (const char* metric :
+       {"RMSE", "val_mae", "test/error_rate", "fit_time"}) {
+    CAPTURE(metric);
+    CHECK(parse("command: x\nobjective: " + std::string(metric))
+              .recipe()
+              .objective.goal == Goal::minimize);
+  }
+  CHECK(parse("command: x\nobjective: f1").recipe().objective.goal ==
+        Goal::maximize);
   CHECK(parse("command: x\nobjective: {metric: my_loss, goal: maximize}")
             .recipe()
             .objective.goal == Goal::maximize);

@@ -1,5 +1,7 @@
 #include "dtune/config/schema.h"
 
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "dtune/base/text.h"
@@ -115,6 +117,11 @@ void describe_command(Fields& f, CommandSpec& command) {
   f.text_map("environment", command.environment);
 }
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(uint8_t(c)));
+  return text;
+}
+
 bool ends_with_any(const std::string& text,
                    const std::vector<std::string>& ends) {
   for (const std::string& end : ends) {
@@ -125,10 +132,11 @@ bool ends_with_any(const std::string& text,
 
 // Of a metric whose goal is not given.
 Goal usual_goal(const std::string& metric) {
-  return ends_with_any(metric, {"loss", "error", "err", "_ms", "_seconds",
-                                "_bytes", "parameters"})
-             ? Goal::minimize
-             : Goal::maximize;
+  const bool less = ends_with_any(
+      lower_case(metric), {"loss", "error", "err", "error_rate", "mse", "mae",
+                           "mape", "nll", "perplexity", "latency", "cost",
+                           "_time", "_ms", "_seconds", "_bytes", "parameters"});
+  return less ? Goal::minimize : Goal::maximize;
 }
 
 // "latency_ms", "maximize throughput".
