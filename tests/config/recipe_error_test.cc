@@ -109,6 +109,16 @@ TEST_CASE("ranks that cannot work are refused with a message") {
         "hybrid, but is 'dta', did you mean 'data'?");
 }
 
+TEST_CASE("a program has no final training to describe") {
+  CHECK(problem("command: x\nfinal: { seeds: 3, candidates: 2 }") ==
+        "r.yaml:2:10: 'final.seeds' has no effect: a program's winner is not "
+        "trained again; final.candidates repeats the best trials (remove it)");
+  const RecipeFile file = parse("command: x\nfinal: { candidates: 2 }");
+  CHECK(file.recipe().final_training.candidates == 2);
+  CHECK(file.resolved_yaml().find("seeds") == std::string::npos);
+  CHECK(parse("command: x\nfinal: false").recipe().command);
+}
+
 TEST_CASE("levels of images go with what can train them alone") {
   CHECK(parse("fidelity: data.limit").recipe().fidelity.levels == 4);
   CHECK(parse("fidelity: { kind: data.limit, levels: 6 }")

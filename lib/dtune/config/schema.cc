@@ -411,7 +411,15 @@ const std::vector<std::string>& recipe_keys() {
 
 std::vector<IdleKey> idle_keys(const Recipe& recipe) {
   std::vector<IdleKey> idle;
-  if (recipe.command) return idle;
+  if (recipe.command) {
+    for (const char* key : {"final.data", "final.epochs", "final.seeds",
+                            "final.threshold", "final.keep"}) {
+      idle.push_back({key,
+                      "a program's winner is not trained again; "
+                      "final.candidates repeats the best trials"});
+    }
+    return idle;
+  }
   const auto add = [&](bool used, const char* key, const char* reason) {
     if (!used) idle.push_back({key, reason});
   };
