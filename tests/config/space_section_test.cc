@@ -164,6 +164,8 @@ TEST_CASE("ranges that cannot be are refused at their line") {
         "be best");
   CHECK(line("{ linear: [0, 1], step: 0 }") ==
         "r.yaml:2:31: 'step' must be more than 0, but is '0'");
+  CHECK(line("{ linear: [0, 1], step: 0.3 }")
+            .ends_with("is not 0 + k 0.3 (use 0.9 or 1.2 as the upper bound)"));
 }
 
 TEST_CASE("an unknown key is refused with a suggestion") {

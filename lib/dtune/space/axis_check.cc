@@ -83,7 +83,8 @@ void check_lattice(const Parameter& p) {
   }
   const double below = p.low + std::floor(steps + 1e-9) * spacing;
   if (std::abs(steps - std::round(steps)) > 1e-9) {
-    fail(p, fmt::format("{} is not {} + k {} (use {} or {} as the upper bound)",
+    fail(p, fmt::format("{} is not {} + k {} (use {:.12g} or {:.12g} as the "
+                        "upper bound)",
                         p.high, p.low, spacing, below, below + spacing));
   }
 }
