@@ -59,10 +59,13 @@ void CoordinatorLink::connect() {
 
 void CoordinatorLink::check() {
   const std::string before = trouble_;
+  // Where a coordinator was before, connections that are closed at once are a
+  // tunnel's or a proxy's that has no coordinator behind it now.
   for (const ConnectionEvent event : monitor_->take()) {
     if (event == ConnectionEvent::established) {
       trouble_.clear();
       mismatches_ = 0;
+      admitted_ = true;
     } else if (event == ConnectionEvent::unreachable) {
       trouble_ =
           "there is no answer (is the coordinator running, and is its port "
@@ -75,7 +78,7 @@ void CoordinatorLink::check() {
                               "machine's key (let it join with a fresh token: "
                               "--token-file)",
                               endpoint_));
-    } else if (++mismatches_ >= kMaxMismatches) {
+    } else if (!admitted_ && ++mismatches_ >= kMaxMismatches) {
       throw Error(
           ErrorKind::config,
           curve_ ? fmt::format("{}: what listens there is not the "

@@ -42,7 +42,8 @@ class CoordinatorLink {
   std::string address_;  // numeric
   std::string hint_;     // what is odd about the address
   std::string trouble_;
-  int mismatches_ = 0;  // in a row
+  int mismatches_ = 0;     // in a row
+  bool admitted_ = false;  // by this coordinator's key, since this began
 };
 
 }  // namespace dtune
