@@ -104,6 +104,10 @@ TEST_CASE("a study without a result says which bounds were not met") {
   CHECK(why_no_report(study) ==
         "no step of the 2 trials that reported val_accuracy meets 'require: "
         "val_loss <= 0.1, size <= 9': none reported size");
+  study.recipe.command = CommandSpec{};
+  CHECK(why_no_report(study).ends_with(
+      ": none reported size (a step ends with the line of val_accuracy: print "
+      "it there or before)"));
   study.trials = {trial(1, {kNan})};
   CHECK(why_no_report(study) == "no trial has a finite val_accuracy");
 }

@@ -100,6 +100,12 @@ std::string why_no_report(const Study& study) {
     bounds.push_back(bound.metric + " " + bound.text);
     if (is_reported(study, bound.metric)) continue;
     none_reported = fmt::format(": none reported {}", bound.metric);
+    if (study.recipe.command) {
+      none_reported += fmt::format(
+          " (a step ends with the line of {}: print it "
+          "there or before)",
+          objective.metric);
+    }
   }
   return fmt::format(
       "no step of the {} trials that reported {} meets 'require: {}'{}",
