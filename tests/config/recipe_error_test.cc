@@ -363,6 +363,12 @@ TEST_CASE("depth, length and tags have limits") {
 }
 
 TEST_CASE("keys that belong to another kind are distinguished") {
+  CHECK(
+      parse("data: { kind: npz, path: a.npz, test: 0.3 }").recipe().data.test ==
+      0.3);
+  CHECK(problem("data: { kind: mnist, path: a, test: 0.3 }") ==
+        "r.yaml:1:31: 'data.test' has no effect: only for kind: folder or npz; "
+        "other kinds bring a test split (remove it)");
   CHECK(problem("data: { kind: mnist, difficulty: 0.3 }") ==
         "r.yaml:1:22: 'data.difficulty' has no effect: only for kind: "
         "synthetic (remove it)");

@@ -449,9 +449,8 @@ std::vector<IdleKey> idle_keys(const Recipe& recipe) {
   add(!synthetic, "data.path", "not for kind: synthetic, which has no files");
   add(folder || synthetic, "data.size", "only for kind: folder or synthetic");
   add(folder, "data.gray", "only for kind: folder");
-  add(folder, "data.test",
-      "only for kind: folder; other kinds bring a test "
-      "split");
+  add(folder || kind == DataKind::npz, "data.test",
+      "only for kind: folder or npz; other kinds bring a test split");
   const bool layers = !recipe.model.layers.empty();
   add(!layers, "model.arch",
       "not together with layers, which define the whole model");

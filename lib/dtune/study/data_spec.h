@@ -34,7 +34,7 @@ struct DataSpec {
   std::string path;         // file or folder; "": where the system package is
   double validation = 0.1;  // share (< 1) or number (>= 1) of training samples;
                             // unused where the data bring a validation split
-  double test = 0.15;       // folder without a test split: share or number
+  double test = 0.15;       // of a folder or NPZ without one: likewise
   uint64_t split_seed = 0;  // of the splits: the same in all trials
   int64_t limit = 0;        // use at most this many training samples; 0: all
   bool normalize = true;    // by mean and deviation of the training split
