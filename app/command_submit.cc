@@ -217,7 +217,7 @@ Action declare_submit(Arguments& arguments) {
       "HTCondor, AWS Batch (batch://) and SkyPilot it writes a commented "
       "script to start by hand: --dry-run.\n\nPrints a name for dtune status, "
       "attach and cancel. Script and log are in the study's folder; no secret "
-      "is in script, arguments, environment or log. 'dtune help distributed' "
+      "is in script, arguments, environment or log. 'dtune help engines' "
       "has the keys of each engine.");
   arguments.positional("RECIPE", options->recipe, "The recipe (YAML).",
                        Complete::recipe, true);

@@ -30,6 +30,25 @@ next     dtune eval fashion.files/model.safetensors
 )");
 }
 
+TEST_CASE("the summary shows the end of what a program wrote last") {
+  Study study = sample_study();
+  study.trials[4].detail =
+      "given up after 3 attempts: the program ended with exit code 1; it last "
+      "wrote: Traceback (most recent call last):\n  File \"train.py\", line 4\n"
+      "MemoryError: no 400 MB";
+  CHECK(summary_text(study, sample_facts(), {})
+            .find("MemoryError: no 400 MB\n") != std::string::npos);
+}
+
+TEST_CASE("a study that tunes nothing has no parameters to show") {
+  Study study = sample_study();
+  study.recipe.space = {};
+  for (Trial& trial : study.trials) trial.point.clear();
+  CHECK(summary_text(study, sample_facts(), {})
+            .find("(trial 4, step 4/4)\n         no parameters\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("the next command depends on how the study ended") {
   Study study = sample_study();
   StudyFacts facts = sample_facts();

@@ -33,6 +33,9 @@ TEST_CASE("widths count columns, not bytes") {
   CHECK(fit("abcdefg", 6, false) == "abcde~");
   CHECK(display_width(fit("\u65e5\u672c\u8a9e", 4, true)) <= 4);
   CHECK(fit("abc", 0, true) == "");
+  CHECK(fit_both_ends("abcdef", 6, true) == "abcdef");
+  CHECK(fit_both_ends("abcdefghijkl", 10, true) == "abcde\u2026ijkl");
+  CHECK(fit_both_ends("abcdefghijkl", 10, false) == "abcde~ijkl");
   CHECK(pad_left("\u00e9", 3) == "  \u00e9");
   CHECK(pad_right("abcd", 3) == "abcd");
 }

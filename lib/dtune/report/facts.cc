@@ -141,7 +141,7 @@ std::string describe_point(const Study& study, const Point& point) {
     rest.erase(found);
   }
   add(describe(rest));
-  return text;
+  return text.empty() ? "no parameters" : text;
 }
 
 std::string describe_states(const Study& study) {

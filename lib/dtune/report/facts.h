@@ -77,7 +77,7 @@ std::map<std::string, double> result_metrics(const Study& study,
 std::string why_ended(const Study& study, const StudyFacts& facts);
 
 // "lr=0.0312 l2=1.2e-05 dropout=0.3": in the order of the recipe's space,
-// printable.
+// printable; "no parameters" where nothing is tuned.
 std::string describe_point(const Study& study, const Point& point);
 
 // "40 trials: 9 complete, 27 cut (rung), 2 failed (diverged, crashed)".

@@ -102,7 +102,7 @@ std::string result_lines(const Study& study, const StudyFacts& facts,
   return text;
 }
 
-// "crashed: killed by signal 9".
+// "crashed: killed by signal 9". What a program wrote last stands at its end.
 std::string cause_of(const Trial& trial) {
   return trial.detail.empty() ? to_string(trial.reason)
                               : fmt::format("{}: {}", to_string(trial.reason),
@@ -114,11 +114,12 @@ std::string failure_lines(const Study& study, const TextStyle& style) {
   std::string text;
   for (size_t i = 0; i < std::min(failed.size(), kMostFailures); ++i) {
     const Trial& trial = *failed[i];
-    text += labelled(style, i == 0 ? "failures" : "",
-                     fit(fmt::format("trial {} {} at step {}, {}", trial.id,
-                                     state_words(trial.state), trial.steps(),
-                                     cause_of(trial)),
-                         std::max(40, style.columns - 9), style.unicode));
+    text +=
+        labelled(style, i == 0 ? "failures" : "",
+                 fit_both_ends(fmt::format("trial {} {} at step {}, {}",
+                                           trial.id, state_words(trial.state),
+                                           trial.steps(), cause_of(trial)),
+                               std::max(40, style.columns - 9), style.unicode));
   }
   if (failed.size() > kMostFailures) {
     text += labelled(style, "",

@@ -157,6 +157,16 @@ std::string fit(std::string_view text, int width, bool unicode) {
   return std::string(text.substr(0, kept)) + std::string(mark);
 }
 
+std::string fit_both_ends(std::string_view text, int width, bool unicode) {
+  if (display_width(text) <= width) return std::string(text);
+  const int end = width * 2 / 5;
+  std::string_view rest = text;
+  while (display_width(rest) > end) {
+    rest.remove_prefix(next_code_point(rest).bytes);
+  }
+  return fit(text, width - display_width(rest), unicode) + std::string(rest);
+}
+
 std::string pad_right(std::string_view text, int width) {
   const int missing = std::max(0, width - display_width(text));
   return std::string(text) + std::string(static_cast<size_t>(missing), ' ');

@@ -34,6 +34,8 @@ std::string printable_lines(std::string_view text);
 int display_width(std::string_view text);
 // The text cut to a width, with an ellipsis where something was left out.
 std::string fit(std::string_view text, int width, bool unicode);
+// The same, cut before the last two fifths of the width: the end stays.
+std::string fit_both_ends(std::string_view text, int width, bool unicode);
 // The text filled with spaces to a width (never cut).
 std::string pad_right(std::string_view text, int width);
 std::string pad_left(std::string_view text, int width);
