@@ -66,10 +66,23 @@ struct AskedStudy {
   std::optional<RecipeFile> file;  // that was named
 };
 
+// A database has its recipe and its place.
+void check_recipe_options(const AskOptions& options) {
+  if (options.set.empty() && options.database.empty()) return;
+  throw Error(
+      ErrorKind::config,
+      fmt::format("dtune ask: {} goes with a recipe, not with a "
+                  "database (name the recipe in place of {})",
+                  options.set.empty() ? "--db" : "--set", options.study));
+}
+
 // The study of a recipe, made where there is none; of several processes
 // at once one makes it.
 AskedStudy study_to_ask(const Console& console, const AskOptions& options) {
-  if (is_database(options.study)) return {options.study, {}};
+  if (is_database(options.study)) {
+    check_recipe_options(options);
+    return {options.study, {}};
+  }
   const fs::path path = find_recipe(options.study);
   fs::path database = options.database.empty() ? default_database(path).path
                                                : fs::path(options.database);

@@ -103,6 +103,14 @@ TEST_CASE("a recipe that changed between two questions counts, or is refused") {
   CHECK(other.code == 2);
   CHECK(contains(other.err, "holds a study of another recipe (changed: "));
   CHECK(contains(other.err, "'dtune ask s.db'; keep both: --db OTHER.db)"));
+  // A database would not be changed, and the question would cost a trial.
+  const Outcome database =
+      place.run({"ask", "s.db", "--set", "budget.trials=3"});
+  CHECK(database.code == 2);
+  CHECK(
+      contains(database.err, "--set goes with a recipe, not with a database"));
+  CHECK(parsed(place.run({"status", "s.db", "--json"}))["trials"]["total"] ==
+        2);
 }
 
 TEST_CASE("a study of which trials were asked for is listed as running") {
