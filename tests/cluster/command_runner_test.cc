@@ -123,6 +123,24 @@ TEST_CASE("a program gets its point and reports step by step") {
   CHECK(session->steps_done() == 3);
 }
 
+TEST_CASE("a program in Python does not keep its reports until it ends") {
+  const std::string script = "echo val_accuracy=0 own=$PYTHONUNBUFFERED";
+  CHECK(start(command(script))->run_step(kGoOn).metrics.at("own") == 1);
+  TrialAssignment chosen = command(script);
+  chosen.recipe.command->environment["PYTHONUNBUFFERED"] = "7";
+  CHECK(start(chosen)->run_step(kGoOn).metrics.at("own") == 7);
+}
+
+TEST_CASE("a program has the threads of its slot unless it is told others") {
+  ::unsetenv("OMP_NUM_THREADS");
+  TrialAssignment assignment =
+      command("echo val_accuracy=0 threads=$OMP_NUM_THREADS");
+  assignment.threads = 3;
+  CHECK(start(assignment)->run_step(kGoOn).metrics.at("threads") == 3);
+  assignment.recipe.command->environment["OMP_NUM_THREADS"] = "8";
+  CHECK(start(assignment)->run_step(kGoOn).metrics.at("threads") == 8);
+}
+
 TEST_CASE("a program that writes faster than it is read stops when asked to") {
   const SlowLog log;
   auto session = start(command("exec yes"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -27,6 +28,11 @@ constexpr int kInvalidExitCode = 42;
 constexpr size_t kTailBytes = 2000;
 constexpr int kPollMs = 20;  // how soon a stop is noticed
 
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != 0;
+}
+
 SpawnOptions spawn_options(const TrialAssignment& assignment, int steps_done) {
   const CommandSpec& command = *assignment.recipe.command;
   SpawnOptions spawn;
@@ -34,6 +40,14 @@ SpawnOptions spawn_options(const TrialAssignment& assignment, int steps_done) {
   spawn.directory = command.directory.empty() ? assignment.recipe.directory
                                               : command.directory;
   spawn.environment = command.environment;
+  // Else Python keeps what it prints to a pipe until it ends.
+  spawn.environment.try_emplace("PYTHONUNBUFFERED", "1");
+  // Else it takes all cores, as the programs in the other slots do. A slot with
+  // a GPU is no core.
+  if (!is_set("OMP_NUM_THREADS") && !is_set("DTUNE_SLOT_DEVICE")) {
+    spawn.environment.try_emplace("OMP_NUM_THREADS",
+                                  std::to_string(assignment.threads));
+  }
   spawn.environment["DTUNE_TRIAL"] = std::to_string(assignment.trial);
   spawn.environment["DTUNE_ATTEMPT"] = std::to_string(assignment.attempt);
   spawn.environment["DTUNE_STUDY"] = assignment.study_id;
