@@ -65,6 +65,8 @@ class Coordinator::Impl {
   void check_clocks();
   void check_agents(MonoTime now);
   void check_disk(MonoTime now);
+  void store_end(const std::atomic<int>& stop);
+  void give_up_disk();
   void on_full_disk(const std::string& why);
   void on_stop(int level);
   void pause_all(Reason reason, const std::string& why);

@@ -106,7 +106,7 @@ StudyOutcome Coordinator::Impl::run(const std::atomic<int>& stop) {
   stop_agents();
   best_.checkpoints().remove_temporaries();
   records_.save_study();
-  records_.flush();
+  store_end(stop);
   sink_.on_finished(study_, outcome_.best);
   return outcome_;
 }
@@ -321,11 +321,25 @@ void Coordinator::Impl::check_disk(MonoTime now) {
                     options_.checkpoints.string()));
   }
   if (!disk_.given_up(now) || phase_ == Phase::done || stop_level_ > 0) return;
+  give_up_disk();
+}
+
+void Coordinator::Impl::give_up_disk() {
   outcome_.temporary = true;
   end(StudyState::interrupted,
       fmt::format("the disk was full for {} (limits.full_disk); with room on "
                   "it `dtune resume` goes on from here",
                   format_duration(disk_.patience())));
+}
+
+// What ended the study may not be stored yet: a full disk is waited for here,
+// too.
+void Coordinator::Impl::store_end(const std::atomic<int>& stop) {
+  while (!records_.flush() && !outcome_.temporary && stop == 0) {
+    disk_.database_full(clock_.now());
+    if (disk_.given_up(clock_.now())) give_up_disk();
+    poll(milliseconds(200));
+  }
 }
 
 void Coordinator::Impl::on_full_disk(const std::string& why) {
