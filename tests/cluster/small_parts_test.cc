@@ -125,7 +125,11 @@ TEST_CASE("warm sessions leave in the order in which they were last used") {
   warm.set_limits(1000, 1);
   warm.put(4, 1, session(2));
   CHECK(warm.size() == 1);
-  warm.put(5, 1, session(2, 5000));  // larger than all that is allowed
+  warm.put(5, 1, session(2, 5000));  // a number that is given counts alone
+  CHECK(warm.size() == 1);
+  CHECK(warm.take(5, 2, 2) != nullptr);
+  warm.set_limits(1000, 0);
+  warm.put(6, 1, session(2, 5000));  // larger than all that is allowed
   CHECK(warm.size() == 0);
 }
 

@@ -43,7 +43,7 @@ void WarmSessions::trim() {
     bytes += it->bytes;
     ++count;
     const bool fits =
-        bytes <= max_bytes_ && (max_count_ == 0 || count <= max_count_);
+        max_count_ > 0 ? count <= max_count_ : bytes <= max_bytes_;
     it = fits ? std::next(it) : entries_.erase(it);
   }
 }

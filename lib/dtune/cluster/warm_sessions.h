@@ -12,7 +12,7 @@ namespace dtune {
 // Not thread-safe.
 class WarmSessions {
  public:
-  // `max_count` 0: bounded by bytes alone.
+  // Bounded by the count alone; `max_count` 0: by bytes.
   void set_limits(uint64_t max_bytes, int max_count);
 
   // Keeps a session that was left under `attempt`; may drop it or others to
