@@ -180,6 +180,24 @@ TEST_CASE("one that comes back before its spike costs a round is waited for") {
   CHECK(driven.last<gang::GiveUp>(0).member == 3);
 }
 
+// What is sent has to be readable: of two weights of 1e308 the sum is infinite.
+TEST_CASE("a ready whose totals cannot be summed is none") {
+  DrivenGang driven(spec(ParallelMode::data, 2));
+  driven.all_begin(
+      gang::Begin{.end = 100, .epoch_samples = 100, .batch_size = 10});
+  const int64_t round = driven.last<gang::Regroup>(0).work.round;
+  driven.orders(1);
+  gang::Ready ready{.round = round};
+  ready.totals = {.loss = 1, .weight = 1e308, .correct = 1, .samples = 5};
+  for (const int m : {0, 1}) driven.controller.ready(m, ready, driven.now);
+  ready.totals = {.loss = 1, .weight = 5, .correct = 1, .samples = 1LL << 55};
+  for (const int m : {0, 1}) driven.controller.ready(m, ready, driven.now);
+  CHECK(driven.orders(0).empty());
+  ready.totals.samples = 5;
+  for (const int m : {0, 1}) driven.controller.ready(m, ready, driven.now);
+  CHECK(driven.last<gang::Go>(0).totals.weight == 10);
+}
+
 // Where ranks share cores, the others have those of a rank that stands still.
 TEST_CASE("shares do not follow what ranks do while another stands still") {
   DrivenGang driven(spec(ParallelMode::data, 4));

@@ -1,6 +1,8 @@
 // Rounds: which members are ready, which are late, what of it counts, what is
 // next.
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,11 +14,25 @@ namespace dtune::gang {
 
 using State = MemberState;
 
+namespace {
+
+// Their sum over members and rounds fits in a message: none of a training that
+// exists comes near these limits.
+bool can_be_summed(const LossTotals& totals) {
+  constexpr int64_t kMostSamples = int64_t{1} << 40;
+  constexpr double kMostWeight = 1e15;
+  return totals.samples <= kMostSamples && totals.correct <= kMostSamples &&
+         std::abs(totals.weight) <= kMostWeight;
+}
+
+}  // namespace
+
 void GangController::ready(int member, const Ready& ready, MonoTime now) {
   const State state = members_.at(member).state;
   const bool owes = state == State::working || state == State::late;
   if (!running() || !owes) return;
   if (ready.round != round_.part(member).work.round) return;
+  if (!can_be_summed(ready.totals)) return;
   if (!ready.complete && !timing_.commits_early(now)) return;
   if (round_.note_ready(member, ready, now)) time_round(member, ready, now);
   const bool current =
