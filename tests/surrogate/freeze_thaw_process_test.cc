@@ -478,7 +478,7 @@ struct KernelSum {
 };
 
 Eigen::VectorXd some_hyper() {
-  Eigen::VectorXd hyper(3 + kShared);
+  Eigen::VectorXd hyper(3 + shared_hypers);
   hyper << -0.5, 0.2, -0.9, -0.3, -1.5, -1.2, -0.4, 0.1, -0.2, 0.8, -2;
   return hyper;
 }

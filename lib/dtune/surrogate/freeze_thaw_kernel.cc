@@ -150,12 +150,12 @@ ProcessKernel::ProcessKernel(const std::vector<ProcessDimension>& dimensions,
   const auto d = static_cast<Index>(dimensions.size());
   inverse_ = (-hyper.head(d).array()).exp();
   const auto h = [&](Hyper which) { return std::exp(hyper[d + which]); };
-  const double s2 = h(kScale) * h(kScale);
-  time_scale_ = h(kTimeScale);
-  residual2_ = s2 * h(kResidual) * h(kResidual);
-  learnt2_ = s2 * h(kLearnt) * h(kLearnt);
-  noise2_ = s2 * h(kNoise) * h(kNoise);
-  training2_ = trainings_differ ? s2 * h(kTraining) * h(kTraining) : 0;
+  const double s2 = h(scale_at) * h(scale_at);
+  time_scale_ = h(time_scale_at);
+  residual2_ = s2 * h(residual_at) * h(residual_at);
+  learnt2_ = s2 * h(learnt_at) * h(learnt_at);
+  noise2_ = s2 * h(noise_at) * h(noise_at);
+  training2_ = trainings_differ ? s2 * h(training_at) * h(training_at) : 0;
   constant2_ = kConstantVariance;
   for (const ProcessDimension& p : dimensions) {
     any_unrecorded_ = any_unrecorded_ || !p.recorded;
@@ -372,16 +372,16 @@ void ProcessKernel::add_gradient(const ProcessInputs& a,
       from_training = (own * time).sum();
       in_time += own;
     }
-    gradient[d + kTimeScale] +=
+    gradient[d + time_scale_at] +=
         (3 * in_time * c.moment->gap.tail(size).square() *
          c.moment->decay.tail(size))
             .sum();
-    gradient[d + kTraining] += 2 * from_training;
-    gradient[d + kNoise] += 2 * from_noise;
-    gradient[d + kResidual] += 2 * from_residual;
-    gradient[d + kScale] +=
+    gradient[d + training_at] += 2 * from_training;
+    gradient[d + noise_at] += 2 * from_noise;
+    gradient[d + residual_at] += 2 * from_residual;
+    gradient[d + scale_at] +=
         2 * (from_residual + from_learnt + from_noise + from_training);
-    gradient[d + kLearnt] += 2 * from_learnt;
+    gradient[d + learnt_at] += 2 * from_learnt;
   });
   add_weighted_squares(scaled(a, true), slopes, gradient);
   add_weighted_squares(scaled(a, false), others, gradient);

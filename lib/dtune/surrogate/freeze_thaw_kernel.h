@@ -15,17 +15,17 @@
 namespace dtune {
 
 // Positions in the vector of hyper-parameters after the length scale of each
-// dimension: logarithms, but for kTop.
+// dimension: logarithms, but for top_at.
 enum Hyper : int {
-  kTimeScale,
-  kNoise,
-  kTraining,
-  kResidual,
-  kScale,
-  kLearnt,
-  kTop,
-  kWarpScale,
-  kShared
+  time_scale_at,
+  noise_at,
+  training_at,
+  residual_at,
+  scale_at,
+  learnt_at,
+  top_at,
+  warp_scale_at,
+  shared_hypers
 };
 
 // n inputs in columns that loops run along.

@@ -43,22 +43,22 @@ HyperPrior hyper_prior(Index i, Index dimensions, const CubePrior* prior) {
   if (i < dimensions) return {std::log(0.5), 0.8};
   const bool learnt = prior != nullptr;
   switch (static_cast<Hyper>(i - dimensions)) {
-    case kTimeScale:
+    case time_scale_at:
       return {std::log(0.8), 0.8};
-    case kNoise:
+    case noise_at:
       return {std::log(0.03), 0.8};
-    case kTraining:
+    case training_at:
       // Two thirds of the recorded CNNs lie within a factor of 1.5.
       return {
           trainings_differ(prior) ? std::log(prior->training_deviation()) : 0.0,
           0.4};
-    case kResidual:
+    case residual_at:
       return {std::log(learnt ? 0.2 : 0.6), 0.8};
-    case kScale:
+    case scale_at:
       return {0.0, 0.3};
-    case kTop:
+    case top_at:
       return {0.87, 0.12};
-    case kWarpScale:
+    case warp_scale_at:
       return {std::log(0.12), 1.0};
     default:
       return {0.0, 0.5};
@@ -89,7 +89,7 @@ struct FreezeThawProcess::Impl {
   }
 
   Warp warp_of(const VectorXd& h) const {
-    return {h[d() + kTop], std::exp(h[d() + kWarpScale])};
+    return {h[d() + top_at], std::exp(h[d() + warp_scale_at])};
   }
   void append(std::span<const ProcessInput> fresh);
   void add(std::span<const ProcessObservation> observations);
@@ -172,8 +172,8 @@ void FreezeThawProcess::Impl::add_warp_gradient(const VectorXd& h,
     const double x = (values[static_cast<size_t>(i)] - map.top) / map.scale;
     const double slope = warp_unit_slope(x);
     const double bend = warp_unit_bend(x);
-    gradient[d() + kTop] += (alpha[i] * slope - bend) / map.scale;
-    gradient[d() + kWarpScale] += (alpha[i] * slope - bend) * x - 1;
+    gradient[d() + top_at] += (alpha[i] * slope - bend) / map.scale;
+    gradient[d() + warp_scale_at] += (alpha[i] * slope - bend) * x - 1;
   }
 }
 
@@ -184,7 +184,7 @@ double FreezeThawProcess::Impl::objective(const VectorXd& h,
   const ProcessKernel k = kernel(h);
   CovarianceFactor llt;
   if (!llt.try_compute(k.self(inputs, products))) return INFINITY;
-  const double s = std::exp(h[d() + kScale]);
+  const double s = std::exp(h[d() + scale_at]);
   const Warp map = warp_of(h);
   VectorXd residual(n);
   double jacobian = 0;
@@ -205,7 +205,7 @@ double FreezeThawProcess::Impl::objective(const VectorXd& h,
   w.noalias() -= alpha * alpha.transpose();
   w *= -0.5;
   k.add_gradient(inputs, products, w, *gradient);
-  (*gradient)[d() + kScale] += s * alpha.dot(inputs.mean);
+  (*gradient)[d() + scale_at] += s * alpha.dot(inputs.mean);
   add_warp_gradient(h, alpha, *gradient);
   *gradient *= -1;
   return value;
@@ -226,7 +226,7 @@ void FreezeThawProcess::Impl::take_in(Index from) {
 }
 
 void FreezeThawProcess::Impl::weigh() {
-  weights = factor.solve(z - at(kScale) * inputs.mean);
+  weights = factor.solve(z - at(scale_at) * inputs.mean);
   if (!weights.allFinite()) weights.setZero();
 }
 
@@ -239,7 +239,7 @@ FreezeThawProcess::FreezeThawProcess(std::shared_ptr<const CubePrior> prior,
       prior ? static_cast<Index>(prior->components()) : 0);
   impl_->prior = std::move(prior);
   impl_->dimensions = std::move(dimensions);
-  impl_->hyper.resize(impl_->d() + kShared);
+  impl_->hyper.resize(impl_->d() + shared_hypers);
   for (Index i = 0; i < impl_->hyper.size(); ++i) {
     impl_->hyper[i] = hyper_prior(i, impl_->d(), impl_->prior.get()).median;
   }
@@ -326,7 +326,7 @@ FreezeThawProcess::Fit::State::State(Impl observations, int iterations)
     return few.objective(x, gradient);
   };
   VectorXd start = few.hyper;
-  for (int i = 0; i < kMoreNoise; ++i, start[few.d() + kNoise] += 1) {
+  for (int i = 0; i < kMoreNoise; ++i, start[few.d() + noise_at] += 1) {
     search.emplace(function, start, BfgsOptions{.iterations = iterations});
     if (search->possible()) return;
   }
@@ -370,8 +370,8 @@ void FreezeThawProcess::rescale(double offset, double factor,
                                 std::span<const double> values) {
   DTUNE_CHECK(factor > 0 && values.size() == size());
   Impl& m = *impl_;
-  m.hyper[m.d() + kTop] = offset + factor * m.hyper[m.d() + kTop];
-  m.hyper[m.d() + kWarpScale] += std::log(factor);
+  m.hyper[m.d() + top_at] = offset + factor * m.hyper[m.d() + top_at];
+  m.hyper[m.d() + warp_scale_at] += std::log(factor);
   m.warp = m.warp_of(m.hyper);
   m.values.assign(values.begin(), values.end());
   m.see();
@@ -388,7 +388,7 @@ std::vector<double> FreezeThawProcess::observed_means() const {
 
 std::vector<FreezeThawProcess::Surprise> FreezeThawProcess::surprises() const {
   const Impl& m = *impl_;
-  MatrixXd off = m.z - m.at(kScale) * m.inputs.mean;
+  MatrixXd off = m.z - m.at(scale_at) * m.inputs.mean;
   m.factor.solve_lower(off);
   std::vector<Surprise> result;
   for (Index i = 0; i < off.rows(); ++i) {
@@ -404,7 +404,7 @@ std::vector<Gaussian> FreezeThawProcess::predict(
   at.reserve_columns(m.d(), m.inputs.phi.rows());
   at.append(queries, m.prior.get());
   const ProcessKernel k = m.kernel();
-  VectorXd means = m.at(kScale) * at.mean;
+  VectorXd means = m.at(scale_at) * at.mean;
   VectorXd variances = k.variance(at);
   if (m.inputs.size() > 0) {
     MatrixXd cross = k.cross(m.inputs, at);  // [n][q]
@@ -422,10 +422,10 @@ std::vector<Gaussian> FreezeThawProcess::predict(
 
 const Warp& FreezeThawProcess::warp() const { return impl_->warp; }
 
-double FreezeThawProcess::scale() const { return impl_->at(kScale); }
+double FreezeThawProcess::scale() const { return impl_->at(scale_at); }
 
 double FreezeThawProcess::noise() const {
-  return impl_->at(kScale) * impl_->at(kNoise);
+  return impl_->at(scale_at) * impl_->at(noise_at);
 }
 
 double FreezeThawProcess::regularised() const { return impl_->factor.jitter(); }

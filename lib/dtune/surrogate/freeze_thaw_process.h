@@ -131,7 +131,7 @@ class FreezeThawProcess {
   void adopt(const Fit& fit);
 
   // Of z without the reports' own noise at each input, independently.
-  std::vector<Gaussian> predict(std::span<const ProcessInput> inputs) const;
+  std::vector<Gaussian> predict(std::span<const ProcessInput> queries) const;
 
   // Of s (m + f) at what was observed or fantasized, in that order; O(n^2).
   std::vector<double> observed_means() const;
