@@ -18,6 +18,14 @@ std::shared_ptr<const CubePrior> tiny_cube_prior() {
   return prior;
 }
 
+// The same mean everywhere, one component, and trainings that differ.
+std::shared_ptr<const CubePrior> flat_prior() {
+  const CubeAxes& axes = tiny_cube_prior()->axes();
+  return std::make_shared<const CubePrior>(
+      axes, 1, std::vector<float>(axes.size(), -0.5F),
+      std::vector<float>(axes.size(), 0.3F), 0.3);
+}
+
 // A point whose first coordinates are those of the tiny cube.
 ProcessInput input_at(std::vector<double> unit, double time = 1) {
   CubePoint cube;
@@ -358,15 +366,9 @@ TEST_CASE("means and surprises are those of predictions") {
 }
 
 TEST_CASE("the reports of one training say less than those of several") {
-  const CubePrior plain = tiny_prior(3).condition({});
-  CubeAxes axes = plain.axes();
-  const size_t size = axes.size();
-  const auto prior = std::make_shared<const CubePrior>(
-      std::move(axes), 1, std::vector<float>(size, -0.5F),
-      std::vector<float>(size, 0.3F), 0.3);
   constexpr double kLucky = 0.95;
   const auto deviation = [&](auto training_of) {
-    FreezeThawProcess process(prior, size_t{2});
+    FreezeThawProcess process(flat_prior(), size_t{2});
     for (int i = 1; i <= 4; ++i) {
       ProcessInput input = input_at({0.5, 0.5}, 0.2 * i);
       input.training = training_of(i);
@@ -382,13 +384,7 @@ TEST_CASE("the reports of one training say less than those of several") {
 }
 
 TEST_CASE("a training goes on as it began, another one need not") {
-  const CubePrior plain = tiny_prior(3).condition({});
-  CubeAxes axes = plain.axes();
-  const size_t size = axes.size();
-  const CubePrior still(std::move(axes), 1, std::vector<float>(size, -0.5F),
-                        std::vector<float>(size, 0.3F), 0.3);
-  FreezeThawProcess process(std::make_shared<const CubePrior>(still),
-                            size_t{2});
+  FreezeThawProcess process(flat_prior(), size_t{2});
   ProcessInput at = input_at({0.5, 0.5}, 0.5);
   at.training = 7;
   process.observe({at, 0.95});

@@ -129,11 +129,15 @@ double RecordedCurves::best() const {
 }
 
 double RecordedCurves::median_final() const {
+  return double{dtune::median_final(values, epochs.size())};
+}
+
+float median_final(const std::vector<float>& values, size_t times) {
   std::vector<float> final_values;
-  for (size_t i = epochs.size() - 1; i < values.size(); i += epochs.size()) {
+  for (size_t i = times - 1; i < values.size(); i += times) {
     final_values.push_back(values[i]);
   }
-  return double{upper_median(std::move(final_values))};
+  return upper_median(std::move(final_values));
 }
 
 }  // namespace dtune

@@ -3,6 +3,7 @@
 // network.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,10 @@ struct RecordedCurves {
   double interpolate(const std::vector<float>& table, const CubePoint& point,
                      int step) const;
 };
+
+// The upper median over all points of the last of each point's `times` values,
+// laid out as RecordedCurves::values. REQUIRES: not empty.
+float median_final(const std::vector<float>& values, size_t times);
 
 // The place of a value on an ascending axis.
 AxisPlace place_on(const std::vector<double>& axis, double value);

@@ -343,7 +343,8 @@ void ProcessKernel::add_gradient(const ProcessInputs& a,
     Array weight = 2 * w.col(c.j).tail(size).array();
     weight[0] = w(c.j, c.j);
     const Array decay = decay_of(c.distance);
-    const Array space = residual2_ * weight * (1 + kRoot3 * c.distance) * decay;
+    // Of what decays over training time.
+    Array in_time = residual2_ * weight * (1 + kRoot3 * c.distance) * decay;
     const Array time = c.moment->matern.tail(size);
     Array learnt = learnt2_ * products.col(c.j).tail(size).array() * weight;
     slopes.col(c.j).tail(size) = 3 * residual2_ * weight * time * decay;
@@ -362,9 +363,8 @@ void ProcessKernel::add_gradient(const ProcessInputs& a,
           (dimension.recorded ? slopes : others).col(c.j).tail(size));
     }
     const double from_learnt = learnt.sum();
-    const double from_residual = (space * time).sum();
+    const double from_residual = (in_time * time).sum();
     const double from_noise = w(c.j, c.j) * noise2_;
-    Array in_time = space;  // what decays over training time
     double from_training = 0;
     const Array same = same_training(a, c.j, a, c.j);
     if (same.size() > 0) {

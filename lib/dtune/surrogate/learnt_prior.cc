@@ -11,6 +11,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/order_statistic.h"
+#include "dtune/curves/recorded_curves.h"
 #include "dtune/surrogate/warp.h"
 
 namespace dtune {
@@ -72,12 +73,8 @@ double median_deviation(const std::vector<float>& deviations,
 }  // namespace
 
 CubeScale CubeScale::of(const std::vector<float>& values, size_t times) {
-  std::vector<float> final_values;
-  for (size_t i = times - 1; i < values.size(); i += times) {
-    final_values.push_back(values[i]);
-  }
   const float top = *std::max_element(values.begin(), values.end());
-  return {top, top - upper_median(std::move(final_values)) + 0.02F};
+  return {top, top - median_final(values, times) + 0.02F};
 }
 
 float CubeScale::z(float y) const {

@@ -59,6 +59,7 @@ void check_axes(const RecordedCurves& curves) {
 
 // 0 with fewer than two trainings a point.
 double training_deviation(const RecordedCurves& curves) {
+  if (curves.repeats.size() < 2) return 0;
   constexpr double kDeviationsInMedian = 0.6745;  // of a normal distribution
   const size_t times = curves.epochs.size();
   const CubeScale scale = CubeScale::of(curves.values, times);
@@ -73,7 +74,6 @@ double training_deviation(const RecordedCurves& curves) {
       }
     }
   }
-  if (differences.empty()) return 0;
   return upper_median(std::move(differences)) /
          (kDeviationsInMedian * std::sqrt(2.0));
 }

@@ -61,9 +61,10 @@ std::vector<double> SurrogateModel::told_apart(
   return result;
 }
 
-ProcessInput SurrogateModel::input(std::span<const double> unit,
-                                   int step) const {
+ProcessInput SurrogateModel::input(std::span<const double> unit, int step,
+                                   int64_t training) const {
   ProcessInput input;
+  input.training = training;
   input.unit = told_apart(unit);
   if (input.unit.empty()) input.unit.push_back(0.5);
   input.unit.resize(dimensions_.size(), 0);  // beside studies of old

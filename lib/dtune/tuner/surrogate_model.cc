@@ -43,12 +43,10 @@ size_t base_at(size_t reports) {
 }
 
 Observed observed_as(const SurrogateReport& report, const MetricScale& scale) {
-  Observed observed = {{report.input, scale.to_model(report.value)},
-                       report.trial,
-                       report.step,
-                       report.value};
-  observed.observation.input.training = report.trial;
-  return observed;
+  return {{report.input, scale.to_model(report.value)},
+          report.trial,
+          report.step,
+          report.value};
 }
 
 // Before so many reports a metric's scale is too little known for what was
@@ -215,7 +213,7 @@ void SurrogateModel::collect(const Study& study,
       if (!counts || !objective_value(objective_, report)) continue;
       fresh.push_back({trial.id, report.step, report.sequence,
                        smoothed_objective(objective_, trial, report.step),
-                       input(trial.unit, report.step)});
+                       input(trial.unit, report.step, trial.id)});
     }
     steps_taken_[i] = trial.steps();
   }
@@ -416,10 +414,10 @@ void SurrogateModel::note_latest(const Study& study) {
     const auto value = last_value(objective_, trial);
     if (!value || !scale_.covers(*value) || !has_results(study, trial))
       continue;
-    latest.push_back(observed_as(
-        {trial.id, step, trial.curve.back().sequence,
-         smoothed_objective(objective_, trial, step), input(trial.unit, step)},
-        scale_));
+    latest.push_back(observed_as({trial.id, step, trial.curve.back().sequence,
+                                  smoothed_objective(objective_, trial, step),
+                                  input(trial.unit, step, trial.id)},
+                                 scale_));
   }
   if (latest.size() > kMostLatest) {
     std::stable_sort(

@@ -193,8 +193,8 @@ class SurrogateModel {
   void note_unfinished(const Study& study);
   void note_latest(const Study& study);
   std::vector<double> told_apart(std::span<const double> unit) const;
-  // Of no training.
-  ProcessInput input(std::span<const double> unit, int step) const;
+  ProcessInput input(std::span<const double> unit, int step,
+                     int64_t training = kNoTraining) const;
   std::vector<ProcessInput> inputs(std::span<const ModelQuery> queries) const;
 
   // surrogate_view.cc

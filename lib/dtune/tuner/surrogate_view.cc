@@ -254,8 +254,8 @@ struct SurrogateModel::Mixture {
 };
 
 SurrogateModel::Mixture SurrogateModel::report_at(const ModelQuery& query) {
-  ProcessInput at = input(query.unit, query.step);
-  at.training = query.trial > 0 ? query.trial : kNewTraining;
+  const ProcessInput at = input(query.unit, query.step,
+                                query.trial > 0 ? query.trial : kNewTraining);
   SurrogateView& now = view();
   const std::vector<MemberTrust> weights = trust();
   Mixture mixture;
