@@ -91,10 +91,12 @@ Finding check_sharing() {
                         mps),
             ""};
   }
-  return {"GPU", Health::good,
-          "several slots on one take turns (resources.slots above the number "
-          "of GPUs): for small networks start nvidia-cuda-mps-control -d first",
-          ""};
+  return {
+      "GPU", Health::good,
+      "several slots on one take turns (resources.slots above the number "
+      "of GPUs): for small networks use resources.fused, for programs start "
+      "nvidia-cuda-mps-control -d first",
+      ""};
 }
 
 // Each GPU with the slot that it is by default, and what keeps LibTorch from

@@ -57,12 +57,6 @@ void check_fast(const std::vector<LayerSpec>& layers, const Shape& shape) {
   }
 }
 
-LayerSpec norm(const std::string& name) {
-  return layer(LayerKind::batch_norm, name);
-}
-
-LayerSpec relu(const std::string& name) { return layer(LayerKind::relu, name); }
-
 TEST_CASE("a Winograd convolution computes what autograd computes") {
   const Shape image{16, 9, 11};
   LayerSpec bare = conv("bare", 48);

@@ -39,6 +39,14 @@ inline LayerSpec pool(LayerKind kind, const std::string& name, int kernel = 2,
   return spec;
 }
 
+inline LayerSpec norm(const std::string& name) {
+  return layer(LayerKind::batch_norm, name);
+}
+
+inline LayerSpec relu(const std::string& name) {
+  return layer(LayerKind::relu, name);
+}
+
 inline LayerSpec dropout(const std::string& name, double p) {
   LayerSpec spec = layer(LayerKind::dropout, name);
   spec.p = p;

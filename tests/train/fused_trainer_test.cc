@@ -208,17 +208,37 @@ TEST_CASE("a device trains what the CPU does, whatever the recipe") {
   }
 }
 
-TEST_CASE("what is faster is found by trying both, and changes no result") {
+TEST_CASE("trials side by side are to the last bit what they are alone") {
   const Shop shop;
   const std::vector<Recipe> recipes = various(OptimizerKind::sgd);
-  Trainers together = shop.trainers(recipes);
-  Trainers alone = shop.trainers(recipes);
-  FusedTrainer fused(FusedTrainer::Choice::faster);
-  train_fused(fused, together, 480);
-  for (size_t k = 0; k < alone.size(); ++k) {
-    CAPTURE(k);
-    alone[k]->train_to(480, kNever);
-    check_equal(*together[k], *alone[k]);
+  Trainers together = shop.trainers(recipes, /*as_device=*/true);
+  Trainers alone = shop.trainers(recipes, /*as_device=*/true);
+  const uint64_t one = together[0]->working_bytes();
+  CHECK(one > together[0]->resident_bytes());
+  for (const uint64_t memory : {one / 2, 10 * one}) {  // by turns, or at once
+    CAPTURE(memory);
+    SideBySide beside(memory);
+    const int64_t end = together[0]->position() + 640;
+    std::atomic<int> most = 0;
+    std::vector<std::jthread> threads;
+    for (const auto& trainer : together) {
+      threads.emplace_back([&, &trainer = *trainer] {
+        std::atomic<int> now = 0;
+        const auto look = [&](int64_t) {
+          most = std::max(most.load(), now.load());
+        };
+        beside.train_to(trainer, end, kNever, look, &now);
+      });
+    }
+    threads.clear();
+    CHECK(most >= 1);
+    if (memory < one) CHECK(most == 1);
+    for (size_t k = 0; k < alone.size(); ++k) {
+      CAPTURE(k);
+      alone[k]->train_to(end, kNever);
+      CHECK(together[k]->network().weights().equal(
+          alone[k]->network().weights()));
+    }
   }
 }
 
@@ -329,15 +349,15 @@ TEST_CASE("no trial ends without its weights where the others' batch fails") {
   CHECK_THROWS_WITH(fused.train_to(*together[1], 16, kNever), "a device fails");
 }
 
-TEST_CASE("a device is not waited for after each batch of a trial alone") {
+TEST_CASE("a device is not waited for after each batch of a trial") {
   const Shop shop;
   Recipe recipe = tiny_recipe();
   recipe.train.lr = 1e30;  // found where the losses are read
   const auto trainer = shop.trainer(recipe, 7, /*as_device=*/true);
-  FusedTrainer fused;
+  SideBySide beside(UINT64_MAX);
   size_t batches = 0;
   const auto count = [&](int64_t) { ++batches; };
-  CHECK_THROWS_AS(fused.train_to(*trainer, 1 << 20, kNever, count),
+  CHECK_THROWS_AS(beside.train_to(*trainer, 1 << 20, kNever, count, nullptr),
                   TrialFailure);
   CHECK(batches == Trainer::kAhead);
 }

@@ -21,11 +21,12 @@ add_library(dtune_torch INTERFACE)
 add_library(dtune::torch ALIAS dtune_torch)
 target_include_directories(dtune_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(dtune_torch INTERFACE ${TORCH_LIBRARIES})
-# PyTorch's wheels export a Gloo of another version from libtorch_cpu.so; calls
-# of ours that end there crash. Whichever library a program names first wins, so
-# ours comes before everything else.
+# PyTorch's wheels export a Gloo of another version from libtorch_cpu.so, and
+# parts of a C++ library (std::filesystem::remove_all) from libtorch.so; calls of
+# ours that end there crash. Whichever library a program names first wins, so
+# ours come before everything else.
 target_link_options(dtune_torch INTERFACE
-  "SHELL:-Wl,--push-state,--no-as-needed ${DTUNE_GLOO_LIBRARY} -Wl,--pop-state")
+  "SHELL:-Wl,--push-state,--no-as-needed ${DTUNE_GLOO_LIBRARY} -lstdc++ -Wl,--pop-state")
 # Wheels bring the headers of a newer fmt than the system's, without its library.
 get_target_property(dtune_fmt_folder fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
 foreach(folder IN LISTS TORCH_INCLUDE_DIRS)

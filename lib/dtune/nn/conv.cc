@@ -27,12 +27,13 @@ class Conv : public Layer {
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
-    if (saved) saved->tensors = {x};
+    const at::Tensor weight = weight_as(x);
+    if (saved) saved->tensors = {x, weight};
     const at::Tensor bias =
         has_bias_ ? bias_->value.to(x.scalar_type()) : at::Tensor();
     const bool pointwise = is_strided_pointwise(x);
     const int64_t stride = pointwise ? 1 : stride_;
-    return at::convolution(pointwise ? subsampled(x) : x, weight_as(x), bias,
+    return at::convolution(pointwise ? subsampled(x) : x, weight, bias,
                            {stride, stride}, {padding_, padding_}, {1, 1},
                            false, {0, 0}, groups_);
   }
@@ -40,6 +41,7 @@ class Conv : public Layer {
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     const at::Tensor x = saved.tensors.at(0);
+    const at::Tensor weight = saved.tensors.at(1);
     saved.tensors.clear();
     const at::OptionalIntArrayRef bias_sizes =
         has_bias_ ? at::OptionalIntArrayRef(bias_shape_)
@@ -47,8 +49,8 @@ class Conv : public Layer {
     const bool pointwise = is_strided_pointwise(x);
     const int64_t stride = pointwise ? 1 : stride_;
     const auto [dx, dw, db] = at::convolution_backward(
-        dy, pointwise ? subsampled(x) : x, weight_as(x), bias_sizes,
-        {stride, stride}, {padding_, padding_}, {1, 1}, false, {0, 0}, groups_,
+        dy, pointwise ? subsampled(x) : x, weight, bias_sizes, {stride, stride},
+        {padding_, padding_}, {1, 1}, false, {0, 0}, groups_,
         {need_dx, true, has_bias_});
     weight_.gradient.add_(dw);
     if (has_bias_) bias_->gradient.add_(db);

@@ -4,6 +4,7 @@
 
 #include "dtune/nn/conv_chain.h"
 #include "dtune/nn/fast_conv.h"
+#include "dtune/nn/gpu_norm.h"
 
 namespace dtune {
 namespace {
@@ -33,8 +34,15 @@ bool is_conv_block(const std::vector<LayerSpec>& layers, size_t at,
          input.height % 2 == 0 && input.width % 2 == 0;
 }
 
+std::unique_ptr<SumLayer> make_norm(const LayerSpec& spec, const Shape& input,
+                                    ParameterPool& pool, Fusion fusion,
+                                    bool relu) {
+  if (fusion == Fusion::gpu) return make_gpu_norm(spec, input, pool, relu);
+  return std::make_unique<FastNorm>(spec, input, pool, relu);
+}
+
 LayerPtr make_fast(FastRun run, const std::vector<LayerSpec>& layers, size_t at,
-                   const Shape& input, ParameterPool& pool, bool fuse) {
+                   const Shape& input, ParameterPool& pool, Fusion fusion) {
   switch (run.kind) {
     case FastKind::conv_block:
       return make_conv_block(layers[at], input, pool);
@@ -44,24 +52,24 @@ LayerPtr make_fast(FastRun run, const std::vector<LayerSpec>& layers, size_t at,
       return make_conv_chain(layers, at, run.count, input, pool,
                              /*sum_relu=*/false);
     case FastKind::norm:
-      return std::make_unique<FastNorm>(layers[at], input, pool,
-                                        /*relu=*/run.count > 1);
+      return make_norm(layers[at], input, pool, fusion,
+                       /*relu=*/run.count > 1);
     case FastKind::residual_relu:
       return make_residual(layers[at], input, pool,
-                           {.fuse = fuse, .relu = true});
+                           {.fusion = fusion, .relu = true});
     case FastKind::none:
       break;
   }
-  return make_layer(layers[at], input, pool, fuse);
+  return make_layer(layers[at], input, pool, fusion);
 }
 
 // The stage whose last layer is a batch norm, with a sum and a ReLU behind it.
 std::unique_ptr<SumLayer> make_sum(FastRun run,
                                    const std::vector<LayerSpec>& layers,
                                    size_t at, const Shape& input,
-                                   ParameterPool& pool) {
+                                   ParameterPool& pool, Fusion fusion) {
   if (run.kind == FastKind::norm) {
-    return std::make_unique<FastNorm>(layers[at], input, pool, /*relu=*/true);
+    return make_norm(layers[at], input, pool, fusion, /*relu=*/true);
   }
   return make_conv_chain(layers, at, run.count, input, pool, /*sum_relu=*/true);
 }
@@ -81,13 +89,16 @@ bool is_fast_norm(const LayerSpec& layer, const Shape& input) {
 }
 
 FastRun fast_run(const std::vector<LayerSpec>& layers, size_t at,
-                 const Shape& input, bool in_branch) {
+                 const Shape& input, Fusion fusion, bool in_branch) {
+  if (fusion == Fusion::none) return {};
   const LayerSpec& layer = layers[at];
   const bool then_relu = at + 1 < layers.size() && is_relu(layers[at + 1]);
-  const int chain = in_branch ? conv_chain_length(layers, at, input) : 0;
-  if (chain > 0) return {FastKind::conv_chain, chain};
-  if (is_conv_block(layers, at, input)) return {FastKind::conv_block, 3};
-  if (is_fast_conv(layer, input)) return {FastKind::conv, 1};
+  if (fusion == Fusion::cpu) {
+    const int chain = in_branch ? conv_chain_length(layers, at, input) : 0;
+    if (chain > 0) return {FastKind::conv_chain, chain};
+    if (is_conv_block(layers, at, input)) return {FastKind::conv_block, 3};
+    if (is_fast_conv(layer, input)) return {FastKind::conv, 1};
+  }
   if (is_fast_norm(layer, input)) return {FastKind::norm, then_relu ? 2 : 1};
   if (layer.kind == LayerKind::residual && then_relu) {
     return {FastKind::residual_relu, 2};
@@ -98,15 +109,15 @@ FastRun fast_run(const std::vector<LayerSpec>& layers, size_t at,
 Stage make_stage(const std::vector<LayerSpec>& layers, size_t at, Shape& shape,
                  ParameterPool& pool, const StageOptions& options) {
   const FastRun run =
-      options.fuse ? fast_run(layers, at, shape, options.in_branch) : FastRun{};
+      fast_run(layers, at, shape, options.fusion, options.in_branch);
   Stage stage{nullptr, static_cast<int>(at), run.count};
   if (options.sum_relu &&
       at + static_cast<size_t>(run.count) == layers.size()) {
-    auto layer = make_sum(run, layers, at, shape, pool);
+    auto layer = make_sum(run, layers, at, shape, pool, options.fusion);
     stage.sums = layer.get();
     stage.layer = std::move(layer);
   } else {
-    stage.layer = make_fast(run, layers, at, shape, pool, options.fuse);
+    stage.layer = make_fast(run, layers, at, shape, pool, options.fusion);
   }
   const auto first = layers.begin() + stage.first;
   shape = infer_shapes({first, first + run.count}, shape).back().output;

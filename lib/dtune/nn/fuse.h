@@ -1,5 +1,5 @@
-// Fast layers of the CPU that stand for one or several of a list. Each computes
-// what those compute, up to rounding, with the same names and order of weights.
+// Fast layers that stand for one or several of a list. Each computes what those
+// compute, up to rounding, with the same names and order of weights.
 #pragma once
 
 #include <vector>
@@ -22,7 +22,8 @@ struct FastRun {
   int count = 1;  // layers that it stands for
 };
 
-// What stands for layers[at] and those behind it.
+// What stands for layers[at] and those behind it; on a GPU a norm or a
+// residual_relu.
 // conv_block: 3x3, stride 1, "same" padding, one group, a multiple of 16
 // outputs, pool 2x2 of an even image; 1 to 4 or a multiple of 16 input channels.
 // conv: one group, multiples of 16 channels and outputs. norm: images, a
@@ -30,7 +31,7 @@ struct FastRun {
 // residuals alone, for elsewhere every layer is a unit of its own, and so are
 // its weights.
 FastRun fast_run(const std::vector<LayerSpec>& layers, size_t at,
-                 const Shape& input, bool in_branch);
+                 const Shape& input, Fusion fusion, bool in_branch);
 
 bool is_fast_norm(const LayerSpec& layer, const Shape& input);
 
@@ -43,7 +44,7 @@ struct Stage {
 };
 
 struct StageOptions {
-  bool fuse = false;  // as NetworkOptions::fuse, and what it needs is there
+  Fusion fusion = Fusion::none;
   bool in_branch = false;  // of a residual
   // Of a branch that ends in a batch norm: to its result another one is added,
   // and a ReLU follows. They become a part of the stage that ends the list.

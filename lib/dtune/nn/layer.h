@@ -11,11 +11,13 @@ namespace dtune {
 
 using LayerPtr = std::unique_ptr<Layer>;
 
-// The layer that `spec` says, for inputs of the given shape; `fuse`: of a
-// residual's branches, as in fuse.h. REQUIRES: infer_shapes({spec}, input)
-// passed.
+// Whose fast layers may stand for several of a list (fuse.h).
+enum class Fusion { none, cpu, gpu };
+
+// The layer that `spec` says, for inputs of the given shape; `fusion`: in a
+// residual's branches. REQUIRES: infer_shapes({spec}, input) passed.
 LayerPtr make_layer(const LayerSpec& spec, const Shape& input,
-                    ParameterPool& pool, bool fuse);
+                    ParameterPool& pool, Fusion fusion);
 
 LayerPtr make_conv(const LayerSpec& spec, const Shape& input,
                    ParameterPool& pool);
@@ -38,8 +40,8 @@ LayerPtr make_flatten();
 LayerPtr make_dropout(const LayerSpec& spec);
 
 struct ResidualOptions {
-  bool fuse = false;  // its branches, as in fuse.h
-  bool relu = false;  // of the sum
+  Fusion fusion = Fusion::none;  // in its branches
+  bool relu = false;             // of the sum
 };
 LayerPtr make_residual(const LayerSpec& spec, const Shape& input,
                        ParameterPool& pool, const ResidualOptions& options);

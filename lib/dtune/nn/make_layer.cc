@@ -3,7 +3,7 @@
 namespace dtune {
 
 LayerPtr make_layer(const LayerSpec& spec, const Shape& input,
-                    ParameterPool& pool, bool fuse) {
+                    ParameterPool& pool, Fusion fusion) {
   switch (spec.kind) {
     case LayerKind::conv:
       return make_conv(spec, input, pool);
@@ -31,7 +31,7 @@ LayerPtr make_layer(const LayerSpec& spec, const Shape& input,
     case LayerKind::dropout:
       return make_dropout(spec);
     case LayerKind::residual:
-      return make_residual(spec, input, pool, {.fuse = fuse});
+      return make_residual(spec, input, pool, {.fusion = fusion});
   }
   throw Error(ErrorKind::internal, "nn: layer of unknown kind");
 }

@@ -4,6 +4,7 @@
 
 #include "dtune/nn/channels_last.h"
 #include "dtune/nn/fuse.h"
+#include "dtune/nn/gpu_norm.h"
 #include "dtune/nn/layer.h"
 
 namespace dtune {
@@ -15,9 +16,12 @@ int64_t sum_of_flops(const std::vector<LayerSpec>& layers, const Shape& input) {
   return flops;
 }
 
-bool fuses(const NetworkOptions& options) {
-  return options.fuse && options.device.is_cpu() &&
-         options.compute == at::kFloat;
+Fusion fusion_of(const NetworkOptions& options) {
+  if (!options.fuse) return Fusion::none;
+  if (!options.device.is_cpu()) {
+    return has_gpu_norm() ? Fusion::gpu : Fusion::none;
+  }
+  return options.compute == at::kFloat ? Fusion::cpu : Fusion::none;
 }
 
 }  // namespace
@@ -30,10 +34,9 @@ std::vector<int> network_units(const std::vector<LayerSpec>& layers,
   for (size_t at = 0; at < layers.size();) {
     units.push_back(static_cast<int>(at));
     const Shape& shape = at == 0 ? input : infos[at - 1].output;
-    const int count =
-        fuses(options) ? fast_run(layers, at, shape, /*in_branch=*/false).count
-                       : 1;
-    at += static_cast<size_t>(count);
+    const FastRun run =
+        fast_run(layers, at, shape, fusion_of(options), /*in_branch=*/false);
+    at += static_cast<size_t>(run.count);
   }
   return units;
 }
@@ -51,12 +54,12 @@ Network::Network(std::vector<LayerSpec> layers, const Shape& input,
   impl_->flops = sum_of_flops(layers, input);
   impl_->compute = options.compute;
   Shape shape = input;
-  const bool fuse = fuses(options);
+  const Fusion fusion = fusion_of(options);
   const int count = static_cast<int>(layers.size());
   for (int i = 0; i < count; i += impl_->stages.back().count) {
     impl_->pool.begin_layer(i);
     impl_->stages.push_back(make_stage(layers, static_cast<size_t>(i), shape,
-                                       impl_->pool, {.fuse = fuse}));
+                                       impl_->pool, {.fusion = fusion}));
   }
   impl_->pool.allocate(options);
 }

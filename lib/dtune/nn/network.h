@@ -128,9 +128,9 @@ struct NetworkOptions {
   // arXiv 1710.03740; bfloat16 needs no scaled loss: Kalamkar et al. 2019,
   // arXiv 1905.12322). What goes in and comes out is float32.
   at::ScalarType compute = at::kFloat;
-  // Lets one fast layer stand for several on the CPU (fuse.h); the results
-  // differ by rounding; float32 only. Names, slices and seeds are the same
-  // either way.
+  // Lets one fast layer stand for several (fuse.h), on the CPU in float32 only;
+  // the results differ by rounding. Names, slices and seeds are the same either
+  // way.
   bool fuse = true;
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "dtune/nn/channels_last.h"
+#include "dtune/nn/gpu_pool.h"
 #include "dtune/nn/layer.h"
 #include "dtune/nn/ranges.h"
 
@@ -26,6 +27,15 @@ class MaxPool : public Layer {
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext&) override {
+    if (is_gpu_pool(x, window_.kernel[0], window_.stride[0],
+                    window_.padding[0])) {
+      const auto [y, which] = gpu_max_pool(x, window_.kernel[0]);
+      if (saved) {
+        saved->tensors = {which};
+        saved->input_shape = x.sizes().vec();
+      }
+      return y;
+    }
     auto [y, indices] = at::max_pool2d_with_indices(
         x, window_.kernel, window_.stride, window_.padding);
     if (saved) saved->tensors = {x, indices};
@@ -35,16 +45,22 @@ class MaxPool : public Layer {
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
                       bool need_dx) override {
     at::Tensor dx;
-    if (need_dx) {
-      dx = at::max_pool2d_with_indices_backward(
-          dy, saved.tensors.at(0), window_.kernel, window_.stride,
-          window_.padding, {1, 1}, false, saved.tensors.at(1));
-    }
+    if (need_dx) dx = gradient(dy, saved);
     saved.tensors.clear();
     return dx;
   }
 
  private:
+  at::Tensor gradient(const at::Tensor& dy, const Saved& saved) const {
+    if (saved.tensors.size() == 1) {
+      return gpu_max_pool_gradient(dy, saved.tensors[0], saved.input_shape,
+                                   window_.kernel[0]);
+    }
+    return at::max_pool2d_with_indices_backward(
+        dy, saved.tensors.at(0), window_.kernel, window_.stride,
+        window_.padding, {1, 1}, false, saved.tensors.at(1));
+  }
+
   Window window_;
 };
 

@@ -77,7 +77,7 @@ class Residual : public Layer {
       : relu_(options.relu),
         body_(spec.body, input, pool, body_options(spec, input, options)),
         shortcut_(spec.shortcut, input, pool,
-                  {.fuse = options.fuse, .in_branch = true}) {}
+                  {.fusion = options.fusion, .in_branch = true}) {}
 
   at::Tensor forward(const at::Tensor& x, Saved* saved,
                      const PassContext& context) override {
@@ -164,9 +164,9 @@ class Residual : public Layer {
                                    const ResidualOptions& options) {
     const std::vector<LayerSpec>& body = spec.body;
     const bool sums =
-        options.fuse && options.relu && !body.empty() &&
+        options.fusion != Fusion::none && options.relu && !body.empty() &&
         is_fast_norm(body.back(), infer_shapes(body, input).back().output);
-    return {.fuse = options.fuse, .in_branch = true, .sum_relu = sums};
+    return {.fusion = options.fusion, .in_branch = true, .sum_relu = sums};
   }
 
   bool relu_;

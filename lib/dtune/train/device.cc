@@ -102,6 +102,12 @@ uint64_t memory_limit(const at::Device& device) {
 #endif
 }
 
+std::optional<c10::Stream> own_stream(const at::Device& device) {
+  if (device.is_cpu()) return std::nullopt;
+  return c10::impl::getDeviceGuardImpl(device.type())
+      ->getStreamFromGlobalPool(device);
+}
+
 std::string cuda_problem() {
   if (!at::hasCUDA()) {
     return "this LibTorch is built without CUDA (build dtune with a CUDA "

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <ATen/ATen.h>
+#include <c10/core/Stream.h>
 
 namespace dtune {
 
@@ -33,6 +35,9 @@ std::string cuda_problem();
 // DTUNE_DEVICE_SHARE's value; 1 where it cannot be read. REQUIRES: text may be
 // null.
 double device_share(const char* text);
+
+// A stream of a GPU for work that others need not wait for; the CPU has none.
+std::optional<c10::Stream> own_stream(const at::Device& device);
 
 // Bytes of a GPU's memory that this process may take; of other devices: all
 // there are.

@@ -318,10 +318,7 @@ void DeviceImages::prefetch(std::span<const PlannedImage> plan) {
     next.pixels = stage(next.samples);
   } else {
     // One stream: the allocator keeps the freed memory of each for itself.
-    if (!beside_) {
-      beside_ = c10::impl::getDeviceGuardImpl(device_.type())
-                    ->getStreamFromGlobalPool(device_);
-    }
+    if (!beside_) beside_ = own_stream(device_);
     const c10::StreamGuard guard(*beside_);
     next.pixels = stage(next.samples);
     next.copied.emplace(device_.type());

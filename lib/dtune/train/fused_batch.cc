@@ -122,9 +122,9 @@ at::Tensor FusedBatch::compute_batch(const StepInputs& inputs,
   network_.backward(losses.gradients.transpose(0, 1).reshape(logits.sizes()),
                     tape_);
   const at::Tensor gradients = network_.take_gradients();
-  const at::Tensor norms = clip_rows(inputs.update, gradients);
-  apply_fused_update(inputs.update, {weights_.rows, gradients, first_.rows,
-                                     second_.rows, l2_});
+  const at::Tensor norms = clip_and_update(
+      inputs.update,
+      {weights_.rows, gradients, first_.rows, second_.rows, l2_});
   network_.set_weights(weights_.rows);
   if (average_weights_.rows.defined()) average(average_shares(inputs.update));
   return at::stack({losses.losses, losses.correct, norms});

@@ -1,7 +1,6 @@
 #include "dtune/train/fused_trainer.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -9,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "dtune/base/clock.h"
 #include "dtune/study/trial_runner.h"
+#include "dtune/train/device.h"
 #include "dtune/train/fused_batch.h"
 
 namespace dtune {
@@ -41,36 +40,6 @@ struct FusedTrainer::Job {
   bool over() const { return failure != nullptr || trainer->position() >= end; }
 };
 
-// What is known of a shape, also of groups that have ended: what a batch of
-// each of n trainers takes, fused and by turns. Of the thread that leads.
-struct FusedTrainer::Pace {
-  struct Tries {
-    int count = 0;
-    double seconds = 0;  // the fastest: what else runs here only adds
-
-    void add(double one) {
-      seconds = count == 0 ? one : std::min(seconds, one);
-      ++count;
-    }
-  };
-  static constexpr int kTries = 8;  // the first choose kernels
-
-  bool timed = false;                            // else it does not matter
-  size_t most = SIZE_MAX;                        // that fit
-  std::map<size_t, std::array<Tries, 2>> tries;  // by n, then [is fused]
-
-  bool tries_fused(size_t trainers) {
-    return timed && tries[trainers][1].count < kTries;
-  }
-  bool prefers_fused(size_t trainers) {
-    if (trainers > most) return false;
-    if (!timed) return true;
-    if (tries_fused(trainers)) return true;
-    const auto& [turns, fused] = tries[trainers];
-    return turns.count >= kTries && fused.seconds <= turns.seconds;
-  }
-};
-
 // The jobs of one shape.
 struct FusedTrainer::Group {
   std::vector<Job*> jobs;  // guarded by the mutex
@@ -78,16 +47,14 @@ struct FusedTrainer::Group {
   std::condition_variable changed;
 
   // Of the thread that leads:
-  std::shared_ptr<Pace> pace;
+  size_t* most = nullptr;  // trainers of the shape that fit; outlives this
   std::unique_ptr<FusedBatch> batch;
   std::vector<Job*> members;  // of the batch, row by row
   bool fresh = false;         // it has trained nothing yet
 
-  static void train_alone(Job& job, int64_t batches);
-  static int64_t ahead_of(const Job& job);
+  static void train_alone(Job& job);
   static int64_t usual_size(const std::vector<Job*>& jobs);
   bool has(const Job& job) const;
-  bool is_settled(const std::vector<Job*>& now, bool fused) const;
   void train_one_batch(std::vector<Job*> now);
   bool fuse(const std::vector<Job*>& now);
   void train(const std::vector<Job*>& now, bool fused);
@@ -100,21 +67,14 @@ struct FusedTrainer::Group {
   void fail(const std::vector<Job*>& now, const std::exception_ptr& failure);
 };
 
-// At least one, and at most about so many.
-void FusedTrainer::Group::train_alone(Job& job, int64_t batches) {
-  Trainer& trainer = *job.trainer;
-  const int64_t more = (batches - 1) * trainer.train_spec().batch_size;
-  const int64_t end = std::min(job.end, trainer.position() + 1 + more);
+// One batch.
+void FusedTrainer::Group::train_alone(Job& job) {
   try {
-    job.totals += trainer.train_to(end, *job.stop, *job.after_batch);
+    job.totals += job.trainer->train_to(job.trainer->position() + 1, *job.stop,
+                                        *job.after_batch);
   } catch (...) {
     job.failure = std::current_exception();
   }
-}
-
-// Batches that the CPU need not wait for one by one.
-int64_t FusedTrainer::Group::ahead_of(const Job& job) {
-  return job.trainer->device_images() == nullptr ? 1 : Trainer::kAhead;
 }
 
 // Whether the weights that it has trained are in the batch.
@@ -172,14 +132,14 @@ void FusedTrainer::Group::leave(Job& job) {
 void FusedTrainer::Group::give_up(size_t trainers) {
   fmt::print(stderr, "{} trials of this slot take turns: they do not fit\n",
              trainers);
-  pace->most = std::min(pace->most, trainers - 1);
+  *most = std::min(*most, trainers - 1);
   if (fresh) batch.reset();
   store_all();
 }
 
 // False: they take turns.
 bool FusedTrainer::Group::fuse(const std::vector<Job*>& now) {
-  if (now.size() < 2 || !pace->prefers_fused(now.size())) {
+  if (now.size() < 2 || now.size() > *most) {
     store_all();
     return false;
   }
@@ -210,7 +170,7 @@ bool FusedTrainer::Group::train_odd_sizes(const std::vector<Job*>& now) {
     if (now[row]->trainer->next_batch().size == usual) continue;
     any = true;
     batch->store(row);
-    train_alone(*now[row], 1);
+    train_alone(*now[row]);
     batch->load(row);
   }
   return any;
@@ -240,34 +200,12 @@ void FusedTrainer::Group::fail(const std::vector<Job*>& now,
   batch.reset();
 }
 
-// Steps that are recorded as CUDA graphs are faster afterwards.
-bool FusedTrainer::Group::is_settled(const std::vector<Job*>& now,
-                                     bool fused) const {
-  if (fused) return batch != nullptr && batch->step_graph().is_settled();
-  return std::ranges::all_of(now, [](const Job* job) {
-    const StepGraph* graph = job->trainer->step_graph();
-    return graph == nullptr || graph->is_settled();
-  });
-}
-
 void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
-  // The last batch of an epoch says nothing of others.
-  const bool usual = std::all_of(now.begin(), now.end(), [](const Job* job) {
-    return job->trainer->next_batch().size ==
-           job->trainer->train_spec().batch_size;
-  });
-  const bool timing = pace->timed && usual && now.size() >= 2 &&
-                      pace->tries_fused(now.size()) == fused;
-  const MonoTime began = system_clock().now();
   if (!fused) {
-    for (Job* job : now) train_alone(*job, timing ? 1 : ahead_of(*job));
+    for (Job* job : now) train_alone(*job);
   } else if (!train_odd_sizes(now)) {
     train_fused(now);
   }
-  if (!timing || !is_settled(now, fused)) return;
-  if (fused) settle();  // else it is not known what the device took
-  pace->tries[now.size()][fused ? 1 : 0].add(
-      to_seconds(system_clock().now() - began));
 }
 
 void FusedTrainer::Group::train_one_batch(std::vector<Job*> now) {
@@ -294,25 +232,28 @@ void FusedTrainer::Group::train_one_batch(std::vector<Job*> now) {
   }
 }
 
-FusedTrainer::FusedTrainer(Choice choice) : choice_(choice) {}
+FusedTrainer::FusedTrainer() = default;
 FusedTrainer::~FusedTrainer() = default;
+
+SideBySide& FusedTrainer::beside(const at::Device& device) {
+  const std::lock_guard lock(mutex_);
+  return beside_.try_emplace(device.str(), memory_limit(device)).first->second;
+}
 
 LossTotals FusedTrainer::train_to(Trainer& trainer, int64_t end,
                                   const std::atomic<bool>& stop,
                                   const Trainer::AfterBatch& after_batch,
                                   std::atomic<int>* together) {
+  if (const at::Device& device = trainer.options().device; !device.is_cpu()) {
+    return beside(device).train_to(trainer, end, stop, after_batch, together);
+  }
   Job job{&trainer, end, &stop, &after_batch, together};
   const std::string shape = shape_of(trainer);
   std::unique_lock lock(mutex_);
   std::shared_ptr<Group>& known = groups_[shape];
   if (known == nullptr) {
     known = std::make_shared<Group>();
-    std::shared_ptr<Pace>& pace = paces_[shape];
-    if (pace == nullptr) pace = std::make_shared<Pace>();
-    pace->timed =
-        choice_ == Choice::faster ||
-        (choice_ == Choice::by_device && !trainer.options().device.is_cpu());
-    known->pace = pace;
+    known->most = &most_.try_emplace(shape, SIZE_MAX).first->second;
   }
   const std::shared_ptr<Group> group = known;
   group->jobs.push_back(&job);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "dtune/train/side_by_side.h"
 #include "dtune/train/trainer.h"
 #include "dtune/train/turns.h"
 
@@ -21,26 +22,20 @@ class FusedBatch;
 // for as long as they are in train_to: one of the calling threads computes
 // batch after batch of all of them, the others wait for their ends. Trainers
 // come and go between two batches. One that is alone, and a batch of another
-// size than most (the last of an epoch), is trained by the trainer itself: on
-// other devices than the CPU Trainer::kAhead batches at a time, so that the
-// device is not waited for after each.
+// size than most (the last of an epoch), is trained by the trainer itself.
 //
 // Of equal shape are trainers with the same architecture, precision, device,
 // number of samples, batch size and kind of optimizer (sgd or Adam's), which
-// all have or have no moving average. Where the device has not the memory for
-// several at once, or there are too many channels, they take turns, batch by
-// batch; likewise where that proves to be faster.
+// all have or have no moving average. Where there is not the memory for several
+// at once, or there are too many channels, they take turns, batch by batch.
 //
-// What fused batches came to is read after each Trainer::kAhead of them, on the
-// CPU, too: a training that diverges is found then.
+// What fused batches came to is read after each Trainer::kAhead of them: a
+// training that diverges is found then.
+//
+// On other devices than the CPU they compute side by side (side_by_side.h).
 class FusedTrainer {
  public:
-  enum class Choice {
-    by_device,  // faster on other devices than the CPU, fused on the CPU
-    faster,     // by the time that the first batches take either way
-    fused,      // without a look at the time
-  };
-  explicit FusedTrainer(Choice choice = Choice::by_device);
+  FusedTrainer();
   ~FusedTrainer();
 
   // Trainer::train_to, with the same results up to rounding (the same to the
@@ -56,15 +51,15 @@ class FusedTrainer {
  private:
   struct Job;
   struct Group;
-  struct Pace;
 
   void lead(Group& group, const Job& own, std::unique_lock<std::mutex>& lock);
+  SideBySide& beside(const at::Device& device);
 
-  const Choice choice_;
   Turns computing_;  // by the leader of a group, for a batch
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Group>> groups_;  // by shape
-  std::map<std::string, std::shared_ptr<Pace>> paces_;    // likewise
+  std::map<std::string, size_t> most_;        // by shape: that fit together
+  std::map<std::string, SideBySide> beside_;  // by device
 };
 
 }  // namespace dtune

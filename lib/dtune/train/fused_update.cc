@@ -3,7 +3,12 @@
 #include <array>
 #include <span>
 
+#ifdef DTUNE_WITH_CUDA_KERNELS
+#include "dtune/nn/gpu_stream.h"
+#endif
+
 #include "dtune/base/error.h"
+#include "dtune/nn/kernels/cuda/update.h"
 #include "dtune/nn/transfer.h"
 
 namespace dtune {
@@ -72,6 +77,52 @@ void fused_adam(const at::Tensor& numbers, const FusedTensors& t) {
   t.weights.add_(t.first.div(root).mul_(of(7)));
 }
 
+#ifdef DTUNE_WITH_CUDA_KERNELS
+bool in_one_kernel(const FusedTensors& t) {
+  return t.weights.is_cuda() && t.weights.is_contiguous() &&
+         t.gradients.is_contiguous();
+}
+
+float* data_of(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.data_ptr<float>() : nullptr;
+}
+
+// norms: [K, 1]; undefined: gradients are not clipped.
+void update_in_one_kernel(const at::Tensor& numbers, const FusedTensors& t,
+                          const at::Tensor& norms) {
+  const OnDeviceOf here(t.weights);
+  const auto row = [&](int64_t which) {
+    return data_of(numbers) + which * numbers.size(1);
+  };
+  const CudaUpdateTensors tensors{t.weights.size(0),  t.weights.size(1),
+                                  data_of(t.weights), data_of(t.gradients),
+                                  data_of(t.first),   data_of(t.second),
+                                  data_of(t.l2)};
+  const CudaUpdateScale scale{row(at_gradient_scale),
+                              norms.defined() ? row(at_clip_norm) : nullptr,
+                              data_of(norms), static_cast<float>(kClipEpsilon)};
+  const auto of = [&](int64_t i) { return row(at_rule + i); };
+  if (t.second.defined()) {
+    cuda_adam(tensors, scale,
+              {of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7),
+               static_cast<float>(kAdamEpsilon)},
+              here.stream());
+  } else {
+    cuda_sgd(tensors, scale, {of(0), of(1), of(2)}, here.stream());
+  }
+}
+#else
+bool in_one_kernel(const FusedTensors&) { return false; }
+void update_in_one_kernel(const at::Tensor&, const FusedTensors&,
+                          const at::Tensor&) {}
+#endif
+
+void clip_rows(const at::Tensor& numbers, const at::Tensor& gradients,
+               const at::Tensor& norms) {
+  gradients.mul_(
+      column(numbers, at_clip_norm).div(norms.add(kClipEpsilon)).clamp_max_(1));
+}
+
 }  // namespace
 
 at::Tensor update_numbers(const std::vector<RowStep>& rows,
@@ -94,15 +145,24 @@ at::Tensor update_numbers(const std::vector<RowStep>& rows,
   return host;
 }
 
-at::Tensor clip_rows(const at::Tensor& numbers, const at::Tensor& gradients) {
-  const at::Tensor norms = gradients.norm(2, /*dim=*/{1}, /*keepdim=*/true);
-  gradients.mul_(
-      column(numbers, at_clip_norm).div(norms.add(kClipEpsilon)).clamp_max_(1));
+at::Tensor clip_and_update(const at::Tensor& numbers,
+                           const FusedTensors& tensors) {
+  const at::Tensor norms =
+      tensors.gradients.norm(2, /*dim=*/{1}, /*keepdim=*/true);
+  if (in_one_kernel(tensors)) {
+    update_in_one_kernel(numbers, tensors, norms);
+  } else {
+    clip_rows(numbers, tensors.gradients, norms);
+    apply_fused_update(numbers, tensors);
+  }
   return norms.squeeze(1).to(at::kDouble);
 }
 
 void apply_fused_update(const at::Tensor& numbers,
                         const FusedTensors& tensors) {
+  if (in_one_kernel(tensors)) {
+    return update_in_one_kernel(numbers, tensors, {});
+  }
   tensors.gradients.mul_(column(numbers, at_gradient_scale));
   if (tensors.second.defined()) {
     fused_adam(numbers, tensors);

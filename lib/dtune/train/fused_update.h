@@ -38,11 +38,12 @@ at::Tensor update_numbers(const std::vector<RowStep>& rows,
 
 // --- With these numbers on the device.
 
-// Scales gradients that are longer than clip_norm to it. Returns the norms that
-// they had, [K] float64.
-at::Tensor clip_rows(const at::Tensor& numbers, const at::Tensor& gradients);
-
 void apply_fused_update(const at::Tensor& numbers, const FusedTensors& tensors);
+
+// The same after gradients that are longer than clip_norm are scaled to it.
+// Returns the norms that they had, [K] float64.
+at::Tensor clip_and_update(const at::Tensor& numbers,
+                           const FusedTensors& tensors);
 
 // [K, 1]: RowStep::average.
 at::Tensor average_shares(const at::Tensor& numbers);

@@ -89,10 +89,7 @@ FusedTensors Optimizer::rows() {
 }
 
 at::Tensor Optimizer::update_ahead(const at::Tensor& numbers) {
-  const FusedTensors all = rows();
-  at::Tensor norm = clip_rows(numbers, all.gradients);
-  apply_fused_update(numbers, all);
-  return norm;
+  return clip_and_update(numbers, rows());
 }
 
 std::vector<Optimizer::State> Optimizer::state() const {

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <utility>
 
+#include <c10/core/StreamGuard.h>
+
 #include "dtune/study/study.h"
 #include "dtune/train/checkpoint.h"
+#include "dtune/train/device.h"
 #include "dtune/train/failure.h"
 #include "dtune/train/fused_trainer.h"
 #include "dtune/train/network_costs.h"
@@ -17,11 +20,25 @@
 namespace dtune {
 namespace {
 
+// What the thread gives to the device goes to this stream, if there is one.
+class OnStream {
+ public:
+  explicit OnStream(const std::optional<c10::Stream>& stream) {
+    if (stream) guard_.emplace(*stream);
+  }
+
+ private:
+  std::optional<c10::StreamGuard> guard_;
+};
+
 class CnnSession final : public StepSession {
  public:
   CnnSession(TrialAssignment assignment,
              std::shared_ptr<const PreparedData> data, FusedTrainer* fused)
-      : StepSession(std::move(assignment), std::move(data)), fused_(fused) {
+      : StepSession(std::move(assignment), std::move(data)),
+        fused_(fused),
+        stream_(fused == nullptr ? std::nullopt : own_stream(device())) {
+    const OnStream on(stream_);
     as_trial_failure(where(), [this] { begin(); });
   }
 
@@ -66,6 +83,7 @@ class CnnSession final : public StepSession {
   }
 
   StepReport perform_step(const std::atomic<bool>& stop) override {
+    const OnStream on(stream_);
     if (!unsaved_) unsaved_ = train_step(stop);
     return save_step();
   }
@@ -122,10 +140,12 @@ class CnnSession final : public StepSession {
   }
 
   std::map<std::string, double> test() override {
+    const OnStream on(stream_);
     return write_final(trainer_->judged());
   }
 
-  FusedTrainer* fused_;  // null: trains alone
+  FusedTrainer* fused_;                // null: trains alone
+  std::optional<c10::Stream> stream_;  // else of a GPU: of this trial alone
   std::unique_ptr<Trainer> trainer_;
   std::map<std::string, double> costs_;  // once measured
   std::optional<StepReport> unsaved_;    // of a step without a checkpoint

@@ -11,6 +11,7 @@
 #ifdef DTUNE_WITH_CUDA
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #endif
 
@@ -62,10 +63,12 @@ class CudaGraph final : public Recording {
   void record(const std::function<at::Tensor()>& work) override {
     const NoTransfers none;
     const c10::cuda::CUDAGuard guard(device_);
+    // While one is recorded no other may free memory that is cached.
+    static std::mutex one_at_a_time;
+    const std::lock_guard only(one_at_a_time);
     check_memory();
     c10::cuda::CUDACachingAllocator::emptyCache();
-    const c10::cuda::CUDAStreamGuard aside(c10::cuda::getStreamFromPool(
-        /*isHighPriority=*/false, device_.index()));
+    const c10::cuda::CUDAStreamGuard aside(recording_stream());
     // Other threads may use the device meanwhile.
     graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
     try {
@@ -84,6 +87,19 @@ class CudaGraph final : public Recording {
   }
 
  private:
+  // Nothing else uses it: LibTorch's pool has few streams, and what another
+  // thread gives to one of them while it records would be recorded, too.
+  // REQUIRES: one thread at a time.
+  c10::cuda::CUDAStream recording_stream() const {
+    static std::map<c10::DeviceIndex, cudaStream_t> streams;
+    const auto [found, is_new] = streams.try_emplace(device_.index());
+    if (is_new) {
+      C10_CUDA_CHECK(
+          cudaStreamCreateWithFlags(&found->second, cudaStreamNonBlocking));
+    }
+    return c10::cuda::getStreamFromExternal(found->second, device_.index());
+  }
+
   // A graph keeps what its steps allocate. Others, as an epoch's last batch,
   // need as much beside it.
   void check_memory() const {

@@ -54,6 +54,18 @@ uint64_t bytes_of(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.nbytes() : 0;
 }
 
+// Of all layers for one sample, those in branches of residuals included.
+int64_t output_elements(const std::vector<LayerSpec>& layers, Shape shape) {
+  const std::vector<LayerInfo> infos = infer_shapes(layers, shape);
+  int64_t sum = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    sum += infos[i].output.elements() + output_elements(layers[i].body, shape) +
+           output_elements(layers[i].shortcut, shape);
+    shape = infos[i].output;
+  }
+  return sum;
+}
+
 }  // namespace
 
 uint64_t architecture_of(const Recipe& recipe, const PreparedData& data) {
@@ -350,6 +362,15 @@ uint64_t Trainer::resident_bytes() {
              bytes_of(average.buffers());
   }
   return bytes + static_cast<uint64_t>(count()) * sizeof(uint32_t);
+}
+
+// A step's recording keeps what the step needs, and batches of another size need
+// as much beside it.
+uint64_t Trainer::working_bytes() {
+  constexpr uint64_t kOfLibraries = uint64_t{256} << 20;
+  const auto outputs = static_cast<uint64_t>(
+      output_elements(layers_, source_.image_shape()) * train_.batch_size);
+  return resident_bytes() + 2 * outputs * sizeof(float) + kOfLibraries;
 }
 
 }  // namespace dtune

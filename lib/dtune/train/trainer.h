@@ -141,6 +141,9 @@ class Trainer {
 
   // Bytes of weights, gradients, state and buffers that this holds.
   uint64_t resident_bytes();
+  // The same with what a step needs beside them on a GPU, estimated: too much
+  // rather than too little.
+  uint64_t working_bytes();
 
  private:
   LossTotals train_ahead(int64_t end, const std::atomic<bool>& stop,
