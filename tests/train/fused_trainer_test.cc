@@ -178,18 +178,6 @@ TEST_CASE("fused trials are each what they are alone") {
   }
 }
 
-TEST_CASE("fused trials whose images a device makes are what they are alone") {
-  const Shop shop;
-  std::vector<Recipe> recipes = various(OptimizerKind::sgd);
-  recipes[0].data.augment.crop = 2;
-  for (const bool equal : {true, false}) {
-    recipes[1].data.normalize = equal;  // else their images are made apart
-    Trainers together = shop.trainers(recipes, /*as_device=*/true);
-    Trainers alone = shop.trainers(recipes);
-    check_equal_after(240, together, alone);
-  }
-}
-
 TEST_CASE("a device trains what the CPU does, whatever the recipe") {
   const Shop shop;
   for (uint64_t seed = 0; seed < 16; ++seed) {

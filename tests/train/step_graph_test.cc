@@ -13,7 +13,7 @@
 #include "dtune/nn/transfer.h"
 #include "dtune/train/checkpoint.h"
 #include "dtune/train/device.h"
-#include "dtune/train/fused_batch.h"
+#include "dtune/train/side_by_side.h"
 #include "dtune/train/trainer.h"
 
 using namespace dtune;  // NOLINT: a test
@@ -98,20 +98,6 @@ void check_same_bits(Trainer& a, Trainer& b) {
   for (size_t i = 0; i < one.tensors.size(); ++i) {
     CAPTURE(one.tensors[i].name);
     CHECK(one.tensors[i].values.equal(other.tensors[i].values));
-  }
-}
-
-// The batches of the usual size together, the last one each by itself.
-void train_epoch(FusedBatch& batch, int64_t end) {
-  const std::vector<Trainer*> trainers = batch.trainers();
-  while (trainers[0]->position() < end - 8) batch.train();
-  for (const FusedBatch::Result& result : batch.settle()) {
-    CHECK(result.failure == nullptr);
-  }
-  for (size_t row = 0; row < trainers.size(); ++row) {
-    batch.store(row);
-    trainers[row]->train_to(end, kNotStopped);
-    batch.load(row);
   }
 }
 
@@ -210,26 +196,27 @@ TEST_CASE("a training whose steps are repeated is the one whose are not") {
   }
 }
 
-TEST_CASE("a GPU repeats recorded steps of one training and of fused ones") {
+TEST_CASE("a GPU repeats recorded steps, of trainings side by side as well") {
   const std::string problem = cuda_problem();
   if (!problem.empty()) return skip(problem);
   const at::Device gpu(at::kCUDA, 0);
   const StepShop shop;
-  const auto repeats = shop.trainer(gpu);
   const auto cpu = shop.trainer();
   const int64_t end = 5 * cpu->count();  // 35 batches of the usual size
-  const LossTotals totals = repeats->train_to(end, kNotStopped);
   const LossTotals expected = cpu->train_to(end, kNotStopped);
-  CHECK(repeats->step_graph()->repeated() == 35 - StepGraph::kFirst);
-  CHECK(totals.loss == doctest::Approx(expected.loss).epsilon(5e-2));
-  const auto a = shop.trainer(gpu);
-  const auto b = shop.trainer(gpu);
-  FusedBatch batch({a.get(), b.get()});
-  for (int64_t epoch = 1; epoch <= 5; ++epoch) {
-    train_epoch(batch, epoch * a->count());
+  SideBySide beside(memory_limit(gpu));
+  std::vector<std::jthread> threads;
+  // More than LibTorch has streams.
+  for (int number = 0; number < 40; ++number) {
+    threads.emplace_back([&] {
+      const c10::StreamGuard on(own_stream(gpu).value());
+      const auto trainer = shop.trainer(gpu);
+      const LossTotals totals =
+          beside.train_to(*trainer, end, kNotStopped, nullptr, nullptr);
+      CHECK(trainer->step_graph()->repeated() == 35 - StepGraph::kFirst);
+      CHECK(totals.loss == doctest::Approx(expected.loss).epsilon(5e-2));
+    });
   }
-  CHECK(batch.step_graph().repeated() == 35 - StepGraph::kFirst);
-  CHECK(a->position() == end);
 }
 
 TEST_CASE("a training goes on from a checkpoint into recorded steps") {
@@ -248,27 +235,4 @@ TEST_CASE("a training goes on from a checkpoint into recorded steps") {
   CHECK(other->position() == 120);
   other->train_to(240, kNotStopped);
   check_same_bits(*other, *whole);
-}
-
-TEST_CASE("fused steps are repeated, also after a pause of one of them") {
-  const StepShop shop;
-  const auto a = shop.trainer();
-  const auto b = shop.trainer();
-  const auto alone = shop.trainer();
-  FusedBatch batch({a.get(), b.get()});
-  train_epoch(batch, 120);
-  CHECK(batch.step_graph().repeated() == 7 - StepGraph::kFirstOnCpu);
-  train_epoch(batch, 240);
-  CHECK(batch.step_graph().repeated() == 14 - StepGraph::kFirstOnCpu);
-  alone->train_to(240, kNotStopped);
-  for (Trainer* trainer : batch.trainers()) {
-    CHECK(trainer->position() == alone->position());
-    const TrainingState one = state_of(*trainer);
-    const TrainingState other = state_of(*alone);
-    for (size_t i = 0; i < one.tensors.size(); ++i) {
-      CAPTURE(one.tensors[i].name);
-      CHECK(at::allclose(one.tensors[i].values, other.tensors[i].values, 1e-2,
-                         1e-3));
-    }
-  }
 }

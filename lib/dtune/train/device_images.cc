@@ -248,11 +248,8 @@ at::Tensor DeviceImages::per_channel(const std::vector<float>& values) const {
   return at::tensor(values).to(device_);
 }
 
-bool DeviceImages::equals(const DeviceImages& other) const {
-  const Normalization& a = source_.normalization();
-  const Normalization& b = other.source_.normalization();
-  return resident() && resident_ == other.resident_ && first_ == other.first_ &&
-         a.mean == b.mean && a.deviation == b.deviation;
+bool DeviceImages::shares_pixels(const DeviceImages& other) const {
+  return resident() && resident_ == other.resident_;
 }
 
 // The images' own samples, then those that they are mixed with (itself, where

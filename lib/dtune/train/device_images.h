@@ -38,8 +38,8 @@ class DeviceImages {
   // the device computes. Nothing where they are resident.
   void prefetch(std::span<const PlannedImage> plan);
 
-  // Whether both make the same of a plan, from one copy of the pixels.
-  bool equals(const DeviceImages& other) const;
+  // Whether both have one copy of the pixels.
+  bool shares_pixels(const DeviceImages& other) const;
   bool resident() const { return resident_ != nullptr; }
 
  private:

@@ -8,22 +8,16 @@ namespace dtune {
 namespace {
 
 NetworkOptions options_of(Trainer& trainer) {
-  return {.device = trainer.options().device,
-          .compute = compute_type(trainer.train_spec().precision)};
+  return {.compute = compute_type(trainer.train_spec().precision)};
 }
 
 }  // namespace
 
 FusedBatch::FusedBatch(std::vector<Trainer*> trainers)
     : trainers_(std::move(trainers)),
-      device_(trainers_.front()->options().device),
       network_(trainers_.front()->layers(), trainers_.front()->image_shape(),
                static_cast<int>(trainers_.size()),
-               options_of(*trainers_.front())),
-      step_(device_, trainers_.front()->train_spec().batch_size,
-            trainers_.front()->device_images() != nullptr
-                ? make_recording(device_)
-                : nullptr) {
+               options_of(*trainers_.front())) {
   make_rows();
   for (size_t row = 0; row < trainers_.size(); ++row) {
     each_.push_back({0, dropout_of(trainers_[row]->layers())});
@@ -79,36 +73,41 @@ void FusedBatch::load(size_t row) {
   network_.set_buffers(buffers_.rows);
 }
 
-void FusedBatch::train() {
+std::vector<FusedBatch::Result> FusedBatch::train() {
   const at::Tensor images = gather();
-  Unread unread;
+  std::vector<BatchRange> batches;
   std::vector<JudgedBatch> judged;
   std::vector<uint64_t> seeds;
   std::vector<RowStep> steps;
   for (Trainer* trainer : trainers_) {
-    unread.batches.push_back(trainer->next_batch());
+    batches.push_back(trainer->next_batch());
     judged.push_back(trainer->judged_batch());
-    unread.weights.push_back(judged.back().loss->weight(judged.back().targets));
     seeds.push_back(trainer->pass().seed);
-    steps.push_back(trainer->next_update(unread.batches.back()));
+    steps.push_back(trainer->next_update(batches.back()));
   }
-  const auto compute =
-      [this, kinds = judging_kinds(judged)](const StepInputs& inputs) {
-        return compute_batch(inputs, kinds);
-      };
-  unread.outcome = step_.run(
+  const at::Tensor outcome = compute_batch(
       {.images = images,
-       .judging = judging_numbers(judged, device_),
-       .masks = batch_mask_keys(dropouts_, seeds, images.size(0), device_),
-       .update = update_numbers(steps, device_)},
-      compute);
+       .judging = judging_numbers(judged, at::kCPU),
+       .masks = batch_mask_keys(dropouts_, seeds, images.size(0), at::kCPU),
+       .update = update_numbers(steps, at::kCPU)},
+      judging_kinds(judged));
+  const auto out = outcome.accessor<double, 2>();
+  std::vector<Result> results(trainers_.size());
   for (size_t row = 0; row < trainers_.size(); ++row) {
-    trainers_[row]->updated(unread.batches[row]);
+    trainers_[row]->updated(batches[row]);
+    try {
+      results[row].totals = trainers_[row]->totals_of(
+          batches[row], out[0][row], out[1][row],
+          judged[row].loss->weight(judged[row].targets), out[2][row]);
+    } catch (const TrialFailure&) {
+      results[row].failure = std::current_exception();
+    }
   }
-  unread_.push_back(std::move(unread));
+  return results;
 }
 
 // Rows of trainers that have failed are updated too, without meaning.
+// [3, K] float64: losses, correct samples, norms of the gradients.
 at::Tensor FusedBatch::compute_batch(const StepInputs& inputs,
                                      const JudgingKinds& kinds) {
   const PassContext pass{.training = true,
@@ -130,55 +129,12 @@ at::Tensor FusedBatch::compute_batch(const StepInputs& inputs,
   return at::stack({losses.losses, losses.correct, norms});
 }
 
-std::vector<FusedBatch::Result> FusedBatch::settle() {
-  std::vector<Result> results(trainers_.size());
-  if (unread_.empty()) return results;
-  std::vector<at::Tensor> outcomes;
-  for (const Unread& one : unread_) outcomes.push_back(one.outcome);
-  const at::Tensor all = at::stack(outcomes).to(at::kCPU);
-  const auto read = all.accessor<double, 3>();
-  for (size_t row = 0; row < trainers_.size(); ++row) {
-    if (trainers_[row] == nullptr) continue;
-    try {
-      for (size_t i = 0; i < unread_.size(); ++i) {
-        const auto& [batches, weights, outcome] = unread_[i];
-        results[row].totals += trainers_[row]->totals_of(
-            batches[row], read[i][0][row], read[i][1][row], weights[row],
-            read[i][2][row]);
-      }
-    } catch (const TrialFailure&) {
-      results[row].failure = std::current_exception();
-    }
-  }
-  unread_.clear();
-  return results;
-}
-
 // [n, K C, H, W]: each one's images side by side.
 at::Tensor FusedBatch::gather() {
-  for (Trainer* trainer : trainers_) trainer->gather(trainer->next_batch());
-  DeviceImages* images = trainers_.front()->device_images();
-  std::vector<PlannedImage> plan;
-  for (Trainer* trainer : trainers_) {
-    DeviceImages* own = trainer->device_images();
-    if (images == nullptr || own == nullptr || !images->equals(*own)) {
-      return gather_apart();
-    }
-    plan.insert(plan.end(), trainer->plan().begin(), trainer->plan().end());
-  }
-  const at::Tensor all = images->make(plan);
-  const auto rows = static_cast<int64_t>(trainers_.size());
-  return all
-      .view({rows, all.size(0) / rows, all.size(1), all.size(2), all.size(3)})
-      .transpose(0, 1)
-      .flatten(1, 2)
-      .contiguous(at::MemoryFormat::ChannelsLast);
-}
-
-at::Tensor FusedBatch::gather_apart() {
   std::vector<at::Tensor> images;
   for (Trainer* trainer : trainers_) {
-    images.push_back(trainer->images().to(device_));
+    trainer->gather(trainer->next_batch());
+    images.push_back(trainer->images());
   }
   return at::cat(images, 1);
 }

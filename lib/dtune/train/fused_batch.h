@@ -1,5 +1,5 @@
-// Several trainings of one shape computed as one: their weights are rows, and a
-// batch of each goes through a FusedNetwork.
+// Several trainings of one shape computed as one on the CPU: their weights are
+// rows, and a batch of each goes through a FusedNetwork.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,6 @@
 #include "dtune/nn/fused_network.h"
 #include "dtune/train/device_loss.h"
 #include "dtune/train/fused_update.h"
-#include "dtune/train/step_graph.h"
 #include "dtune/train/trainer.h"
 
 namespace dtune {
@@ -29,21 +28,15 @@ class FusedBatch {
     LossTotals totals;
     std::exception_ptr failure;  // TrialFailure(diverged); null: trained
   };
-  // Trains the next batch of each, without waiting for the device. REQUIRES:
-  // these are of one size.
-  void train();
-  // What each one's batches since the last call came to; waits for them. A
-  // trainer that has failed is not to be used again; its row stays, without
-  // meaning to others.
-  std::vector<Result> settle();
-  size_t unsettled() const { return unread_.size(); }  // batches
-  const StepGraph& step_graph() const { return step_; }
+  // Trains the next batch of each. A trainer that has failed is not to be used
+  // again; its row stays, without meaning to others. REQUIRES: the batches are
+  // of one size, nothing was released.
+  std::vector<Result> train();
 
   // Gives a trainer what is its own; it may then train by itself until load().
   void store(size_t row);
   void load(size_t row);
-  // Has nothing to do with this trainer any more, which may be gone: train() is
-  // not to be called again.
+  // Has nothing to do with this trainer any more, which may be gone.
   void release(size_t row) { trainers_[row] = nullptr; }
 
   // Null: released.
@@ -58,12 +51,10 @@ class FusedBatch {
   std::vector<Part*> parts();
   void make_rows();
   at::Tensor gather();
-  at::Tensor gather_apart();
   at::Tensor compute_batch(const StepInputs& inputs, const JudgingKinds& kinds);
   void average(const at::Tensor& shares);
 
   std::vector<Trainer*> trainers_;
-  at::Device device_;
   FusedNetwork network_;
   Tape tape_;
   std::vector<OwnPass> each_;
@@ -75,14 +66,6 @@ class FusedBatch {
   Part average_weights_;  // without rows where there is no average
   Part average_buffers_;
   at::Tensor l2_;
-  // A batch of each that was trained and not looked at.
-  struct Unread {
-    std::vector<BatchRange> batches;
-    std::vector<double> weights;
-    at::Tensor outcome;  // [3, K] float64: loss, correct, gradient's norm
-  };
-  std::vector<Unread> unread_;
-  StepGraph step_;
 };
 
 }  // namespace dtune

@@ -61,7 +61,6 @@ struct FusedTrainer::Group {
   void train_fused(const std::vector<Job*>& now);
   bool train_odd_sizes(const std::vector<Job*>& now);
   void leave(Job& job);
-  void settle();
   void store_all();
   void give_up(size_t trainers);
   void fail(const std::vector<Job*>& now, const std::exception_ptr& failure);
@@ -97,20 +96,8 @@ int64_t FusedTrainer::Group::usual_size(const std::vector<Job*>& jobs) {
       ->first;
 }
 
-// What the batches came to, to those that have not left.
-void FusedTrainer::Group::settle() {
-  if (batch == nullptr || batch->unsettled() == 0) return;
-  const std::vector<FusedBatch::Result> results = batch->settle();
-  for (size_t row = 0; row < results.size(); ++row) {
-    if (batch->trainers()[row] == nullptr) continue;
-    members[row]->totals += results[row].totals;
-    if (results[row].failure) members[row]->failure = results[row].failure;
-  }
-}
-
 void FusedTrainer::Group::store_all() {
   if (batch == nullptr) return;
-  settle();
   for (size_t row = 0; row < batch->trainers().size(); ++row) {
     if (batch->trainers()[row] != nullptr) batch->store(row);
   }
@@ -148,10 +135,6 @@ bool FusedTrainer::Group::fuse(const std::vector<Job*>& now) {
   for (const Job* job : now) trainers.push_back(job->trainer);
   if (batch != nullptr && batch->trainers() == trainers) return true;
   store_all();
-  // One may prove to have failed.
-  if (std::ranges::any_of(now, [](const Job* job) { return job->over(); })) {
-    return false;
-  }
   fresh = true;
   members = now;
   try {
@@ -177,21 +160,25 @@ bool FusedTrainer::Group::train_odd_sizes(const std::vector<Job*>& now) {
 }
 
 void FusedTrainer::Group::train_fused(const std::vector<Job*>& now) {
+  std::vector<FusedBatch::Result> results;
   try {
-    batch->train();
+    results = batch->train();
   } catch (const std::exception&) {
     give_up(now.size());
     return;
   }
   fresh = false;
+  for (size_t row = 0; row < results.size(); ++row) {
+    members[row]->totals += results[row].totals;
+    members[row]->failure = results[row].failure;
+  }
   for (const Job* job : now) {
     if (*job->after_batch) (*job->after_batch)(job->trainer->position());
   }
-  if (batch->unsettled() >= Trainer::kAhead) settle();
 }
 
-// The device has failed: what is on it is lost for all, also for those that are
-// at their end and have not got it yet.
+// The batch is lost, also for those that are at their end and have not got what
+// is theirs yet.
 void FusedTrainer::Group::fail(const std::vector<Job*>& now,
                                const std::exception_ptr& failure) {
   for (Job* job : now) {
@@ -211,7 +198,6 @@ void FusedTrainer::Group::train(const std::vector<Job*>& now, bool fused) {
 void FusedTrainer::Group::train_one_batch(std::vector<Job*> now) {
   const auto over = [](const Job* job) { return job->over(); };
   const auto stops = [](const Job* job) { return job->stop->load(); };
-  if (std::ranges::any_of(now, stops)) settle();
   for (Job* job : now) {
     if (!job->over() && stops(job)) {
       job->failure = std::make_exception_ptr(StepStopped());
@@ -220,13 +206,11 @@ void FusedTrainer::Group::train_one_batch(std::vector<Job*> now) {
   }
   std::erase_if(now, over);
   const bool fused = fuse(now);
-  std::erase_if(now, over);
   for (Job* job : now) {
     if (job->together == nullptr) continue;
     *job->together = fused ? static_cast<int>(now.size()) : 1;
   }
   train(now, fused);
-  if (std::ranges::any_of(now, over)) settle();
   for (Job* job : now) {
     if (job->over()) leave(*job);
   }

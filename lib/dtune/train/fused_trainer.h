@@ -29,9 +29,6 @@ class FusedBatch;
 // all have or have no moving average. Where there is not the memory for several
 // at once, or there are too many channels, they take turns, batch by batch.
 //
-// What fused batches came to is read after each Trainer::kAhead of them: a
-// training that diverges is found then.
-//
 // On other devices than the CPU they compute side by side (side_by_side.h).
 class FusedTrainer {
  public:

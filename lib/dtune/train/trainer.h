@@ -108,11 +108,6 @@ class Trainer {
   void gather(const BatchRange& batch);
   // Of the gathered samples, [n, C, H, W] on the device.
   at::Tensor images();
-  // What makes them, and of what; null where the CPU has made them.
-  DeviceImages* device_images() {
-    return device_images_ ? &*device_images_ : nullptr;
-  }
-  const std::vector<PlannedImage>& plan() const { return plan_; }
   const PassContext& pass() const { return pass_; }
   // The gathered samples' labels and the loss that is trained.
   JudgedBatch judged_batch() const { return {&loss_, targets()}; }
