@@ -1,5 +1,6 @@
 #include "app/page_server.h"
 
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include "dtune/base/error.h"
 
@@ -31,6 +33,13 @@ bool same_secret(std::string_view a, std::string_view b) {
   return different == 0;
 }
 
+// The library's own options let several servers share a port, and connections
+// go to any of them: the browser of one study is then refused by the other.
+void take_port_alone(socket_t socket) {
+  const int yes = 1;  // a port whose server has just ended is free
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+}
+
 // The value of our cookie among those of the header.
 std::string cookie_of(const httplib::Request& request) {
   const std::string all = "; " + request.get_header_value("Cookie");
@@ -44,6 +53,7 @@ std::string cookie_of(const httplib::Request& request) {
 class Site {
  public:
   explicit Site(const PageServerOptions& options) : options_(options) {
+    server_.set_socket_options(take_port_alone);
     server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
     server_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
@@ -96,10 +106,11 @@ class Site {
   int bind() {
     if (options_.port == 0) return server_.bind_to_any_port(kAddress);
     if (server_.bind_to_port(kAddress, options_.port)) return options_.port;
-    throw Error(ErrorKind::config,
-                fmt::format("--port: {} cannot be listened on (choose another, "
-                            "or leave it out)",
-                            options_.port));
+    const int why = errno;  // in use, or of the system's own (below 1024)
+    throw Error(why == EADDRINUSE ? ErrorKind::temporary : ErrorKind::config,
+                fmt::format("--port: {} cannot be listened on: {} (choose "
+                            "another, or leave it out)",
+                            options_.port, errno_text(why)));
   }
 
   Admission admit(const httplib::Request& request,

@@ -325,6 +325,33 @@ TEST_CASE("a served page is shown to one browser of this machine alone") {
 
 namespace {
 
+// A second server on the port of the first, then one after its end.
+constexpr const char* kPortTalk = R"sh(cd '{0}' || exit 9
+'{1}' serve shell.db > address 2> log & server=$!
+for i in $(seq 100); do grep -q token address && break; sleep 0.1; done
+url=$(cat address); base=${{url%%/\?*}}; port=${{base##*:}}
+{{
+timeout 10 '{1}' serve shell.db --port "$port" > second 2> refused
+echo "second $?"
+curl -s -o body -w 'token %{{http_code}}\n' "$url"
+kill -INT $server; wait $server
+timeout -s INT 3 '{1}' serve shell.db --port "$port" > address
+grep -c "$port" address
+}} > answers 2>> log
+)sh";
+
+}  // namespace
+
+TEST_CASE("two servers do not share a port") {
+  Workplace place;
+  if (!converse(place, kPortTalk)) return;
+  CHECK(place.read("answers") == "second 75\ntoken 303\n1\n");
+  CHECK_MESSAGE(contains(place.read("refused"), "Address already in use"),
+                place.read("refused"));
+}
+
+namespace {
+
 // The same of a folder; a study comes to be meanwhile.
 constexpr const char* kFolderTalk = R"sh(cd '{0}' || exit 9
 '{1}' serve . > address 2> log & server=$!
