@@ -34,6 +34,14 @@ sampler: sobol
 budget: { trials: 5 }
 """
 
+BROKEN = """
+command: { run: none }
+space: { x: { linear: [0, 1] }, kind: { choice: ["None", "null", NA] } }
+objective: score
+sampler: sobol
+budget: { trials: 5 }
+"""
+
 
 def test_run():
     run = dtune.run("shell.yaml", trials=3)
@@ -80,6 +88,25 @@ def test_ask_and_tell():
     assert study.status()["trials"]["failed"] == 1
 
 
+def test_a_trial_that_breaks_is_told_of():
+    study = dtune.open("broken.yaml")
+    for value in (math.inf, -math.inf, math.nan):
+        assert study.tell(study.ask(), score=value)["state"] == "failed", value
+    told = study.tell(study.ask(), failed=RuntimeError("no memory"))
+    assert told["state"] == "failed" and told["why"] == "RuntimeError('no memory')", told
+    assert study.tell(study.ask(), score=1.0, acc=math.inf)["state"] == "complete"
+
+
+def test_choices_with_names_of_nothing_stay_words():
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        return
+    trials = dtune.open("broken.db").trials()
+    assert set(trials["param.kind"]) <= {"None", "null", "NA"}, trials["param.kind"]
+    assert trials["score"].isna().sum() == 4, trials["score"]
+
+
 def test_what_the_program_refuses_is_an_exception():
     try:
         dtune.open("none.db").best()
@@ -95,6 +122,7 @@ def main():
         os.chdir(folder)
         pathlib.Path("shell.yaml").write_text(RECIPE)
         pathlib.Path("own.yaml").write_text(OWN)
+        pathlib.Path("broken.yaml").write_text(BROKEN)
         for name, test in list(globals().items()):
             if name.startswith("test_"):
                 test()

@@ -19,6 +19,7 @@ Nothing is kept in memory: several processes may look at, and ask, one study.
 import dataclasses
 import io
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -134,11 +135,16 @@ class Study:
         )
 
     def tell(self, trial, step=None, last=False, failed=None, invalid=None, lost=None, **metrics):
-        """Reports the outcome of a trial; the dict that comes back has "go_on": train on."""
+        """Reports the outcome of a trial; the dict that comes back has "go_on": train on.
+
+        failed, invalid and lost say why, as a text or an exception.
+        """
         report = {"trial": trial.number, "attempt": trial.attempt, "last": last, "metrics": metrics}
-        more = {"step": step, "failed": failed, "invalid": invalid, "lost": lost}
-        report.update({key: value for key, value in more.items() if value is not None})
-        text = json.dumps(_without_nan(report), default=float)
+        reasons = {"failed": failed, "invalid": invalid, "lost": lost}
+        report.update({key: _reason(why) for key, why in reasons.items() if why is not None})
+        if step is not None:
+            report["step"] = step
+        text = json.dumps(report | {"metrics": _finite(metrics)}, default=float)
         return json.loads(_call("tell", self._database(), "-", text=text).stdout)
 
     def _database(self):
@@ -151,7 +157,9 @@ class Study:
     def _frame(self, option):
         import pandas  # only what returns frames needs it
 
-        return pandas.read_csv(io.StringIO(_call("export", self.path, option).stdout))
+        # Only an empty cell is missing: a choice may be called None or null.
+        text = io.StringIO(_call("export", self.path, option).stdout)
+        return pandas.read_csv(text, keep_default_na=False, na_values=[""])
 
 
 class Run:
@@ -217,10 +225,15 @@ def _options(options):
     return words
 
 
-def _without_nan(report):
-    """JSON has no NaN: null says that a metric is no number."""
-    metrics = {name: None if value != value else value for name, value in report["metrics"].items()}
-    return {**report, "metrics": metrics}
+def _finite(metrics):
+    """JSON has no NaN and no infinity: null says that a metric is no number."""
+    bad = {name for name, value in metrics.items() if value is None or not math.isfinite(value)}
+    return {name: None if name in bad else float(value) for name, value in metrics.items()}
+
+
+def _reason(why):
+    """An exception may have no text, but a name."""
+    return repr(why) if isinstance(why, BaseException) else str(why)
 
 
 def _why(done):
