@@ -74,6 +74,24 @@ TEST_CASE("a parameter may be called as a column of dtune export is") {
   CHECK(rows[0].others.at("kind") == "search");
 }
 
+TEST_CASE("steps that other programs added up are values of the lattice") {
+  Parameter drop;
+  drop.name = "drop";
+  drop.high = 0.5;
+  drop.quantum = 0.1;
+  const auto rows = read_point_table(
+      "drop\n0.30000000000000004\n0.1\n0.5000000000000001\n0.3001\nnan\n",
+      "t.csv", SearchSpace({drop}));
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[0].point.at("drop") == Value(0.3));
+  CHECK(rows[1].point.at("drop") == Value(0.1));
+  CHECK(rows[2].point.at("drop") == Value(0.5));
+  for (size_t i = 0; i < 3; ++i) CHECK(rows[i].problem.empty());
+  CHECK(rows[3].problem ==
+        "space.drop: 0.3001 is not 0 + k 0.1 (the nearest is 0.3)");
+  CHECK_FALSE(rows[4].problem.empty());
+}
+
 TEST_CASE("a row that is not a point says why, the others count") {
   const auto rows = read_point_table(
       "lr,units,kind\n0.01,3,c\n7,3,c\n0.1,x,c\n0.1,,c\n", "t.csv", space());

@@ -137,13 +137,17 @@ std::string reason_number_invalid(const Parameter& p, double x) {
     return fmt::format("{} is outside [{}, {}]", x, p.low, p.high);
   }
   if (!is_discrete(p)) return "";
-  const double nearest = lattice_value(p, index_of_value(p, Value(x)));
+  const double nearest = nearest_value(p, x);
   if (x == nearest) return "";
   return fmt::format("{} is not {} + k {} (the nearest is {})", x, p.low,
                      spacing(p), nearest);
 }
 
 }  // namespace
+
+double nearest_value(const Parameter& p, double x) {
+  return lattice_value(p, index_of_value(p, Value(x)));
+}
 
 std::optional<uint64_t> value_count(const Parameter& p) {
   if (p.kind == ParameterKind::boolean) return 2;

@@ -22,6 +22,9 @@ double encode_value(const Parameter& parameter, const Value& value);
 // REQUIRES: 0 <= unit <= 1.
 Value decode_value(const Parameter& parameter, double unit);
 
+// The value that is next to x. REQUIRES: a number with a quantum, x is finite.
+double nearest_value(const Parameter& parameter, double x);
+
 // The middle of the cell of the value with this index, as encode_value gives.
 // REQUIRES: the parameter is discrete, index < value_count.
 double cell_middle(const Parameter& parameter, uint64_t index);

@@ -89,11 +89,20 @@ std::optional<Value> choice_in(const Parameter& p, const std::string& cell) {
   return truth_in(cell);
 }
 
+// Other programs add up steps: their 0.1 + 0.2 is 0.3 to seventeen digits alone.
+double without_rounding(const Parameter& p, double x) {
+  constexpr double kRounding = 1e-9;  // of a step
+  if (!(p.quantum > 0) || !std::isfinite(x)) return x;
+  const double nearest = nearest_value(p, x);
+  return std::abs(x - nearest) <= kRounding * p.quantum ? nearest : x;
+}
+
 std::optional<Value> value_in(const Parameter& p, const std::string& cell) {
   if (p.kind == ParameterKind::boolean) return truth_in(cell);
   if (p.kind == ParameterKind::categorical) return choice_in(p, cell);
   const auto number = parse_number<double>(cell);
-  if (!number || p.kind == ParameterKind::real) return number;
+  if (!number) return std::nullopt;
+  if (p.kind == ParameterKind::real) return without_rounding(p, *number);
   if (*number != std::floor(*number) || std::abs(*number) > 9e15) {
     return std::nullopt;
   }
