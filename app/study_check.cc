@@ -71,11 +71,12 @@ std::vector<LayerInfo> shapes_on(const RecipeFile& file,
   }
 }
 
-std::vector<std::string> describe_warm_start(const TunerOptions& options) {
+std::vector<std::string> describe_warm_start(const Recipe& recipe,
+                                             const TunerOptions& options) {
   std::vector<std::string> lines;
-  for (const WarmStudy& old : options.warm) {
-    lines.push_back(fmt::format("{}: {} trial{}", old.name, old.trials.size(),
-                                old.trials.size() == 1 ? "" : "s"));
+  for (size_t i = 0; i < options.warm.size(); ++i) {
+    lines.push_back(
+        describe_warm_study(recipe, recipe.warm_start[i], options.warm[i]));
   }
   return lines;
 }
@@ -206,7 +207,7 @@ StudyCheck check_study(const Console& console, const RecipeFile& file,
   const Recipe& recipe = file.recipe();
   check.warnings = recipe_warnings(file);
   const TunerOptions options = checked_tuner_options(file);
-  check.warm_start = describe_warm_start(options);
+  check.warm_start = describe_warm_start(recipe, options);
   const Tuner tuner = checked_tuner(file, check.horizon, options);
   check.schedule = tuner.scheduler->describe_plan(recipe, check.horizon);
   return check;

@@ -32,7 +32,7 @@ struct StudyCheck {
   std::vector<LayerInfo> layers;        // not for commands
   int horizon = 1;                      // steps of a full training
   SlotPlan slots;
-  std::vector<std::string> warm_start;  // "old.db: 24 trials", one a study
+  std::vector<std::string> warm_start;  // describe_warm_study(), one a study
   std::vector<std::string> schedule;    // what the scheduler plans: lines
   std::vector<Diagnostic> warnings;     // recipe_warnings()
 };

@@ -1,5 +1,8 @@
 #include "app/study_tuner.h"
 
+#include <algorithm>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "app/study_loader.h"
@@ -7,12 +10,14 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/file.h"
+#include "dtune/space/point_table.h"
 #include "dtune/surrogate/conv_lstm.h"
 #include "dtune/surrogate/learnt_prior.h"
 
 namespace dtune {
 namespace {
 
+constexpr const char* kTable = ".csv";
 constexpr uint64_t kMostOfTable = uint64_t{64} << 20;
 
 // What is wrong with it is the recipe's mistake, not the study's failure.
@@ -36,7 +41,7 @@ WarmStudy load_warm_study(const std::string& path, const Recipe& recipe) {
                             "decision depends on what it holds)",
                             path));
   }
-  if (path.ends_with(".csv")) {
+  if (path.ends_with(kTable)) {
     return read_warm_table(read_file(path, kMostOfTable), short_path(path),
                            recipe);
   }
@@ -45,6 +50,32 @@ WarmStudy load_warm_study(const std::string& path, const Recipe& recipe) {
           .recipe = std::move(loaded.study.recipe),
           .horizon = loaded.study.horizon,
           .trials = std::move(loaded.study.trials)};
+}
+
+// Of the first row of a table that is no point of this space: its line and why;
+// "" where there is none.
+std::string why_no_row(const Recipe& recipe, const std::string& path) {
+  const std::string name = short_path(path);
+  for (const PointRow& row :
+       read_point_table(read_file(path, kMostOfTable), name, recipe.space)) {
+    if (row.problem.empty()) continue;
+    return fmt::format("; {}:{}:1: {}", name, row.line, row.problem);
+  }
+  return "";
+}
+
+// The same of the first trial of a study of old.
+std::string why_no_point(const Recipe& recipe, const std::string& path,
+                         const WarmStudy& old) {
+  if (path.ends_with(kTable)) return why_no_row(recipe, path);
+  for (const Trial& trial : old.trials) {
+    Point known = trial.point;
+    std::erase_if(
+        known, [&](const auto& one) { return !recipe.space.find(one.first); });
+    const std::string why = recipe.space.reason_invalid(known);
+    if (!why.empty()) return fmt::format("; trial {}: {}", trial.id, why);
+  }
+  return "";
 }
 
 // Weights of `surrogate:`; every decision depends on them.
@@ -88,15 +119,35 @@ TunerOptions tuner_options(const Recipe& recipe) {
     WarmStudy old = load_warm_study(path, recipe);
     check_warm_study(recipe, old);
     if (warm_observations(recipe, old, 1).empty()) {
-      throw Error(ErrorKind::config,
-                  fmt::format("warm_start: {}: none of its {} trials has a "
-                              "result at a point of this study's space (give "
-                              "both the same parameters, or leave it out)",
-                              old.name, old.trials.size()));
+      throw Error(
+          ErrorKind::config,
+          fmt::format("warm_start: {}: none of its {} trials has a result at a "
+                      "point of this study's space{} (give both the same "
+                      "parameters, or leave it out)",
+                      old.name, old.trials.size(),
+                      why_no_point(recipe, path, old)));
     }
     options.warm.push_back(std::move(old));
   }
   return options;
+}
+
+std::string describe_warm_study(const Recipe& recipe, const std::string& path,
+                                const WarmStudy& old) {
+  const auto all =
+      std::ranges::count(old.trials, TrialKind::search, &Trial::kind);
+  std::set<TrialId> counted;
+  for (const WarmObservation& one :
+       warm_observations(recipe, old, std::numeric_limits<size_t>::max())) {
+    counted.insert(one.trial);
+  }
+  const auto count = std::ssize(counted);
+  const char* plural = all == 1 ? "" : "s";
+  if (count == all) return fmt::format("{}: {} trial{}", old.name, all, plural);
+  return fmt::format(
+      "{}: {} of {} trial{} (the others have no result at a point of this "
+      "study's space{})",
+      old.name, count, all, plural, why_no_point(recipe, path, old));
 }
 
 TunerOptions checked_tuner_options(const RecipeFile& file) {

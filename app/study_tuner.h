@@ -1,6 +1,8 @@
 // The tuner of a study, as its recipe names it.
 #pragma once
 
+#include <string>
+
 #include "dtune/config/recipe_file.h"
 #include "dtune/review/replay.h"
 #include "dtune/tuner/factory.h"
@@ -19,6 +21,12 @@ TunerOptions tuner_options(const Recipe& recipe);
 TunerOptions checked_tuner_options(const RecipeFile& file);
 Tuner checked_tuner(const RecipeFile& file, int horizon,
                     const TunerOptions& options);
+
+// "old.db: 24 trials": those that count. Where some of a study do not, of how
+// many, and why the first of the others does not. `path` is that which
+// `warm_start` names.
+std::string describe_warm_study(const Recipe& recipe, const std::string& path,
+                                const WarmStudy& old);
 
 // For looking back at a study. Throws as tuner_options and the factories do.
 ReplayTuner tuner_of(const Recipe& recipe, int horizon);

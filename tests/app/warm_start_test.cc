@@ -71,6 +71,25 @@ TEST_CASE("a warm start whose file is gone says so") {
   CHECK_FALSE(place.has("new.db"));
 }
 
+TEST_CASE("a warm start says which trials of a table do not count, and why") {
+  Workplace place;
+  place.write("new.yaml",
+              "command: { run: none }\n"
+              "space: { lr: { log: [1.0e-5, 1] }, opt: { choice: [a, b] } }\n"
+              "objective: acc\nwarm_start: [old.csv]\n");
+  place.write("old.csv", "lr,opt,acc\n0.1,a,0.5\n5,a,0.7\n0.1,c,0.9\n");
+  const auto plan = document(place.run({"plan", "new.yaml", "--json"}));
+  CHECK_MESSAGE(plan["warm_start"][0] ==
+                    "old.csv: 1 of 3 trials (the others have no result at a "
+                    "point of this study's space; old.csv:3:1: space.lr: 5 is "
+                    "outside [1e-05, 1])",
+                plan["warm_start"][0].get<std::string>());
+  place.write("old.csv", "lr,opt,acc\n0.1,c,0.9\n");
+  const Outcome none = place.run({"plan", "new.yaml"});
+  CHECK(none.code == 2);
+  CHECK_MESSAGE(contains(none.err, "'c' is not one of"), none.err);
+}
+
 TEST_CASE("a warm start from another kind of study is refused") {
   Workplace place;
   std::string words;
