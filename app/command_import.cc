@@ -53,8 +53,9 @@ const OptunaStudy& choose_optuna_study(const std::vector<OptunaStudy>& studies,
                         did_you_mean(options.study, names), list));
 }
 
-// No recipe of the user's is overwritten.
+// No recipe of the user's is overwritten, and no study even by --force.
 void check_free(const fs::path& file, bool force) {
+  refuse_to_replace_database(file);
   if (force || !fs::exists(file)) return;
   throw Error(ErrorKind::config,
               fmt::format("{}: exists already (--force overwrites it, or name "

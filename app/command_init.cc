@@ -45,6 +45,7 @@ int init(const Console& console, const InitOptions& options) {
     console.print(text);
     return kExitOk;
   }
+  refuse_to_replace_database(file);
   if (std::filesystem::exists(file) && !options.force) {
     throw Error(ErrorKind::config,
                 fmt::format("{}: exists already (--force overwrites it, or "

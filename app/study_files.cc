@@ -116,13 +116,20 @@ bool is_database(const fs::path& path) {
          head.back() == '\0';
 }
 
-void refuse_to_replace(const fs::path& output) {
-  if (!is_file(output)) return;
-  const bool database = is_database(output);
-  if (!database && !is_recipe_name(output)) return;
+void refuse_to_replace_database(const fs::path& output) {
+  if (!is_file(output) || !is_database(output)) return;
   fail_study(
-      fmt::format("{}: is a {}, which is not replaced (name another file)",
-                  output.string(), database ? "database" : "recipe"));
+      fmt::format("{}: is a database, which is not replaced (name another "
+                  "file)",
+                  output.string()));
+}
+
+void refuse_to_replace(const fs::path& output) {
+  refuse_to_replace_database(output);
+  if (!is_file(output) || !is_recipe_name(output)) return;
+  fail_study(
+      fmt::format("{}: is a recipe, which is not replaced (name another file)",
+                  output.string()));
 }
 
 void write_output(const fs::path& output, std::string_view text) {

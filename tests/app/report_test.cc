@@ -284,6 +284,7 @@ TEST_CASE("no output takes the place of a study or of another's storage") {
   refused({"surrogate", "train", "c.npz", "--prior-only", "--output-prior",
            "shell.db"},
           database);
+  refused({"init", "synthetic", "shell.db", "--force"}, database);
   // The database does not exist before the run.
   for (const char* option : {"--report", "--summary", "--junit", "--events"}) {
     const std::string own = fmt::format("new{}.db", option);
@@ -312,6 +313,8 @@ TEST_CASE("no output takes the place of a study or of another's storage") {
       .execute("INSERT INTO trials VALUES (99, 98, 1, 'RUNNING', NULL, NULL)");
   refused({"export", "shell.db", "--optuna", "o.db"},
           "o.db: holds what Optuna has added");
+  refused({"import", "--optuna", "o.db", "--output", "shell.db", "--force"},
+          database);
 }
 
 TEST_CASE("a served page is shown to one browser of this machine alone") {
