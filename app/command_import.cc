@@ -98,6 +98,18 @@ int import_from_optuna(const Console& console, const ImportOptions& options) {
   for (const std::string& name : imported.renamed) {
     console.notice(fmt::format("renamed {}", printable(name)));
   }
+  for (const std::string& condition : imported.conditions) {
+    console.notice(
+        fmt::format("{} (so in all results; correct it in {} where "
+                    "your program decides otherwise)",
+                    printable(condition), recipe.string()));
+  }
+  for (const std::string& without : imported.unexplained) {
+    console.warning(fmt::format(
+        "{} are without it, for no reason that they show (give it its 'when' "
+        "in {}: until then they are not part of the warm start)",
+        printable(without), recipe.string()));
+  }
   const std::string word = shell_quoted(recipe.string());
   console.line(fmt::format(
       "wrote {} ({} of {} trials have results) and {}\n"

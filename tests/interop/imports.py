@@ -29,6 +29,9 @@ def objective(trial):
     kind = trial.suggest_categorical("kind", ["plain", None, 3, True])
     width = trial.suggest_int("width", 8, 64, step=8)
     drop = trial.suggest_float("drop", 0.0, 0.5, step=0.1)
+    flag = trial.suggest_categorical("flag", [True, False])
+    if flag:
+        trial.suggest_float("beta", 0.1, 1.0)
     if trial.number == 3:
         raise RuntimeError("broke")
     for step in range(STEPS):
@@ -44,14 +47,17 @@ def make(storage):
                                 pruner=optuna.pruners.MedianPruner(n_startup_trials=6))
     study.enqueue_trial({"lr": 0.02, "kind": None, "width": 16, "drop": 0.2})
     study.optimize(objective, n_trials=15, catch=(RuntimeError,))
+    own = {name: one for name, one in study.trials[0].distributions.items() if name != "beta"}
     study.add_trial(optuna.trial.create_trial(
-        params={"lr": 0.01, "kind": "plain", "width": 8, "drop": 0.1},
-        distributions=study.trials[0].distributions, intermediate_values={0: 2.0, 1: 1.5}, value=0.125))
+        params={"lr": 0.01, "kind": "plain", "width": 8, "drop": 0.1, "flag": False},
+        distributions=own, intermediate_values={0: 2.0, 1: 1.5}, value=0.125))
     study.ask()  # goes on running
     return study
 
 
-def cell(value):
+def cell(name, value):
+    if name == "flag":
+        return str(value).lower()
     return str(value) if isinstance(value, (str, bool, type(None))) else f"{value:.12g}"
 
 
@@ -73,12 +79,13 @@ def check(dtune, folder, file, study):
         assert abs(float(row["value"]) - value) < 1e-12, row
         for name, theirs in params.items():
             ours = row[f"param.{name}"]
-            assert ours == cell(theirs) or abs(float(ours) - float(theirs)) < 1e-12, (ours, theirs)
+            assert ours == cell(name, theirs) or abs(float(ours) - float(theirs)) < 1e-12, (ours, theirs)
     plan = json.loads(run(dtune, folder, "plan", f"{file}.yaml", "--json"))
     results = len({number for number, *_ in expected})
     assert plan["warm_start"] == [f"{file}.csv: {results} trials"], plan["warm_start"]
     asked = json.loads(run(dtune, folder, "ask", f"{file}.yaml"))
-    assert asked["params"].keys() == {"lr", "kind", "width", "drop"}, asked
+    names = ["lr", "kind", "width", "drop", "flag"] + ["beta"] * asked["params"]["flag"]
+    assert asked["params"].keys() == set(names), asked
     print(f"optuna {optuna.__version__}: {results} of {len(study.trials)} trials of {file} imported")
 
 

@@ -81,6 +81,85 @@ TEST_CASE("a storage of Optuna becomes a table and a recipe") {
   says("warm_start: [\"theirs.csv\"]\n");
 }
 
+namespace {
+
+// Trials of Optuna with these parameters; all are complete.
+OptunaStudy study_of(
+    const std::vector<std::vector<OptunaParameter>>& parameters) {
+  OptunaStudy study{.name = "s", .metric = "", .directions = {"MINIMIZE"}};
+  for (const auto& own : parameters) {
+    OptunaTrial trial;
+    trial.number = std::ssize(study.trials);
+    trial.state = optuna_state("COMPLETE");
+    trial.value = 0.5;
+    trial.parameters = own;
+    study.trials.push_back(trial);
+  }
+  return study;
+}
+
+OptunaParameter choice_of(const std::string& name, double index,
+                          const std::string& choices) {
+  return {name, index,
+          R"({"name": "CategoricalDistribution", "attributes": {"choices": )" +
+              choices + "}}"};
+}
+
+OptunaParameter whole_of(const std::string& name, double value) {
+  return {name, value,
+          R"({"name": "IntDistribution", "attributes": )"
+          R"({"log": false, "step": 1, "low": 1, "high": 9}})"};
+}
+
+}  // namespace
+
+TEST_CASE("True and False of Optuna are true and false, not words") {
+  const auto flag = [](double index) {
+    return choice_of("bn", index, "[true, false]");
+  };
+  const OptunaImport imported =
+      import_optuna(study_of({{flag(0)}, {flag(1)}}), "t.csv");
+  CHECK(imported.recipe.find("  bn: { bool: true }\n") != std::string::npos);
+  CHECK(imported.table == "trial,value,param.bn\n0,0.5,true\n1,0.5,false\n");
+}
+
+TEST_CASE("parameters whose names become one stay two") {
+  const OptunaImport imported = import_optuna(
+      study_of({{whole_of("a.b", 1), whole_of("a_b", 2)}}), "t.csv");
+  CHECK(imported.table == "trial,value,param.a_b,param.a_b_\n0,0.5,1,2\n");
+  CHECK(imported.renamed ==
+        std::vector<std::string>{"a.b -> a_b", "a_b -> a_b_"});
+}
+
+TEST_CASE("parameters that not all trials have get the condition they show") {
+  const auto opt = [](double index) {
+    return choice_of("opt", index, R"(["it's", "adam", "lamb"])");
+  };
+  const auto layers = [](double n) { return whole_of("layers", n); };
+  const auto momentum = whole_of("momentum", 4);
+  const auto beta = whole_of("beta", 4);
+  const auto third = whole_of("units-3", 7);
+  const auto chance = whole_of("chance", 2);
+  const OptunaImport imported =
+      import_optuna(study_of({{opt(0), layers(1), momentum, chance},
+                              {opt(0), layers(3), momentum, third},
+                              {opt(1), layers(2), beta},
+                              {opt(2), layers(4), beta, third, chance},
+                              {opt(1), layers(3), beta, third}}),
+                    "t.csv");
+  const auto says = [&](const char* line) {
+    CHECK_MESSAGE(imported.recipe.find(line) != std::string::npos,
+                  imported.recipe);
+  };
+  says(R"(momentum: { int: [1, 9], when: "opt == \"it's\"" })");
+  says(R"(beta: { int: [1, 9], when: "opt in ['adam', 'lamb']" })");
+  says(R"(units-3: { int: [1, 9], when: "layers >= 3" })");
+  says("chance: { int: [1, 9] }");
+  CHECK(imported.conditions.size() == 3);
+  CHECK(imported.unexplained ==
+        std::vector<std::string>{"chance: 3 of 5 results"});
+}
+
 TEST_CASE("database and journal of a study that was exported say the same") {
   const TemporaryDirectory folder;
   const Study study = test::sample_study();

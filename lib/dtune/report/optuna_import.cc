@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,7 @@
 #include "dtune/base/error.h"
 #include "dtune/base/json.h"
 #include "dtune/report/csv.h"
+#include "dtune/report/optuna_conditions.h"
 
 namespace dtune {
 namespace {
@@ -36,7 +38,10 @@ std::string plain_name(const std::string& name) {
   return starts_well ? plain : "p" + plain;
 }
 
-// What a choice is called in the recipe: null and truths are Python's words.
+bool is_truth(const OptunaJson& choice) { return choice.is_boolean(); }
+
+// What a choice among others than truths is called in the recipe: null and
+// truths are Python's words.
 OptunaJson choice_word(const OptunaJson& choice) {
   if (choice.is_null()) return "None";
   if (choice.is_boolean()) return choice.get<bool>() ? "True" : "False";
@@ -62,10 +67,9 @@ class ImportedParameter {
     kind_ = kind;
     if (fields.contains("choices")) {
       for (const OptunaJson& choice : fields["choices"]) {
-        const OptunaJson word = choice_word(choice);
-        if (std::find(choices_.begin(), choices_.end(), word) ==
+        if (std::find(choices_.begin(), choices_.end(), choice) ==
             choices_.end()) {
-          choices_.push_back(word);
+          choices_.push_back(choice);
         }
       }
       return;
@@ -78,29 +82,57 @@ class ImportedParameter {
     step_ = step.is_number() ? step.get<double>() : 0;
   }
 
-  // "{ log: [0.0001, 0.1] }"
-  std::string yaml() const {
-    if (!choices_.empty()) {
-      return fmt::format("{{ choice: {} }}", yaml_of(choices_));
+  bool is_choice() const { return !choices_.empty(); }
+  bool is_whole() const { return kind_.starts_with("Int"); }
+  bool is_fixed() const { return !is_choice() && low_ == high_; }
+
+  // "{ log: [0.0001, 0.1] }"; `condition` may be "".
+  std::string yaml(const std::string& condition) const {
+    if (is_fixed()) return csv_number(low_);
+    const std::string when =
+        condition.empty() ? "" : ", when: " + yaml_of(condition);
+    return fmt::format("{{ {}{} }}", values(), when);
+  }
+
+  // A number, a truth or a word, as the recipe has it. `distribution` is that
+  // of the trial.
+  OptunaJson value(double number, const OptunaJson& distribution) const {
+    const OptunaJson& fields = distribution.at("attributes");
+    if (!fields.contains("choices")) {
+      if (is_whole() && number == std::floor(number)) {
+        return static_cast<int64_t>(number);
+      }
+      return number;
     }
-    if (low_ == high_) return csv_number(low_);
+    return choice(fields["choices"].at(
+        static_cast<size_t>(std::llround(std::max(number, 0.0)))));
+  }
+
+ private:
+  // True and false alone are what programs in any language take for truths;
+  // the word "False" of a choice is a true one in Python.
+  bool is_flag() const {
+    return choices_.size() == 2 && std::ranges::all_of(choices_, is_truth);
+  }
+  OptunaJson choice(const OptunaJson& theirs) const {
+    return is_flag() ? theirs : choice_word(theirs);
+  }
+
+  // "log: [0.0001, 0.1]"
+  std::string values() const {
+    if (is_flag()) return "bool: true";
+    if (is_choice()) {
+      OptunaJson words = OptunaJson::array();
+      for (const OptunaJson& one : choices_) words.push_back(choice_word(one));
+      return "choice: " + yaml_of(words);
+    }
     const bool whole = is_whole();
     const bool stepped = step_ > 0 && !(whole && step_ == 1);
-    return fmt::format("{{ {}: [{}, {}]{}{} }}", word(), csv_number(low_),
+    return fmt::format("{}: [{}, {}]{}{}", word(), csv_number(low_),
                        csv_number(high_), whole && log_ ? ", log: true" : "",
                        stepped ? ", step: " + csv_number(step_) : "");
   }
 
-  // `distribution` is that of the trial.
-  std::string cell(double value, const OptunaJson& distribution) const {
-    const OptunaJson& fields = distribution.at("attributes");
-    if (!fields.contains("choices")) return csv_number(value);
-    return cell_of(choice_word(fields["choices"].at(
-        static_cast<size_t>(std::llround(std::max(value, 0.0))))));
-  }
-
- private:
-  bool is_whole() const { return kind_.starts_with("Int"); }
   const char* word() const {
     if (is_whole()) return "int";
     return log_ ? "log" : "linear";
@@ -139,6 +171,9 @@ class Importer {
     });
     metric_ = allowed(study_.metric.empty() ? "value" : study_.metric);
     for (const OptunaTrial& trial : study_.trials) take(trial);
+    for (const OptunaTrial& trial : study_.trials) {
+      if (has_result(trial)) points_.push_back(point_of(trial));
+    }
     made_.trials = static_cast<int>(study_.trials.size());
     if (made_.results > 0) return;
     throw Error(ErrorKind::data,
@@ -162,11 +197,17 @@ class Importer {
   }
 
   std::string allowed(const std::string& name) {
+    const auto known = names_.find(name);
+    if (known != names_.end()) return known->second;
     std::string plain = plain_name(name);
-    const std::string line = fmt::format("{} -> {}", name, plain);
-    if (plain != name && std::find(made_.renamed.begin(), made_.renamed.end(),
-                                   line) == made_.renamed.end()) {
-      made_.renamed.push_back(line);
+    const auto taken = [&] {
+      return std::ranges::any_of(
+          names_, [&](const auto& one) { return one.second == plain; });
+    };
+    while (taken()) plain += '_';
+    names_.emplace(name, plain);
+    if (plain != name) {
+      made_.renamed.push_back(fmt::format("{} -> {}", name, plain));
     }
     return plain;
   }
@@ -191,6 +232,39 @@ class Importer {
     return parameters_.emplace_back(plain);
   }
 
+  OptunaPoint point_of(const OptunaTrial& trial) {
+    OptunaPoint point;
+    for (const OptunaParameter& own : trial.parameters) {
+      const ImportedParameter& parameter = parameter_of(own.name);
+      point[parameter.name()] =
+          parameter.value(own.value, parse_json(own.distribution));
+    }
+    return point;
+  }
+
+  // "opt == 'sgd'", of those before it: conditions form no cycle.
+  std::string condition_of(const ImportedParameter& parameter) {
+    const std::string& name = parameter.name();
+    const auto without = std::ranges::count_if(
+        points_, [&](const auto& point) { return !point.contains(name); });
+    if (without == 0 || parameter.is_fixed()) return "";
+    std::vector<OptunaCause> causes;
+    for (const ImportedParameter& other : parameters_) {
+      if (&other == &parameter) break;
+      if (other.is_choice() || other.is_whole()) {
+        causes.push_back({other.name(), other.is_choice()});
+      }
+    }
+    const std::string condition = find_optuna_condition(name, causes, points_);
+    if (condition.empty()) {
+      made_.unexplained.push_back(
+          fmt::format("{}: {} of {} results", name, without, points_.size()));
+    } else {
+      made_.conditions.push_back(fmt::format("{}: when {}", name, condition));
+    }
+    return condition;
+  }
+
   bool has_steps() const { return last_ >= first_; }
   int shift() const { return std::max(0, 1 - first_); }
 
@@ -202,13 +276,14 @@ class Importer {
       header.push_back("param." + parameter.name());
     }
     std::string text = csv_line(header);
+    auto point = points_.begin();
     for (const OptunaTrial& trial : study_.trials) {
-      if (has_result(trial)) text += rows(trial);
+      if (has_result(trial)) text += rows(trial, *point++);
     }
     return text;
   }
 
-  std::string rows(const OptunaTrial& trial) {
+  std::string rows(const OptunaTrial& trial, const OptunaPoint& point) {
     std::vector<std::pair<int, double>> curve = trial.steps;
     if (curve.empty() && trial.value) curve.emplace_back(last_, *trial.value);
     // Optuna counts what the objective returned, not what it reported.
@@ -222,20 +297,12 @@ class Importer {
       if (has_steps()) cells.push_back(std::to_string(step + shift()));
       cells.push_back(csv_number(value));
       for (const ImportedParameter& parameter : parameters_) {
-        cells.push_back(cell_of_trial(trial, parameter));
+        const auto own = point.find(parameter.name());
+        cells.push_back(own == point.end() ? "" : cell_of(own->second));
       }
       text += csv_line(cells);
     }
     return text;
-  }
-
-  std::string cell_of_trial(const OptunaTrial& trial,
-                            const ImportedParameter& parameter) {
-    for (const OptunaParameter& own : trial.parameters) {
-      if (plain_name(own.name) != parameter.name()) continue;
-      return parameter.cell(own.value, parse_json(own.distribution));
-    }
-    return "";
   }
 
   std::string recipe(const std::string& table_file) {
@@ -252,7 +319,8 @@ class Importer {
         has_steps() ? fmt::format(", steps: {}", last_ + shift()) : "", metric_,
         maximize ? "maximize" : "minimize");
     for (const ImportedParameter& parameter : parameters_) {
-      text += fmt::format("  {}: {}\n", parameter.name(), parameter.yaml());
+      text += fmt::format("  {}: {}\n", parameter.name(),
+                          parameter.yaml(condition_of(parameter)));
     }
     return text + fmt::format("warm_start: [{}]\nbudget: {{ trials: {} }}\n",
                               yaml_of(table_file), made_.trials);
@@ -260,7 +328,9 @@ class Importer {
 
   OptunaStudy study_;
   std::string metric_;
+  std::map<std::string, std::string> names_;  // theirs -> the recipe's
   std::vector<ImportedParameter> parameters_;
+  std::vector<OptunaPoint> points_;  // of the results, in their order
   int first_ = std::numeric_limits<int>::max();
   int last_ = std::numeric_limits<int>::min();
   OptunaImport made_;
