@@ -211,8 +211,11 @@ std::string Arguments::describe_mismatch(
 
 void Arguments::check_rest(const std::vector<std::string>& rest) const {
   if (rest.empty()) return;
-  const std::string& word = rest.front();
-  if (word.size() < 2 || word[0] != '-') {
+  // What follows "--" is no option, whatever it begins with.
+  const bool marked = rest.front() == "--";
+  if (marked && rest.size() == 1) return;
+  const std::string& word = rest[marked ? 1 : 0];
+  if (marked || word.size() < 2 || word[0] != '-') {
     fail(command_, fmt::format("'{}' is one argument too many", word));
   }
   // "-j2" is -j with its value.

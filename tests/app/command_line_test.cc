@@ -120,6 +120,19 @@ TEST_CASE("an option of another command is an error that names what is meant") {
         "--help)\n");
 }
 
+TEST_CASE("what follows -- is no option") {
+  const Workplace place;
+  for (const char* command : {"best", "run", "report", "predict", "tell"}) {
+    const Outcome outcome = place.run({command, "--", "-x.db", "-1"});
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(!contains(outcome.err, "option"), outcome.err);
+  }
+  CHECK(contains(place.run({"best", "--", "-x.db"}).err,
+                 "-x.db: there is no such file"));
+  CHECK(contains(place.run({"best", "--", "-x.db", "--json"}).err,
+                 "'--json' is one argument too many"));
+}
+
 TEST_CASE("missing, superfluous and malformed arguments are named") {
   const Workplace place;
   Outcome outcome = place.run({"run"});
