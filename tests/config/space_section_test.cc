@@ -96,6 +96,14 @@ TEST_CASE("dropout is tuned only where a layer takes it") {
         Names{"lr", "l2", "dropout"});
   CHECK(names(parse("layers: [{residual: [conv: 1, dropout]}]").recipe()) ==
         Names{"lr", "l2", "dropout"});
+  // The space has the layer's own p, always or at times.
+  const std::string own =
+      "layers: [conv: 8, dropout]\n"
+      "space: { f: { bool: true, key: data.augment.flip }, p: { linear: "
+      "[0, 0.5], key: model.layers.dropout1.p";
+  CHECK(names(parse(own + " } }").recipe()) == Names{"lr", "l2", "f", "p"});
+  CHECK(names(parse(own + ", when: f } }").recipe()) ==
+        Names{"lr", "l2", "dropout", "f", "p"});
   CHECK(
       problem("layers: [conv: 8]\nspace: { dropout: { linear: [0, 0.5] } }") ==
       "r.yaml:2:19: no layer takes its rate from model.dropout (add '- "

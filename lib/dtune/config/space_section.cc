@@ -25,16 +25,31 @@ constexpr CubeLine kCube[] = {{"lr", "train.lr", 1e-4, 0.5, true},
                               {"l2", "train.l2", 1e-6, 1e-2, true},
                               {"dropout", "model.dropout", 0.0, 0.6, false}};
 
-// Whether any dropout layer takes its rate from model.dropout.
-bool has_open_dropout(const std::vector<LayerSpec>& layers) {
-  return std::any_of(layers.begin(), layers.end(), [](const LayerSpec& layer) {
-    return (layer.kind == LayerKind::dropout && layer.p == -1) ||
-           has_open_dropout(layer.body) || has_open_dropout(layer.shortcut);
-  });
+// The keys that always have a value of the space.
+std::set<std::string> tuned_keys(const std::vector<Parameter>& parameters) {
+  std::set<std::string> keys;
+  for (const Parameter& one : parameters) {
+    if (one.when.empty()) keys.insert(one.key);
+  }
+  return keys;
 }
 
-bool drops(const ModelSpec& model) {
-  return model.layers.empty() || has_open_dropout(model.layers);
+// Whether any dropout layer takes its rate from model.dropout.
+bool has_open_dropout(const std::vector<LayerSpec>& layers,
+                      const std::set<std::string>& tuned) {
+  return std::any_of(
+      layers.begin(), layers.end(), [&tuned](const LayerSpec& layer) {
+        const bool open =
+            layer.kind == LayerKind::dropout && layer.p == -1 &&
+            !tuned.contains(fmt::format("model.layers.{}.p", layer.name));
+        return open || has_open_dropout(layer.body, tuned) ||
+               has_open_dropout(layer.shortcut, tuned);
+      });
+}
+
+bool drops(const ModelSpec& model, const std::vector<Parameter>& parameters) {
+  return model.layers.empty() ||
+         has_open_dropout(model.layers, tuned_keys(parameters));
 }
 
 // Names that conditions and constraints read; those that do not parse are
@@ -200,7 +215,8 @@ void add_cube(const YamlNode& recipe, const Recipe& described,
           return one.name == line.name || one.key == line.key;
         });
     if (taken || find_path(recipe, line.key) != nullptr) continue;
-    if (line.name == std::string("dropout") && !drops(described.model)) {
+    if (line.name == std::string("dropout") &&
+        !drops(described.model, parameters)) {
       continue;
     }
     Parameter parameter;
@@ -217,7 +233,8 @@ void add_cube(const YamlNode& recipe, const Recipe& described,
 void check_dropout(const YamlNode& recipe, const Recipe& described,
                    const std::vector<Parameter>& parameters,
                    Diagnostics& diagnostics) {
-  if (drops(described.model)) return;
+  // Studies of before had such a line beside a layer's own, of no effect.
+  if (drops(described.model, {})) return;
   for (const Parameter& one : parameters) {
     if (one.key != "model.dropout") continue;
     diagnostics.add(mark_of_path(recipe, "space." + one.name),
