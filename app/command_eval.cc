@@ -4,6 +4,7 @@
 
 #include "app/command.h"
 #include "app/model_files.h"
+#include "app/seen_data.h"
 #include "app/study_check.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,24 @@ RecipeFile recipe_of(const fs::path& model, const std::string& data) {
                                   fs::absolute(model).parent_path(), overrides);
 }
 
+// Images that were added or taken away move others to another split, from those
+// that the model was trained on, too.
+void warn_of_other_data(const Console& console, const EvalOptions& options,
+                        const EvalRequest& request) {
+  if (!options.data.empty()) return;
+  const fs::path seen = fs::path(request.model).replace_filename(kSeenData);
+  const Split split = options.split == "train"        ? Split::train
+                      : options.split == "validation" ? Split::validation
+                                                      : Split::test;
+  const std::string change =
+      compare_seen_data(seen, PreparedData(request.prepared_data), split);
+  if (change.empty()) return;
+  console.warning(fmt::format(
+      "{}: the data have changed since the study of this model began: {} (some "
+      "of them may be images that it was trained on; --data names others)",
+      source_path(request.recipe.data).string(), change));
+}
+
 int eval(const Console& console, const EvalOptions& options) {
   if (std::find(kSplits.begin(), kSplits.end(), options.split) ==
       kSplits.end()) {
@@ -57,6 +76,7 @@ int eval(const Console& console, const EvalOptions& options) {
   request.prepared_data = prepare_recipe_data(console, request.recipe);
   request.split = options.split;
   request.threads = static_cast<int>(options.threads.value_or(1));
+  warn_of_other_data(console, options, request);
   const auto metrics = load_engine_for(request.recipe).evaluate(request);
   if (console.json) {
     nlohmann::ordered_json document = {{"model", request.model.string()},

@@ -13,6 +13,7 @@
 #include "app/progress.h"
 #include "app/remote_access.h"
 #include "app/report_writer.h"
+#include "app/seen_data.h"
 #include "app/signals.h"
 #include "app/study_check.h"
 #include "app/study_files.h"
@@ -91,6 +92,20 @@ bool asks_engines(const Recipe& recipe) {
   return std::ranges::any_of(recipe.nodes, is_elastic);
 }
 
+// Trials of before and from now on are then not judged by the same images.
+void warn_of_other_data(const Console& console, const LoadedStudy& loaded,
+                        const StudyCheck& check) {
+  if (loaded.study.recipe.command) return;
+  const std::string change = compare_seen_data(
+      loaded.files.folder / kSeenData, PreparedData(check.prepared_data));
+  if (change.empty()) return;
+  console.warning(fmt::format(
+      "{}: the data have changed since the study began: {} (its metrics are of "
+      "other images than those of trials from now on; begin anew: 'dtune run "
+      "--fresh')",
+      source_path(loaded.study.recipe.data).string(), change));
+}
+
 // The search, and the training of the winner, until they end or are stopped.
 StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
                         const RunView& view) {
@@ -110,6 +125,7 @@ StudyOutcome coordinate(const Console& console, LoadedStudy& loaded,
   const StudyCheck check =
       check_training(console, loaded.recipe, !view.listen.empty());
   make_folder(loaded.files.checkpoints());
+  warn_of_other_data(console, loaded, check);
   std::optional<JobAccess> own_access;
   JobAccess* job_access = view.job_access;
   if (job_access == nullptr &&

@@ -114,6 +114,43 @@ TEST_CASE("float images are taken, and plan says how they are stored") {
   CHECK_FALSE(contains(place.run({"plan", "set.yaml"}).err, "astype"));
 }
 
+TEST_CASE("data that changed since a study began are said to have") {
+  if (!kTrains) return skip("this build does not train");
+  Workplace place;
+  const std::string changed = "the data have changed since the study ";
+  const auto write = [&place](int count, double first) {
+    write_npz(place / "set.npz",
+              {{"train_images", images({count, 8, 8},
+                                       [first](int i, int p) {
+                                         return i + p == 0 ? first
+                                                           : level(i, p);
+                                       })},
+               {"train_labels", labels(count, 4)}});
+  };
+  write(60, 1);
+  place.write("set.yaml", kNpzRecipe);
+  REQUIRE(place.run({"run", "set.yaml", "--quiet"}).code == 0);
+  CHECK_FALSE(contains(place.run({"eval", "set.db"}).err, changed));
+  CHECK_FALSE(
+      contains(place.run({"resume", "set.db", "--trials", "+1"}).err, changed));
+  write(80, 1);
+  const Outcome eval = place.run({"eval", "set.db"});
+  CHECK(eval.code == 0);
+  CHECK_MESSAGE(contains(eval.err, changed + "of this model began: there are "),
+                eval.err);
+  CHECK_FALSE(contains(place.run({"eval", "set.db", "--data", "set.npz"}).err,
+                       changed));
+  const Outcome more = place.run({"resume", "set.db", "--trials", "+1"});
+  CHECK(more.code == 0);
+  CHECK_MESSAGE(contains(more.err, changed + "began: there are "), more.err);
+  CHECK(contains(more.err, " training images, there were "));
+  write(60, 99);
+  const Outcome other = place.run({"resume", "set.db", "--trials", "+1"});
+  CHECK(other.code == 0);
+  CHECK_MESSAGE(contains(other.err, " images or their labels are others"),
+                other.err);
+}
+
 TEST_CASE("a set of one class is refused: nothing can be learnt of it") {
   if (!kTrains) return skip(kNoTorch);
   const Workplace place;
