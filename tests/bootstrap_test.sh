@@ -37,4 +37,30 @@ parts="$(with TESTS "") $(with BENCH "") $(with BENCH "TESTS BENCH")"
 rm -r "$build"
 [ "$parts" = "ON OFF ON" ] || fail "parts of a build: $parts"
 
+# What pip installed beside a PyTorch for CUDA is a toolkit.
+python=$(command -v python3)
+fake=$(mktemp -d)
+mkdir -p "$fake/torch" "$fake/nvidia/cu13/lib"
+cuda_of() {
+  env -u CUDA_HOME -u CUDA_PATH PATH=/usr/bin:/bin PYTHONPATH="$fake" PYTHONDONTWRITEBYTECODE=1 \
+    "$python" "$root/third_party/pip_cuda.py" "$fake/cuda" 2>"$fake/said"
+}
+echo 'class version: cuda = None' > "$fake/torch/__init__.py"
+[ -z "$(cuda_of)" ] || fail "a PyTorch for CPUs has a CUDA toolkit"
+echo 'class version: cuda = "13.0"' > "$fake/torch/__init__.py"
+code=0
+cuda_of || code=$?
+[ "$code" -eq 1 ] || fail "no compiler for CUDA: exit code $code instead of 1"
+grep -q "pip install 'cuda-toolkit\[nvcc,.*\]==13.0" "$fake/said" || fail "no remedy: $(cat "$fake/said")"
+(
+  cd "$fake/nvidia/cu13"
+  mkdir -p bin include nvvm/bin
+  touch bin/nvcc nvvm/bin/cicc lib/libcudart.so.13 lib/libcudart_static.a
+)
+[ "$(cuda_of)" = "$fake/cuda" ] || fail "pip's toolkit is not taken: $(cat "$fake/said")"
+for file in bin/nvcc lib64/libcudart.so lib64/libcudart_static.a include nvvm/bin/cicc; do
+  [ -e "$fake/cuda/$file" ] || fail "pip's toolkit lacks $file"
+done
+rm -r "$fake"
+
 echo "bootstrap: ok"

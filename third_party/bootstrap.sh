@@ -11,7 +11,8 @@
 #   sh third_party/bootstrap.sh ANYTHING...                      dtune ANYTHING...
 #
 # Options, before the command:
-#   --torch python   use the LibTorch inside the PyTorch of `python3` (or $PYTHON)
+#   --torch python   use the LibTorch inside the PyTorch of `python3` (or $PYTHON),
+#                    with CUDA where that has it
 #   --torch DIR      use the LibTorch under DIR (a CMAKE_PREFIX_PATH)
 #   --jobs N         compile N files at a time (default: one a core)
 #
@@ -39,13 +40,15 @@ done
 
 # --- which LibTorch -------------------------------------------------------
 prefix=${CMAKE_PREFIX_PATH:-}
+cuda=
 case $torch in
   debian) ;;
   python)
     python=${PYTHON:-python3}
     prefix=$("$python" -c 'import torch; print(torch.utils.cmake_prefix_path)') ||
       die 2 "'$python' has no PyTorch (pip install torch, or set PYTHON to one that has)"
-    build='build-torch' ;;
+    build='build-torch'
+    cuda=$("$python" "$root/third_party/pip_cuda.py" "$root/$build/cuda") || exit 2 ;;
   *)
     [ -d "$torch" ] || die 2 "--torch $torch: no such folder"
     prefix=$torch
@@ -119,7 +122,9 @@ build() (
       -DDTUNE_BUILD_TESTS="$(with TESTS "$parts")" \
       -DDTUNE_BUILD_BENCH="$(with BENCH "$parts")" \
       ${DTUNE_WERROR:+-DCMAKE_COMPILE_WARNING_AS_ERROR=ON} \
-      ${prefix:+"-DCMAKE_PREFIX_PATH=$prefix"} >"$log" 2>&1; then
+      ${prefix:+"-DCMAKE_PREFIX_PATH=$prefix"} \
+      ${cuda:+"-DCUDAToolkit_ROOT=$cuda" "-DCUDA_TOOLKIT_ROOT_DIR=$cuda" "-DCMAKE_CUDA_COMPILER=$cuda/bin/nvcc"} \
+      >"$log" 2>&1; then
     cat "$log" >&2
     die 2 "the configuration failed (above)"
   fi
