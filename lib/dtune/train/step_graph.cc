@@ -66,8 +66,7 @@ class CudaGraph final : public Recording {
     // While one is recorded no other may free memory that is cached.
     static std::mutex one_at_a_time;
     const std::lock_guard only(one_at_a_time);
-    check_memory();
-    c10::cuda::CUDACachingAllocator::emptyCache();
+    make_room();
     const c10::cuda::CUDAStreamGuard aside(recording_stream());
     // Other threads may use the device meanwhile.
     graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
@@ -101,13 +100,18 @@ class CudaGraph final : public Recording {
   }
 
   // A graph keeps what its steps allocate. Others, as an epoch's last batch,
-  // need as much beside it.
-  void check_memory() const {
+  // need as much beside it. It cannot take what is cached; to give that back
+  // waits for the device, and so for the trials beside this one.
+  void make_room() const {
     const auto stats =
         c10::cuda::CUDACachingAllocator::getDeviceStats(device_.index());
+    const uint64_t limit = memory_limit(device_);
     const auto most = static_cast<uint64_t>(stats.allocated_bytes[0].peak);
-    if (2 * most <= memory_limit(device_)) return;
-    throw Error(ErrorKind::trial, "they would take too much memory");
+    if (2 * most > limit) {
+      throw Error(ErrorKind::trial, "they would take too much memory");
+    }
+    const auto held = static_cast<uint64_t>(stats.reserved_bytes[0].current);
+    if (4 * held > limit) c10::cuda::CUDACachingAllocator::emptyCache();
   }
 
   // The stream has to be given back.
