@@ -3,6 +3,7 @@
 #include "data/fixtures.h"
 #include "data/load_images.h"
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "dtune/base/error.h"
 
@@ -170,6 +171,38 @@ TEST_CASE("images of kinds that are not read are skipped with a note") {
   CHECK(images.error() ==
         "data: c: holds no PNG or JPEG images, but 1 .bmp (convert them to "
         "PNG)");
+}
+
+TEST_CASE("images that are in no split or class are said not to be used") {
+  ImageFolder images;
+  for (const char* name : {"a", "b"}) {
+    images.add(fmt::format("{}/1.png", name), gray_png(1));
+  }
+  images.add(".hidden.png", gray_png(1));
+  CHECK(images.read().notes.empty());
+  images.add("loose.png", gray_png(1));
+  CHECK(images.read().notes ==
+        std::vector<std::string>{
+            "1 image beside the class folders is not used (each class has a "
+            "folder of its own)"});
+}
+
+TEST_CASE("folders beside train/ that are no split are said not to be used") {
+  ImageFolder images;
+  for (const char* split : {"train", "valid", "Test", "holdout"}) {
+    images.add(fmt::format("{}/a/1.png", split), gray_png(1));
+    images.add(fmt::format("{}/b/1.png", split), gray_png(1));
+  }
+  images.add("train/loose.jpg", gray_png(1));
+  const SourceData data = images.read();
+  CHECK(data.validation.count() == 2);
+  CHECK(data.test.count() == 0);
+  CHECK(data.notes ==
+        std::vector<std::string>{
+            "beside train/ these folders are not used: Test, holdout (splits "
+            "are called train, val and test)",
+            "1 image beside the class folders is not used (each class has a "
+            "folder of its own)"});
 }
 
 TEST_CASE("all images that do not decode are named at once") {

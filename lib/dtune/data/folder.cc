@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "dtune/base/error.h"
 #include "dtune/base/parallel.h"
@@ -37,6 +39,8 @@ struct Tree {
   std::vector<ClassFolder> train;  // sorted by name
   std::vector<ClassFolder> validation;
   std::vector<ClassFolder> test;
+  std::vector<std::string> beside;  // folders that are no split, sorted
+  int loose = 0;                    // images that are in no class folder
 };
 
 // The file's ending in small letters, with its dot.
@@ -134,22 +138,57 @@ bool has_splits(const fs::path& root) {
   return false;
 }
 
+// The images of a folder itself, where class folders are expected.
+int count_loose(const fs::path& folder) {
+  int loose = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string ending = ending_of(entry.path());
+    const bool image = is_image(ending) || is_foreign_image(ending);
+    if (image && !is_hidden(entry.path()) && entry.is_regular_file()) ++loose;
+  }
+  return loose;
+}
+
+// The folders of `root` but those that are used.
+std::vector<std::string> folders_beside(const fs::path& root,
+                                        const std::vector<std::string>& used) {
+  std::vector<std::string> beside;
+  for (const auto& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename().string();
+    const bool other = entry.is_directory() && !is_hidden(entry.path());
+    if (other && !std::ranges::count(used, name)) beside.push_back(name);
+  }
+  std::ranges::sort(beside);
+  return beside;
+}
+
+Tree list_splits(const fs::path& root) {
+  Tree tree;
+  std::vector<std::string> used;
+  const auto take = [&](const char* name, std::vector<ClassFolder>& split) {
+    const fs::path folder = root / name;
+    if (!split.empty() || !fs::is_directory(folder)) return;
+    split = list_classes(folder);
+    tree.loose += count_loose(folder);
+    used.emplace_back(name);
+  };
+  take("train", tree.train);
+  for (const char* name : {"val", "validation", "valid"}) {
+    take(name, tree.validation);
+  }
+  take("test", tree.test);
+  tree.beside = folders_beside(root, used);
+  return tree;
+}
+
 Tree list_tree(const fs::path& root) {
   Tree tree;
-  if (!has_splits(root)) {
-    tree.train = list_classes(root);
+  if (has_splits(root)) {
+    tree = list_splits(root);
   } else {
-    tree.train = list_classes(root / "train");
-    for (const char* name : {"val", "validation", "valid"}) {
-      if (fs::is_directory(root / name)) {
-        tree.validation = list_classes(root / name);
-        break;
-      }
-    }
-    if (fs::is_directory(root / "test")) {
-      tree.test = list_classes(root / "test");
-    }
+    tree.train = list_classes(root);
   }
+  tree.loose += count_loose(root);
   if (tree.train.size() < 2) {
     fail_data(root, fmt::format(
                         "has {} class folder{}; at least two are needed "
@@ -308,6 +347,25 @@ std::string skipped_note(const Tree& tree) {
       skipped_text(skipped));
 }
 
+// What users may take for used, as notes.
+std::vector<std::string> unused_notes(const Tree& tree) {
+  std::vector<std::string> notes;
+  if (!tree.beside.empty()) {
+    notes.push_back(
+        fmt::format("beside train/ these folders are not used: {} (splits are "
+                    "called train, val and test)",
+                    fmt::join(tree.beside, ", ")));
+  }
+  if (tree.loose > 0) {
+    notes.push_back(fmt::format(
+        "{} image{} beside the class folders {} not used (each class has a "
+        "folder of its own)",
+        tree.loose, tree.loose == 1 ? "" : "s",
+        tree.loose == 1 ? "is" : "are"));
+  }
+  return notes;
+}
+
 }  // namespace
 
 SourceData open_image_folder(const fs::path& root, const DataSpec& spec) {
@@ -329,6 +387,7 @@ SourceData open_image_folder(const fs::path& root, const DataSpec& spec) {
   if (std::string note = skipped_note(tree); !note.empty()) {
     data.notes.push_back(std::move(note));
   }
+  std::ranges::move(unused_notes(tree), std::back_inserter(data.notes));
   return data;
 }
 
