@@ -255,7 +255,8 @@ TEST_CASE("NPZ arrays of the wrong type, shape or range are refused") {
   members["train_labels"] = npy_bytes("|u1", {2, 2}, {0, 1, 1, 0});
   CHECK(file.error(members) ==
         "data: set.npz: train_labels: has the shape [2, 2], expected one label "
-        "a sample: [N] or [N, 1] (multi-label sets cannot be used)");
+        "a sample: [N] or [N, 1] (one-hot labels: save labels.argmax(1); "
+        "several labels a sample cannot be used)");
   members["train_labels"] = npy_bytes("|u1", {3}, {0, 1, 1});
   CHECK(file.error(members) ==
         "data: set.npz: train_labels holds 3 labels, but train_images holds 2 "
@@ -264,6 +265,11 @@ TEST_CASE("NPZ arrays of the wrong type, shape or range are refused") {
   CHECK(file.error(members) ==
         "data: set.npz: train_labels: holds values of type '<f4'; labels must "
         "be integers (convert them with .astype('int64'))");
+  members["train_labels"] = npy_bytes("|S4", {2}, Bytes(8));
+  CHECK(file.error(members) ==
+        "data: set.npz: train_labels: holds values of type '|S4'; labels must "
+        "be integers (convert them with numpy.unique(labels, "
+        "return_inverse=True)[1])");
   members["train_labels"] = npy_bytes("|i1", {2}, {0, 255});
   CHECK(file.error(members) ==
         "data: set.npz: training labels reach from -1 to 0 (labels are 0, 1, "

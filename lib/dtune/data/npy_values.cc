@@ -179,9 +179,12 @@ std::vector<uint8_t> npy_to_uint8(const NpyHeader& header,
 std::vector<int32_t> npy_to_int32(const NpyHeader& header,
                                   std::span<const uint8_t> raw,
                                   const std::filesystem::path& where) {
+  const bool words = header.kind == 'U' || header.kind == 'S';
   return convert<int32_t>(
       header, raw, where,
-      "labels must be integers (convert them with .astype('int64'))",
+      words ? "labels must be integers (convert them with numpy.unique(labels, "
+              "return_inverse=True)[1])"
+            : "labels must be integers (convert them with .astype('int64'))",
       "labels count from 0");
 }
 

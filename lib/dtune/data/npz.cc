@@ -57,7 +57,8 @@ void read_labels(ZipArchive& archive, const std::string& name, ImageSet& set) {
     fail_data(
         array.where,
         fmt::format("has the shape [{}], expected one label a sample: [N] "
-                    "or [N, 1] (multi-label sets cannot be used)",
+                    "or [N, 1] (one-hot labels: save labels.argmax(1); "
+                    "several labels a sample cannot be used)",
                     fmt::join(shape, ", ")));
   }
   set.labels = npy_to_int32(array.header, array.bytes, array.where);
