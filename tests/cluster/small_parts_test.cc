@@ -209,6 +209,12 @@ TEST_CASE("a line of name=number words is a report") {
   CHECK(line->step == 3);
   CHECK(line->metrics == std::map<std::string, double>{{"val_accuracy", 0.91},
                                                        {"train_loss", 1e-3}});
+  // A comma between digits is part of a number that cannot be read.
+  const auto close = parse_command_line("val_accuracy=1,step=2,train_loss=1,5",
+                                        "val_accuracy");
+  REQUIRE(close);
+  CHECK(close->step == 2);
+  CHECK(close->metrics == std::map<std::string, double>{{"val_accuracy", 1}});
   const auto loose =
       parse_command_line("Epoch 2: val_accuracy=nan lr = 3", "val_accuracy");
   REQUIRE(loose);
@@ -224,7 +230,8 @@ TEST_CASE("other output is not a report") {
        {"", "   ", "loading size=3 images", "step=1",
         "val_accuracy=", "val_accuracy=0.9x", "=3", "step=0 val_accuracy=1",
         "step=1.5 val_accuracy=1", "step=nan val_accuracy=1",
-        "step=1e300 val_accuracy=1"}) {
+        "step=1e300 val_accuracy=1", "val_accuracy=0,91",
+        "step=2 val_accuracy=1,234.5", "train_loss=0,5 step=2"}) {
     CAPTURE(text);
     CHECK(!parse_command_line(text, "val_accuracy"));
   }

@@ -10,6 +10,8 @@ namespace {
 constexpr std::string_view kInvalid = "dtune: invalid";
 constexpr std::string_view kBlanks = " \t\r,;";
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 std::optional<double> value_of(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
@@ -36,6 +38,12 @@ std::optional<Pair> parse_pair(std::string_view word) {
   return Pair{word.substr(0, equal), *value};
 }
 
+// "1,234.5", "0,45": the comma is part of the number, whatever it stands for.
+bool cuts_number(std::string_view text, size_t end) {
+  return end > 0 && end + 1 < text.size() && text[end] == ',' &&
+         is_digit(text[end - 1]) && is_digit(text[end + 1]);
+}
+
 bool take_step(double value, CommandLine& line) {
   if (!(value >= 1 && value <= 1e9) || value != std::floor(value)) return false;
   line.step = static_cast<int>(value);
@@ -59,7 +67,9 @@ std::optional<CommandLine> parse_command_line(std::string_view text,
     text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
     if (text.empty()) break;
     const size_t size = std::min(text.find_first_of(kBlanks), text.size());
-    const auto pair = parse_pair(text.substr(0, size));
+    const auto pair = cuts_number(text, size)
+                          ? std::nullopt
+                          : parse_pair(text.substr(0, size));
     text.remove_prefix(size);
     if (!pair) {
       only_pairs = false;

@@ -19,7 +19,8 @@ struct CommandLine {
 // A line is a report if it names the objective ("epoch 3: val_accuracy=0.91"),
 // or if it is made of name=number words alone ("step=3 train_loss=0.2"), commas
 // and semicolons apart; then every name=number in it counts, step being the
-// step. Numbers may be nan or inf. Empty for all other lines. A step that is no
+// step. Numbers may be nan or inf; one with a comma inside ("1,234.5", "0,45")
+// is none. Empty for all other lines. A step that is no
 // number from 1 to 10^9 makes the line none.
 std::optional<CommandLine> parse_command_line(std::string_view text,
                                               std::string_view objective);
