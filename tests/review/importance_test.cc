@@ -193,6 +193,19 @@ TEST_CASE("too few results, or equal ones, have no importance") {
   CHECK_FALSE(parameter_importance(nan));
 }
 
+TEST_CASE("results whose squares are infinite give no share of nan") {
+  for (const double huge : {1e155, 1e200, 1e308}) {
+    const auto importance = parameter_importance(
+        make_study(12, [huge](const std::vector<double>& u) {
+          return u[0] > 0.8 ? huge : u[0];
+        }));
+    if (!importance) continue;
+    for (const auto& parameter : importance->parameters) {
+      CHECK_MESSAGE(std::isfinite(parameter.share), huge);
+    }
+  }
+}
+
 TEST_CASE("importance is the same every time") {
   const Study study = make_study(
       30, [](const std::vector<double>& u) { return u[0] + 0.1 * u[1]; });

@@ -294,7 +294,12 @@ std::optional<Importance> parameter_importance(const Study& study) {
       add_tree(slices.back(), variance, axis, sums[axis]);
     }
   }
-  if (!(total > 0)) return std::nullopt;
+  // Results may be so far apart that their squares are infinite.
+  const bool finite = std::isfinite(total) &&
+                      std::ranges::all_of(sums, [](const AxisSums& own) {
+                        return std::isfinite(own.variance);
+                      });
+  if (!(total > 0) || !finite) return std::nullopt;
   const std::vector<const Trial*> good = good_trials(study);
   importance.together = 1;
   for (size_t axis = 0; axis < parameters.size(); ++axis) {

@@ -66,7 +66,8 @@ struct Importance {
 // twentieth of the range (of words: have the word), and where the advantage of
 // all places so near is larger than its deviation over the trees.
 //
-// Empty with fewer than 8 trials that have a result, or where all are equal.
+// Empty with fewer than 8 trials that have a result, or where all are equal, or
+// so far apart that their squares are infinite.
 // Deterministic.
 std::optional<Importance> parameter_importance(const Study& study);
 
