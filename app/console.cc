@@ -1,6 +1,5 @@
 #include "app/console.h"
 
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "dtune/base/json.h"
+#include "dtune/base/text.h"
 #include "dtune/config/recipe_file.h"
 
 namespace dtune {
@@ -104,8 +104,7 @@ bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
     if (value == nullptr || *value == '\0') continue;
-    std::string text = value;
-    for (char& c : text) c = static_cast<char>(std::tolower(c));
+    const std::string text = lower_case(value);
     return text.find("utf-8") != std::string::npos ||
            text.find("utf8") != std::string::npos;
   }

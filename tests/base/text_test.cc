@@ -46,6 +46,7 @@ TEST_CASE("signs of a text are known") {
   CHECK(contains_any("connection refused", {"timed out", "refused"}));
   CHECK_FALSE(contains_any("refuse", {"timed out", "refused"}));
   CHECK(as_label("My_Study 2\xc3\xa4") == "my-study-2--");
+  CHECK(lower_case("My_Study 2\xc3\x84") == "my_study 2\xc3\x84");
 }
 
 TEST_CASE("texts are escaped for markup") {

@@ -42,13 +42,18 @@ bool contains_any(std::string_view text,
   });
 }
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
 std::string as_label(std::string_view text) {
-  std::string label;
-  for (const char c : text) {
-    const bool upper = 'A' <= c && c <= 'Z';
-    label += upper                ? static_cast<char>(c - 'A' + 'a')
-             : is_alphanumeric(c) ? c
-                                  : '-';
+  std::string label = lower_case(text);
+  for (char& c : label) {
+    if (!is_alphanumeric(c)) c = '-';
   }
   return label;
 }

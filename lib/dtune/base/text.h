@@ -35,6 +35,9 @@ bool is_plain(std::string_view text, std::string_view signs);
 bool contains_any(std::string_view text,
                   std::initializer_list<std::string_view> any);
 
+// With small letters for ASCII's capital ones.
+std::string lower_case(std::string_view text);
+
 // In lower case, with '-' for all but ASCII letters and digits.
 std::string as_label(std::string_view text);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/suggest.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -210,9 +211,7 @@ void Reader::memory(const std::string& key, int64_t& megabytes) {
   const char* first = found->text.data();
   const char* last = first + found->text.size();
   const auto [end, error] = std::from_chars(first, last, number);
-  std::string unit(end, last);
-  std::transform(unit.begin(), unit.end(), unit.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  std::string unit = lower_case({end, last});
   if (unit.ends_with('b')) unit.pop_back();
   const double factor = unit == "g"                   ? 1024
                         : unit == "m" || unit.empty() ? 1

@@ -1,7 +1,5 @@
 #include "dtune/config/schema.h"
 
-#include <cctype>
-
 #include <fmt/format.h>
 
 #include "dtune/base/text.h"
@@ -115,11 +113,6 @@ void describe_command(Fields& f, CommandSpec& command) {
   f.integer("steps", command.steps, at_least(0));
   f.text("directory", command.directory);
   f.text_map("environment", command.environment);
-}
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(uint8_t(c)));
-  return text;
 }
 
 bool ends_with_any(const std::string& text,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -17,6 +16,7 @@
 
 #include "dtune/base/error.h"
 #include "dtune/base/parallel.h"
+#include "dtune/base/text.h"
 #include "dtune/data/image.h"
 #include "dtune/data/source_error.h"
 
@@ -45,9 +45,7 @@ struct Tree {
 
 // The file's ending in small letters, with its dot.
 std::string ending_of(const fs::path& path) {
-  std::string ending = path.extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(uint8_t(c)));
-  return ending;
+  return lower_case(path.extension().string());
 }
 
 bool is_image(const std::string& ending) {

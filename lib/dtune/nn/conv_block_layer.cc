@@ -43,12 +43,12 @@ class ConvBlock : public Layer {
                      const PassContext&) override {
     Saved unsaved;
     Saved& slots = saved ? *saved : unsaved;
-    slots.tensors.resize(kSlots);
-    slots.tensors[kInput] = channels_last(x);
+    slots.tensors.resize(slot_count);
+    slots.tensors[input_at] = channels_last(x);
     const std::vector<int64_t> out = {x.size(0), shape_.outputs,
                                       shape_.height / 2, shape_.width / 2};
-    reuse_buffer(slots.tensors[kOutput], out);
-    reuse_buffer(slots.tensors[kChoice], out, at::kByte);
+    reuse_buffer(slots.tensors[output_at], out);
+    reuse_buffer(slots.tensors[choice_at], out, at::kByte);
     pack_forward_weights();
     for_each_worker(x.size(0), [&](Range range, Worker& worker) {
       forward_range(range, slots, worker);
@@ -56,9 +56,9 @@ class ConvBlock : public Layer {
     // Winograd's products spread an Inf over their tile as NaN.
     const bool exact =
         shape_.narrow() ||
-        std::isfinite(slots.tensors[kOutput].sum().item<float>());
+        std::isfinite(slots.tensors[output_at].sum().item<float>());
     if (!exact) forward_exactly(slots);
-    return slots.tensors[kOutput];
+    return slots.tensors[output_at];
   }
 
   at::Tensor backward(const at::Tensor& dy, Saved& saved,
@@ -67,8 +67,8 @@ class ConvBlock : public Layer {
     at::Tensor dx;
     if (need_dx && shape_.narrow()) dx = dense_input_gradient(gradient, saved);
     if (need_dx && !shape_.narrow()) {
-      dx = reuse_buffer(saved.tensors[kInputGradient],
-                        saved.tensors[kInput].sizes());
+      dx = reuse_buffer(saved.tensors[input_gradient_at],
+                        saved.tensors[input_at].sizes());
       taps_ = weight_.value.permute({0, 2, 3, 1}).contiguous();
     }
     for_each_worker(dy.size(0), [&](Range range, Worker& worker) {
@@ -81,12 +81,12 @@ class ConvBlock : public Layer {
       }
     });
     for (size_t i = 0; i < range_count(dy.size(0)); ++i) add_sums(workers_[i]);
-    saved.tensors[kInput].reset();
+    saved.tensors[input_at].reset();
     return dx;
   }
 
  private:
-  enum Slot { kInput, kOutput, kChoice, kInputGradient, kSlots };
+  enum Slot { input_at, output_at, choice_at, input_gradient_at, slot_count };
 
   // Calls `work` for each thread's range at the same time.
   void for_each_worker(int64_t samples,
@@ -118,9 +118,9 @@ class ConvBlock : public Layer {
   }
 
   void forward_range(Range range, Saved& saved, Worker& worker) const {
-    const float* x = saved.tensors[kInput].data_ptr<float>();
-    float* y = saved.tensors[kOutput].data_ptr<float>();
-    uint8_t* choice = saved.tensors[kChoice].data_ptr<uint8_t>();
+    const float* x = saved.tensors[input_at].data_ptr<float>();
+    float* y = saved.tensors[output_at].data_ptr<float>();
+    uint8_t* choice = saved.tensors[choice_at].data_ptr<uint8_t>();
     float* padded = frames(worker.padded);
     reuse_buffer(worker.scratch, {winograd_scratch(shape_)});
     for (int64_t n = range.begin; n < range.end; n += kGroup) {
@@ -148,15 +148,15 @@ class ConvBlock : public Layer {
   // Fills output and choice by ATen.
   void forward_exactly(Saved& saved) const {
     const at::Tensor dense =
-        convolve_exactly(saved.tensors[kInput], weight_.value,
+        convolve_exactly(saved.tensors[input_at], weight_.value,
                          bias_ ? bias_->value : at::Tensor(), /*stride=*/1,
                          /*padding=*/1);
     const auto [best, index] = at::max_pool2d_with_indices(dense, {2, 2});
     const at::Tensor row = at::floor_divide(index, shape_.width);
     const at::Tensor choice = row.remainder(2) * 2 + index.remainder(2);
     const at::Tensor dead = best <= 0;
-    saved.tensors[kOutput].copy_(best.masked_fill(dead, 0));
-    saved.tensors[kChoice].copy_(choice.masked_fill(dead, kDead));
+    saved.tensors[output_at].copy_(best.masked_fill(dead, 0));
+    saved.tensors[choice_at].copy_(choice.masked_fill(dead, kDead));
   }
 
   void clear_sums(Worker& worker) const {
@@ -168,8 +168,8 @@ class ConvBlock : public Layer {
 
   void narrow_backward_range(Range range, const at::Tensor& dy,
                              const Saved& saved, Worker& worker) const {
-    const float* x = saved.tensors[kInput].data_ptr<float>();
-    const uint8_t* choice = saved.tensors[kChoice].data_ptr<uint8_t>();
+    const float* x = saved.tensors[input_at].data_ptr<float>();
+    const uint8_t* choice = saved.tensors[choice_at].data_ptr<uint8_t>();
     float* padded = frames(worker.padded);
     for (int64_t n = range.begin; n < range.end; ++n) {
       const int64_t at = n * shape_.output_size();
@@ -183,8 +183,8 @@ class ConvBlock : public Layer {
   void wide_backward_range(Range range, const at::Tensor& dy,
                            const Saved& saved, float* dx,
                            Worker& worker) const {
-    const float* x = saved.tensors[kInput].data_ptr<float>();
-    const uint8_t* choice = saved.tensors[kChoice].data_ptr<uint8_t>();
+    const float* x = saved.tensors[input_at].data_ptr<float>();
+    const uint8_t* choice = saved.tensors[choice_at].data_ptr<uint8_t>();
     float* padded = frames(worker.padded);
     float* dpadded = dx ? frames(worker.dpadded) : nullptr;
     for (int64_t n = range.begin; n < range.end; ++n) {
@@ -208,14 +208,14 @@ class ConvBlock : public Layer {
   // The first layer of a network seldom needs it, so ATen may compute it.
   at::Tensor dense_input_gradient(const at::Tensor& dy,
                                   const Saved& saved) const {
-    const at::Tensor& x = saved.tensors[kInput];
+    const at::Tensor& x = saved.tensors[input_at];
     const at::Tensor dense =
         at::empty({x.size(0), shape_.outputs, shape_.height, shape_.width},
                   at::kFloat, at::MemoryFormat::ChannelsLast);
     for (int64_t n = 0; n < x.size(0); ++n) {
       const int64_t at = n * shape_.output_size();
       expand_gradient(shape_, dy.data_ptr<float>() + at,
-                      saved.tensors[kChoice].data_ptr<uint8_t>() + at,
+                      saved.tensors[choice_at].data_ptr<uint8_t>() + at,
                       dense.data_ptr<float>() + 4 * at);
     }
     return std::get<0>(at::convolution_backward(

@@ -1,11 +1,10 @@
 #include "dtune/submit/kubectl_list.h"
 
-#include <cctype>
-
 #include <nlohmann/json.hpp>
 
 #include "dtune/base/error.h"
 #include "dtune/base/json.h"
+#include "dtune/base/text.h"
 
 namespace dtune {
 namespace {
@@ -25,10 +24,8 @@ std::string text_at(const Json& object, const char* pointer) {
 }
 
 void read_pod(const Json& pod, ClusterObject& out) {
-  out.phase = text_at(pod, "/status/phase");
+  out.phase = lower_case(text_at(pod, "/status/phase"));
   if (out.phase.empty()) out.phase = "unknown";
-  out.phase[0] =
-      static_cast<char>(std::tolower(static_cast<unsigned char>(out.phase[0])));
   for (const Json& one : json_at(pod, "/status/containerStatuses")) {
     const std::string why = text_at(one, "/state/waiting/reason");
     if (why.empty()) continue;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "dtune/base/error.h"
+#include "dtune/base/text.h"
 #include "dtune/cluster/launch_failure.h"
 #include "dtune/cluster/slurm_launcher.h"
 #include "dtune/submit/engine_commands.h"
@@ -35,8 +36,7 @@ std::string squeue_words(const std::string& line) {
   const size_t first = line.find('|');
   const size_t second = line.find('|', first + 1);
   if (first == std::string::npos || second == std::string::npos) return line;
-  std::string state = line.substr(0, first);
-  for (char& c : state) c = static_cast<char>(std::tolower(c));
+  const std::string state = lower_case(line.substr(0, first));
   const std::string reason = line.substr(first + 1, second - first - 1);
   const std::string nodes = line.substr(second + 1);
   if (!nodes.empty()) return state + " on " + nodes;
