@@ -9,7 +9,7 @@ base=${2:-}
 cd "$(dirname -- "$0")/.."
 
 sources=$(git ls-files 'app/*.cc' 'lib/*.cc' 'tests/*.cc')
-headers=$(git ls-files 'app/*.h' 'lib/*.h' 'tests/*.h')
+headers=$(git ls-files 'app/*.h' 'lib/*.h' 'lib/*.cu' 'tests/*.h')
 # shellcheck disable=SC2086  # lists of files without blanks in their names
 clang-format --dry-run --Werror $sources $headers
 echo "clang-format: clean"
