@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/command.h"
+#include "app/study_files.h"
 #include <fmt/format.h>
 
 #include "dtune/base/file.h"

@@ -54,14 +54,16 @@ class Site {
  public:
   explicit Site(const PageServerOptions& options) : options_(options) {
     server_.set_socket_options(take_port_alone);
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_.new_task_queue = [] {
+      return new httplib::ThreadPool(kThreads);  // NOLINT: it takes it so
+    };
     server_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           return admit(request, response);
         });
     server_.set_exception_handler([](const httplib::Request&,
                                      httplib::Response& response,
-                                     std::exception_ptr error) {
+                                     const std::exception_ptr& error) {
       refuse(response, 500, describe(error));
     });
     server_.Get(".*", [this](const httplib::Request& request,

@@ -160,7 +160,8 @@ class ConvBlock : public Layer {
   }
 
   void clear_sums(Worker& worker) const {
-    reuse_buffer(worker.dtaps, {9 * shape_.channels * shape_.outputs}).zero_();
+    reuse_buffer(worker.dtaps, {int64_t{9} * shape_.channels * shape_.outputs})
+        .zero_();
     worker.dbias.assign(static_cast<size_t>(shape_.outputs), 0);
     worker.counts.resize(static_cast<size_t>(shape_.outputs));
     worker.actives.resize(static_cast<size_t>(shape_.output_size()));

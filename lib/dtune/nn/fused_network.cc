@@ -35,7 +35,7 @@ Network make(const std::vector<LayerSpec>& layers, const Shape& input,
   std::vector<LayerSpec> wide = side_by_side(layers, networks);
   const Shape wide_input = side_by_side(input, networks);
   infer_shapes(wide, wide_input);
-  return {std::move(wide), wide_input, plain(options)};
+  return {wide, wide_input, plain(options)};
 }
 
 }  // namespace

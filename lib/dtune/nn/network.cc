@@ -48,7 +48,7 @@ struct Network::Impl {
   at::ScalarType compute = at::kFloat;
 };
 
-Network::Network(std::vector<LayerSpec> layers, const Shape& input,
+Network::Network(const std::vector<LayerSpec>& layers, const Shape& input,
                  const NetworkOptions& options)
     : impl_(std::make_unique<Impl>()) {
   impl_->flops = sum_of_flops(layers, input);

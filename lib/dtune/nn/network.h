@@ -93,7 +93,7 @@ class Layer {
   // sums of target.before.
   virtual at::Tensor backward_to(const at::Tensor& dy, Saved& saved,
                                  const GradientTarget& target) {
-    const at::Tensor dx = backward(dy, saved, /*need_dx=*/true);
+    at::Tensor dx = backward(dy, saved, /*need_dx=*/true);
     if (!target.onto.defined()) return dx;
     return at::Tensor(target.onto).add_(dx);
   }
@@ -155,7 +155,7 @@ class Network {
   // REQUIRES: infer_shapes(layers, input) passed. Throws Error(config) where
   // two layers with weights share a name, Error(trial) where the device has not
   // the memory.
-  Network(std::vector<LayerSpec> layers, const Shape& input,
+  Network(const std::vector<LayerSpec>& layers, const Shape& input,
           const NetworkOptions& options);
   ~Network();
   Network(Network&&) noexcept;

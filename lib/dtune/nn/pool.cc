@@ -78,10 +78,9 @@ class AvgPool : public Layer {
       return at::avg_pool2d(x, window_.kernel, window_.stride, window_.padding);
     }
     const PoolShape shape = shape_of(x);
-    const at::Tensor y =
-        at::empty({x.size(0), x.size(1), x.size(2) / shape.window,
-                   x.size(3) / shape.window},
-                  at::kFloat, at::MemoryFormat::ChannelsLast);
+    at::Tensor y = at::empty({x.size(0), x.size(1), x.size(2) / shape.window,
+                              x.size(3) / shape.window},
+                             at::kFloat, at::MemoryFormat::ChannelsLast);
     for_each_image(x, y, [&](Range images, const float* from, float* to) {
       pool_kernels().mean(shape, images.size(), from, to);
     });
@@ -98,7 +97,7 @@ class AvgPool : public Layer {
                                      window_.padding, false, true, {});
     }
     const PoolShape shape = shape_of(x);
-    const at::Tensor dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);
+    at::Tensor dx = at::empty_like(x, at::MemoryFormat::ChannelsLast);
     for_each_image(channels_last(dy), dx,
                    [&](Range images, const float* from, float* to) {
                      pool_kernels().spread(shape, images.size(), from, to);

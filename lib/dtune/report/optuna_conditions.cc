@@ -91,8 +91,8 @@ std::string find_optuna_condition(const std::string& name,
   for (const OptunaCause& cause : causes) {
     const Split split = split_by(cause.name, name, points);
     if (split.apart || split.without.empty()) continue;
-    const std::string condition = cause.choice ? by_choice(cause.name, split)
-                                               : by_number(cause.name, split);
+    std::string condition = cause.choice ? by_choice(cause.name, split)
+                                         : by_number(cause.name, split);
     if (condition.empty()) continue;
     if (cause.choice) return condition;
     if (by_a_number.empty()) by_a_number = condition;

@@ -255,7 +255,7 @@ class Importer {
         causes.push_back({other.name(), other.is_choice()});
       }
     }
-    const std::string condition = find_optuna_condition(name, causes, points_);
+    std::string condition = find_optuna_condition(name, causes, points_);
     if (condition.empty()) {
       made_.unexplained.push_back(
           fmt::format("{}: {} of {} results", name, without, points_.size()));

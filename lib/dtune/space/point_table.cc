@@ -39,14 +39,12 @@ Line read_line(const std::string& text, size_t& at, int& number,
       line.cells.back() += text[at++];
     } else if (c == '"') {
       quoted = !quoted;
-    } else if (quoted) {
-      line.cells.back() += c;
-    } else if (c == ',') {
+    } else if (!quoted && c == ',') {
       line.cells.emplace_back();
-    } else if (c == '\n') {
+    } else if (!quoted && c == '\n') {
       ++at;
       return line;
-    } else if (c != '\r') {
+    } else if (quoted || c != '\r') {
       line.cells.back() += c;
     }
   }
