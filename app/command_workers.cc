@@ -365,7 +365,7 @@ Action declare_agent(Arguments& arguments) {
   arguments.option("--threads", options->threads, "N",
                    "Threads of one slot (default: 1).", kManyThreads);
   arguments.option("--fused", options->fused, "K",
-                   "Trials that a slot trains as one program: auto, off or a "
+                   "Trials that a slot trains at the same time: auto, off or a "
                    "number (default: off, as always in studies of commands, "
                    "of several ranks or deterministic ones).");
   arguments.option(

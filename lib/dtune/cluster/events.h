@@ -19,7 +19,7 @@ struct SlotStatus {
   double progress = 0;  // of the step in flight, 0..1
   double samples_per_second = 0;
   uint64_t resident_bytes = 0;
-  int together = 1;  // trials that are trained as one program with it
+  int together = 1;  // trials of its slot that are computed at the same time
   // Of a trial that takes several slots:
   int member = -1;        // -1: it has this one alone
   bool present = true;    // its gang counts on it

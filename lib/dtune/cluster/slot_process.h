@@ -17,7 +17,7 @@ namespace dtune {
 
 // How the workers of an agent are started; the same for all its slots. Each
 // worker is a process that has `seats` of the slots, in their order: one, or
-// those whose trials it trains as one program.
+// those whose trials it trains at the same time.
 struct SlotOptions {
   std::vector<std::string> argv;  // "--slot <k>" and the rest are appended
   std::string endpoint;           // of the agent

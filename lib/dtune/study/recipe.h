@@ -83,8 +83,8 @@ struct ResourcesSpec {
   int64_t memory_mb = 0;  // cap of one slot's memory; 0: none
   int warm_trials = 0;    // paused trials kept in a worker; 0: by memory
   int64_t disk_mb = 0;    // cap of what checkpoints take; 0: none
-  // Trials that one slot trains as one program; 0: as many as pay off on a GPU,
-  // one on a CPU; 1: off.
+  // Trials that one slot trains at the same time; 0: as many as pay off on a
+  // GPU, one on a CPU; 1: off.
   int fused = 1;
 };
 

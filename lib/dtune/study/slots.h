@@ -17,7 +17,7 @@ inline constexpr int kMostFused = 64;
 std::optional<int> parse_fused(const std::string& word);
 std::string fused_word(int fused);
 
-// Whether trials of the study may be trained as one program.
+// Whether trials of the study may be trained at the same time in one process.
 bool may_fuse(const Recipe& recipe);
 
 }  // namespace dtune

@@ -49,7 +49,8 @@ struct StepProgress {
   // Grows while processes that are not this one compute or write: milliseconds
   // of CPU time, or more.
   uint64_t activity = 0;
-  int together = 1;  // trials that this process trains as one program with it
+  int together =
+      1;  // trials that are computed at the same time, this one included
 };
 
 // One trial in a worker. Not thread-safe, but `stop` may be set by any thread.

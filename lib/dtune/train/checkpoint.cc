@@ -208,8 +208,7 @@ StepReport load_checkpoint(const fs::path& path, const CheckpointOwner& owner,
   for (size_t i = 0; i < values.size(); ++i) {
     const at::Tensor& tensor = state.tensors[i].values;
     const at::Tensor host = at::empty({tensor.numel()}, at::kFloat);
-    std::memcpy(host.data_ptr<float>(), values[i].data(),
-                values[i].size_bytes());
+    std::ranges::copy(values[i], host.data_ptr<float>());
     tensor.copy_(host);
   }
   state.position = loaded.position;

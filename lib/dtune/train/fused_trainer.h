@@ -1,4 +1,5 @@
-// Trials of one process that run at the same time, trained as one program.
+// Trials of one process that run at the same time: trained as one program on
+// the CPU, side by side on other devices.
 #pragma once
 
 #include <atomic>
