@@ -69,7 +69,7 @@ std::vector<LayerSpec> layers_of(const NamedModel& model) {
 int export_model(const Console& console, const ExportOptions& options) {
   const NamedModel model = open_model(options.study);
   const auto wrote = [&](const std::string& file, const std::string& what) {
-    console.notice(fmt::format("wrote {}: {}", file, what));
+    if (file != "-") console.notice(fmt::format("wrote {}: {}", file, what));
     return kExitOk;
   };
   if (!options.pytorch.empty()) {
@@ -161,7 +161,9 @@ int export_study(const Console& console, const ExportOptions& options) {
     console.print(text);
   } else {
     write_output(options.output, text);
-    console.notice(fmt::format("wrote {}", options.output));
+    if (options.output != "-") {
+      console.notice(fmt::format("wrote {}", options.output));
+    }
   }
   return kExitOk;
 }

@@ -1,6 +1,7 @@
 #include "app/study_files.h"
 
 #include <array>
+#include <cstdio>
 #include <fstream>
 #include <string_view>
 #include <utility>
@@ -133,6 +134,10 @@ void refuse_to_replace(const fs::path& output) {
 }
 
 void write_output(const fs::path& output, std::string_view text) {
+  if (output == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
   refuse_to_replace(output);
   if (std::error_code error; fs::is_directory(output, error)) {
     fail_study(

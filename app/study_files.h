@@ -44,7 +44,7 @@ void refuse_to_replace(const std::filesystem::path& output);
 // The same of a database alone, where the user may overwrite a recipe.
 void refuse_to_replace_database(const std::filesystem::path& output);
 
-// Writes a file that the user named. Throws as refuse_to_replace(), Error(config)
+// Writes a file that the user named; "-" is stdout. Throws as refuse_to_replace(), Error(config)
 // where it is a folder, and Error(data) where it cannot be written.
 void write_output(const std::filesystem::path& output, std::string_view text);
 

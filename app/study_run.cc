@@ -231,6 +231,12 @@ void write_summary(const std::string& path, const std::string& text) {
 // A path that cannot be written is found before hours of search, not after.
 void check_writable(const char* option, const fs::path& path) {
   if (path.empty()) return;
+  if (path == "-") {
+    throw Error(ErrorKind::config,
+                fmt::format("{}: - is stdout, where the run itself is shown "
+                            "(name a file)",
+                            option));
+  }
   refuse_to_replace(path);
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::error_code error;
@@ -397,7 +403,7 @@ int with_junit(const RunView& view, const std::string& name,
     check_outputs(view);
     return command();
   } catch (const Error& error) {
-    if (view.junit.empty()) throw;
+    if (view.junit.empty() || view.junit == "-") throw;
     try {
       write_output(view.junit, junit_error_xml(name, error));
     } catch (const Error&) {

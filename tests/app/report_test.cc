@@ -245,6 +245,25 @@ bool converse(const Workplace& place, const char* words) {
 
 }  // namespace
 
+TEST_CASE("an output called - is stdout, and no file") {
+  Workplace place;
+  place.write("shell.yaml", shell_recipe(2, 1, "0"));
+  REQUIRE(place.run({"run", "shell.yaml", "--quiet"}).code == 0);
+  const Outcome plain = place.run({"export", "shell.db", "--csv"});
+  const Outcome named =
+      place.run({"export", "shell.db", "--csv", "--output", "-"});
+  CHECK(named.code == 0);
+  CHECK(named.out == plain.out);
+  CHECK(named.err == plain.err);
+  const Outcome page = place.run({"report", "shell.db", "--output", "-"});
+  CHECK(contains(page.out, "</html>"));
+  const Outcome refused = place.run({"run", "shell.yaml", "--junit", "-"});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "--junit: - is stdout"));
+  CHECK(refused.out.empty());
+  CHECK_FALSE(std::filesystem::exists(place / "-"));
+}
+
 TEST_CASE("no output takes the place of a study or of another's storage") {
   Workplace place;
   place.write("shell.yaml", shell_recipe(2, 1, "0"));
