@@ -62,11 +62,9 @@ class StepGraph {
   at::Tensor run(const StepInputs& inputs, const Work& work);
 
   int64_t repeated() const { return repeated_; }  // steps
-  // Whether such steps take from now on what the last one took.
-  bool is_settled() const { return recording_ == nullptr || repeated_ > 0; }
 
   // Steps before the one that is recorded. A recording takes as long as some
-  // twenty steps, and fused trials come and go; on the CPU it takes nothing.
+  // twenty steps, and trials come and go; on the CPU it takes nothing.
   static constexpr int kFirst = 24;
   static constexpr int kFirstOnCpu = 3;
   // The last of them are of the thread that records: kernels are chosen then,

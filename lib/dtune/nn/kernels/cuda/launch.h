@@ -22,6 +22,16 @@ inline cudaStream_t as_stream(void* stream) {
   return static_cast<cudaStream_t>(stream);
 }
 
+// Calls with a null pointer of the type that the tensors have.
+template <typename Function>
+void with_type(bool bfloat16, const Function& function) {
+  if (bfloat16) {
+    function(static_cast<__nv_bfloat16*>(nullptr));
+  } else {
+    function(static_cast<float*>(nullptr));
+  }
+}
+
 // Several values of a type, which are loaded and stored as one.
 template <typename T>
 struct Pack;

@@ -435,16 +435,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Calls with a null pointer of the type that the tensors have.
-template <typename Function>
-void with_type(const CudaNormShape& shape, const Function& function) {
-  if (shape.bfloat16) {
-    function(static_cast<__nv_bfloat16*>(nullptr));
-  } else {
-    function(static_cast<float*>(nullptr));
-  }
-}
-
 template <Mask>
 struct MaskOf {};
 
@@ -477,7 +467,7 @@ void cuda_norm_batch_map(const CudaNormShape& shape, const void* x,
                          const CudaNormWeights& weights, double momentum,
                          double epsilon, const CudaNormScratch& scratch,
                          float* map, void* stream) {
-  with_type(shape, [&]<typename T>(T*) {
+  with_type(shape.bfloat16, [&]<typename T>(T*) {
     batch_map<T>
         <<<grid_of(shape, kSumBlocks), kThreads, 0, as_stream(stream)>>>(
             shape.rows, shape.channels, static_cast<const T*>(x), weights,
@@ -499,7 +489,7 @@ void cuda_norm_running_map(const CudaNormShape& shape,
 void cuda_norm_apply(const CudaNormShape& shape, const void* x,
                      const float* map, const void* addend, bool relu, void* y,
                      void* stream) {
-  with_type(shape, [&]<typename T>(T*) {
+  with_type(shape.bfloat16, [&]<typename T>(T*) {
     const auto launch = [&](auto kernel) {
       kernel<<<grid_of(shape, kApplyBlocks), kThreads, 0, as_stream(stream)>>>(
           shape.rows, shape.channels, static_cast<const T*>(x), map,
@@ -519,7 +509,7 @@ void cuda_norm_gradient_map(const CudaNormShape& shape,
                             const float* map, const CudaNormWeights& weights,
                             bool training, const CudaNormScratch& scratch,
                             void* masked, float* result, void* stream) {
-  with_type(shape, [&]<typename T>(T*) {
+  with_type(shape.bfloat16, [&]<typename T>(T*) {
     with_mask(gradient, [&]<Mask kMask>(MaskOf<kMask>) {
       const auto launch = [&](auto kernel) {
         kernel<<<grid_of(shape, kSumBlocks), kThreads, 0, as_stream(stream)>>>(
@@ -537,7 +527,7 @@ void cuda_norm_input_gradient(const CudaNormShape& shape,
                               const CudaNormGradient& gradient, const void* x,
                               const float* map, const float* gradient_map,
                               const void* addend, void* dx, void* stream) {
-  with_type(shape, [&]<typename T>(T*) {
+  with_type(shape.bfloat16, [&]<typename T>(T*) {
     with_mask(gradient, [&]<Mask kMask>(MaskOf<kMask>) {
       const auto launch = [&](auto kernel) {
         kernel<<<grid_of(shape, kApplyBlocks), kThreads, 0,

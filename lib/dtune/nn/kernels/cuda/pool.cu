@@ -141,22 +141,13 @@ unsigned blocks_for(int64_t count) {
   return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kMostBlocks));
 }
 
-template <typename Function>
-void with_type(const CudaPoolShape& shape, const Function& function) {
-  if (shape.bfloat16) {
-    function(static_cast<__nv_bfloat16*>(nullptr));
-  } else {
-    function(static_cast<float*>(nullptr));
-  }
-}
-
 }  // namespace
 
 void cuda_max_pool(const CudaPoolShape& shape, const void* x, void* y,
                    uint8_t* which, void* stream) {
   const int64_t count = shape.images * (shape.height / shape.window) *
                         (shape.width / shape.window) * packs_of(shape);
-  with_type(shape, [&]<typename T>(T*) {
+  with_type(shape.bfloat16, [&]<typename T>(T*) {
     forward<T><<<blocks_for(count), kThreads, 0, as_stream(stream)>>>(
         shape, count, static_cast<const T*>(x), static_cast<T*>(y), which);
   });
@@ -168,7 +159,7 @@ void cuda_max_pool_gradient(const CudaPoolShape& shape, const void* dy,
   const int rows = (shape.height + shape.window - 1) / shape.window;
   const int columns = (shape.width + shape.window - 1) / shape.window;
   const int64_t count = shape.images * rows * columns * packs_of(shape);
-  with_type(shape, [&]<typename T>(T*) {
+  with_type(shape.bfloat16, [&]<typename T>(T*) {
     backward<T><<<blocks_for(count), kThreads, 0, as_stream(stream)>>>(
         shape, rows, columns, count, static_cast<const T*>(dy), which,
         static_cast<T*>(dx));
