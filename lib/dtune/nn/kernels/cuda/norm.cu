@@ -59,6 +59,26 @@ struct Place {
   __device__ int64_t at(int64_t r) const { return r * channels + channel; }
 };
 
+// Calls load(k, place) of some of this thread's rows, so that all are on their
+// way, then use(k, place) of the same.
+template <typename T, typename Load, typename Use>
+__device__ void for_rows(const Place<T>& place, const Load& load,
+                         const Use& use) {
+  for (int64_t r = place.row; r < place.rows;
+       r += int64_t{kAhead} * place.step) {
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t at = r + int64_t{k} * place.step;
+      if (at < place.rows) load(k, place.at(at));
+    }
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t at = r + int64_t{k} * place.step;
+      if (at < place.rows) use(k, place.at(at));
+    }
+  }
+}
+
 template <int kSize>
 __device__ void read(const float* from, float (&v)[kSize]) {
 #pragma unroll
@@ -182,26 +202,19 @@ __global__ void __launch_bounds__(kThreads)
   float second[kSize] = {};
   if (place.any()) {
     typical(place, x, shift);
-    for (int64_t r = place.row; r < rows; r += int64_t{kAhead} * place.step) {
-      Pack<T> packs[kAhead];
+    Pack<T> packs[kAhead];
+    for_rows(
+        place, [&](int k, int64_t at) { packs[k].load(x + at); },
+        [&](int k, int64_t) {
+          float v[kSize];
+          packs[k].get(v);
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
-        const int64_t at = r + int64_t{k} * place.step;
-        if (at < rows) packs[k].load(x + place.at(at));
-      }
-#pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
-        if (r + int64_t{k} * place.step >= rows) continue;
-        float v[kSize];
-        packs[k].get(v);
-#pragma unroll
-        for (int i = 0; i < kSize; ++i) {
-          const float off = v[i] - shift[i];
-          first[i] += off;
-          second[i] += off * off;
-        }
-      }
-    }
+          for (int i = 0; i < kSize; ++i) {
+            const float off = v[i] - shift[i];
+            first[i] += off;
+            second[i] += off * off;
+          }
+        });
   }
   __shared__ __align__(16) float total[2 * kChannels<T>];
   __shared__ float shifts[kChannels<T>];
@@ -246,33 +259,27 @@ __global__ void __launch_bounds__(kThreads)
   float offset[kSize];
   read(map + 2 * channels + place.channel, scale);
   read(map + 3 * channels + place.channel, offset);
-  for (int64_t r = place.row; r < rows; r += int64_t{kAhead} * place.step) {
-    Pack<T> packs[kAhead];
-    Pack<T> others[kAddend ? kAhead : 1];
+  Pack<T> packs[kAhead];
+  Pack<T> others[kAddend ? kAhead : 1];
+  for_rows(
+      place,
+      [&](int k, int64_t at) {
+        packs[k].load(x + at);
+        if (kAddend) others[k].load(addend + at);
+      },
+      [&](int k, int64_t at) {
+        float v[kSize];
+        float more[kSize] = {};
+        packs[k].get(v);
+        if (kAddend) others[k].get(more);
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int64_t at = r + int64_t{k} * place.step;
-      if (at >= rows) continue;
-      packs[k].load(x + place.at(at));
-      if (kAddend) others[k].load(addend + place.at(at));
-    }
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int64_t at = r + int64_t{k} * place.step;
-      if (at >= rows) continue;
-      float v[kSize];
-      float more[kSize] = {};
-      packs[k].get(v);
-      if (kAddend) others[k].get(more);
-#pragma unroll
-      for (int i = 0; i < kSize; ++i) {
-        v[i] = v[i] * scale[i] + offset[i] + more[i];
-        if (kRelu && v[i] < 0) v[i] = 0;
-      }
-      packs[k].set(v);
-      packs[k].store(y + place.at(at));
-    }
-  }
+        for (int i = 0; i < kSize; ++i) {
+          v[i] = v[i] * scale[i] + offset[i] + more[i];
+          if (kRelu && v[i] < 0) v[i] = 0;
+        }
+        packs[k].set(v);
+        packs[k].store(y + at);
+      });
 }
 
 // How it is known where a gradient counts.
@@ -341,32 +348,24 @@ __global__ void __launch_bounds__(kThreads)
     read(of.map + place.channel, mean);
     read(of.map + 2 * channels + place.channel, scale);
     read(of.map + 3 * channels + place.channel, offset);
-    for (int64_t r = place.row; r < rows; r += int64_t{kAhead} * place.step) {
-      GradientRows<T, kMask> read_rows;
+    GradientRows<T, kMask> read_rows;
+    for_rows(
+        place, [&](int k, int64_t at) { read_rows.load(k, of, at); },
+        [&](int k, int64_t at) {
+          float dy[kSize];
+          float x[kSize];
+          read_rows.get(k, dy, x, scale, offset);
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
-        const int64_t at = r + int64_t{k} * place.step;
-        if (at < rows) read_rows.load(k, of, place.at(at));
-      }
-#pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
-        const int64_t at = r + int64_t{k} * place.step;
-        if (at >= rows) continue;
-        float dy[kSize];
-        float x[kSize];
-        read_rows.get(k, dy, x, scale, offset);
-#pragma unroll
-        for (int i = 0; i < kSize; ++i) {
-          first[i] += dy[i];
-          second[i] += dy[i] * (x[i] - mean[i]);
-        }
-        if (kWrites) {
-          Pack<T> pack;
-          pack.set(dy);
-          pack.store(masked + place.at(at));
-        }
-      }
-    }
+          for (int i = 0; i < kSize; ++i) {
+            first[i] += dy[i];
+            second[i] += dy[i] * (x[i] - mean[i]);
+          }
+          if (kWrites) {
+            Pack<T> pack;
+            pack.set(dy);
+            pack.store(masked + at);
+          }
+        });
   }
   __shared__ __align__(16) float total[2 * kChannels<T>];
   if (!add_up(place, first, second, scratch.sums, scratch.finished, total)) {
@@ -405,34 +404,28 @@ __global__ void __launch_bounds__(kThreads)
   read(gradient + place.channel, by);
   read(gradient + channels + place.channel, slope);
   read(gradient + 2 * channels + place.channel, plus);
-  for (int64_t r = place.row; r < rows; r += int64_t{kAhead} * place.step) {
-    GradientRows<T, kMask> read_rows;
-    Pack<T> others[kAddend ? kAhead : 1];
+  GradientRows<T, kMask> read_rows;
+  Pack<T> others[kAddend ? kAhead : 1];
+  for_rows(
+      place,
+      [&](int k, int64_t at) {
+        read_rows.load(k, of, at);
+        if (kAddend) others[k].load(addend + at);
+      },
+      [&](int k, int64_t at) {
+        float dy[kSize];
+        float x[kSize];
+        float more[kSize] = {};
+        read_rows.get(k, dy, x, scale, offset);
+        if (kAddend) others[k].get(more);
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int64_t at = r + int64_t{k} * place.step;
-      if (at >= rows) continue;
-      read_rows.load(k, of, place.at(at));
-      if (kAddend) others[k].load(addend + place.at(at));
-    }
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int64_t at = r + int64_t{k} * place.step;
-      if (at >= rows) continue;
-      float dy[kSize];
-      float x[kSize];
-      float more[kSize] = {};
-      read_rows.get(k, dy, x, scale, offset);
-      if (kAddend) others[k].get(more);
-#pragma unroll
-      for (int i = 0; i < kSize; ++i) {
-        dy[i] = dy[i] * by[i] + x[i] * slope[i] + plus[i] + more[i];
-      }
-      Pack<T> pack;
-      pack.set(dy);
-      pack.store(dx + place.at(at));
-    }
-  }
+        for (int i = 0; i < kSize; ++i) {
+          dy[i] = dy[i] * by[i] + x[i] * slope[i] + plus[i] + more[i];
+        }
+        Pack<T> pack;
+        pack.set(dy);
+        pack.store(dx + at);
+      });
 }
 
 template <Mask>

@@ -55,9 +55,8 @@ void cuda_norm_apply(const CudaNormShape& shape, const void* x,
 struct CudaNormGradient {
   const void* dy;
   bool relu = false;  // counts where the result was not <= 0:
-  const void* y =
-      nullptr;  // the result; null: it is computed from x, as it was
-                // without an addend
+  // The result; null: it is computed from x, as it was without an addend.
+  const void* y = nullptr;
 };
 
 // Adds to the gradients of weight and bias; `gradient_map` [3, channels] becomes

@@ -23,24 +23,32 @@ __device__ float factor_of(const CudaUpdateScale& scale, unsigned row) {
   return factor * (clip > 1 ? 1 : clip);  // NaN stays
 }
 
+// Calls with the place of each weight of the row that is this thread's.
+template <typename Function>
+__device__ void for_each_weight(const CudaUpdateTensors& t,
+                                const Function& function) {
+  const int64_t from = blockIdx.y * t.count;
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < t.count;
+       i += step) {
+    function(from + i);
+  }
+}
+
 __global__ void sgd(CudaUpdateTensors t, CudaUpdateScale scale, CudaSgd by) {
   const unsigned row = blockIdx.y;
   const float factor = factor_of(scale, row);
   const float momentum = by.momentum[row];
   const float own = by.own[row];
   const float carried = by.carried[row];
-  const int64_t from = row * t.count;
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < t.count;
-       i += step) {
-    const int64_t at = from + i;
+  for_each_weight(t, [&](int64_t at) {
     const float w = t.weights[at];
     const float g = t.gradients[at] * factor + t.l2[at] * w;
     const float v = momentum * t.first[at] + g;
     t.first[at] = v;
     t.weights[at] = w + own * g + carried * v;
     t.gradients[at] = 0;
-  }
+  });
 }
 
 __global__ void adam(CudaUpdateTensors t, CudaUpdateScale scale, CudaAdam by) {
@@ -54,11 +62,7 @@ __global__ void adam(CudaUpdateTensors t, CudaUpdateScale scale, CudaAdam by) {
   const float new2 = by.new2[row];
   const float root = by.root[row];
   const float rate = by.rate[row];
-  const int64_t from = row * t.count;
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < t.count;
-       i += step) {
-    const int64_t at = from + i;
+  for_each_weight(t, [&](int64_t at) {
     const float w = t.weights[at];
     const float decay = t.l2[at] * w;
     const float g = t.gradients[at] * factor + coupled * decay;
@@ -69,7 +73,7 @@ __global__ void adam(CudaUpdateTensors t, CudaUpdateScale scale, CudaAdam by) {
     t.weights[at] =
         w + decoupled * decay + rate * (m / (sqrtf(s) * root + by.epsilon));
     t.gradients[at] = 0;
-  }
+  });
 }
 
 }  // namespace
