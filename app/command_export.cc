@@ -68,29 +68,30 @@ std::vector<LayerSpec> layers_of(const NamedModel& model) {
 
 int export_model(const Console& console, const ExportOptions& options) {
   const NamedModel model = open_model(options.study);
-  const auto wrote = [&](const std::string& file, const std::string& what) {
-    if (file != "-") console.notice(fmt::format("wrote {}: {}", file, what));
+  const auto write = [&](const std::string& file, const std::string& text,
+                         const std::string& what) {
+    if (write_output(file, text)) {
+      console.notice(fmt::format("wrote {}: {}", file, what));
+    }
     return kExitOk;
   };
   if (!options.pytorch.empty()) {
-    write_output(options.pytorch,
-                 pytorch_module(model.metadata, layers_of(model)));
-    return wrote(options.pytorch,
+    return write(options.pytorch,
+                 pytorch_module(model.metadata, layers_of(model)),
                  fmt::format("load(\"{}\") in it returns the network (pip "
                              "install torch safetensors)",
                              model.path.string()));
   }
   const SafetensorsFile weights(model.path);
   if (!options.onnx.empty()) {
-    write_output(options.onnx,
-                 onnx_model(model.metadata, layers_of(model), weights));
     const std::string answer = answer_rule(model.metadata);
-    return wrote(options.onnx,
+    return write(options.onnx,
+                 onnx_model(model.metadata, layers_of(model), weights),
                  "its input 'images' are bytes [N, height, width, channels]" +
                      (answer.empty() ? "" : "; answer: " + answer));
   }
-  write_output(options.card, model_card(weights, model.path));
-  return wrote(options.card, "what the model is and how it is used");
+  return write(options.card, model_card(weights, model.path),
+               "what the model is and how it is used");
 }
 
 bool is_journal(const fs::path& path) {
@@ -159,11 +160,8 @@ int export_study(const Console& console, const ExportOptions& options) {
                                : export_json(loaded.study, loaded.facts);
   if (options.output.empty()) {
     console.print(text);
-  } else {
-    write_output(options.output, text);
-    if (options.output != "-") {
-      console.notice(fmt::format("wrote {}", options.output));
-    }
+  } else if (write_output(options.output, text)) {
+    console.notice(fmt::format("wrote {}", options.output));
   }
   return kExitOk;
 }

@@ -54,16 +54,6 @@ const OptunaStudy& choose_optuna_study(const std::vector<OptunaStudy>& studies,
                         did_you_mean(options.study, names), list));
 }
 
-// No recipe of the user's is overwritten, and no study even by --force.
-void check_free(const fs::path& file, bool force) {
-  refuse_to_replace_database(file);
-  if (force || !fs::exists(file)) return;
-  throw Error(ErrorKind::config,
-              fmt::format("{}: exists already (--force overwrites it, or name "
-                          "another recipe with --output)",
-                          file.string()));
-}
-
 // Its database, which is named as the recipe is, has to be another file.
 fs::path recipe_file(const ImportOptions& options) {
   const fs::path storage = options.optuna;
@@ -91,8 +81,11 @@ int import_from_optuna(const Console& console, const ImportOptions& options) {
   const OptunaStudy& study = choose_optuna_study(studies, options);
   const fs::path recipe = recipe_file(options);
   const fs::path table = fs::path(recipe).replace_extension(".csv");
-  check_free(recipe, options.force);
-  check_free(table, options.force);
+  // No recipe of the user's is overwritten, and no study even by --force.
+  for (const fs::path& file : {recipe, table}) {
+    refuse_to_overwrite(file, options.force,
+                        "name another recipe with --output");
+  }
   const OptunaImport imported = import_optuna(study, table.filename().string());
   write_file_atomic(table, imported.table, false);
   write_file_atomic(recipe, imported.recipe, false);

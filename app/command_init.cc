@@ -37,22 +37,18 @@ std::string name_file(std::string text, const std::string& file) {
 }
 
 int init(const Console& console, const InitOptions& options) {
-  const bool named = !options.file.empty() && options.file != "-";
+  const bool named = !options.file.empty() && !is_stdout(options.file);
   const std::string file =
       options.file.empty() ? options.kind + ".yaml" : options.file;
   const std::string text = name_file(recipe_template(options.kind),
                                      named ? file : options.kind + ".yaml");
-  if (file == "-") {
+  if (is_stdout(file)) {
     console.print(text);
     return kExitOk;
   }
-  refuse_to_replace_database(file);
-  if (std::filesystem::exists(file) && !options.force) {
-    throw Error(ErrorKind::config,
-                fmt::format("{}: exists already (--force overwrites it, or "
-                            "name another file: dtune init {} FILE)",
-                            file, options.kind));
-  }
+  refuse_to_overwrite(
+      file, options.force,
+      fmt::format("name another file: dtune init {} FILE", options.kind));
   write_file_atomic(file, text, false);
   const std::string word = shell_quoted(file);
   console.line(fmt::format("wrote {}\nnext: dtune plan {}, then dtune run {}",

@@ -28,8 +28,7 @@ int report(const Console& console, const ReportOptions& options) {
   if (output.empty())
     output = fs::path(databases.front()).replace_extension(".html");
   const std::string page = study_report(databases);
-  write_output(output, page);
-  if (output == "-") return kExitOk;
+  if (!write_output(output, page)) return kExitOk;
   console.notice(fmt::format("wrote {} ({} kB): open it in a browser",
                              short_path(output), page.size() / 1000));
   return kExitOk;

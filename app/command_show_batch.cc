@@ -117,9 +117,10 @@ int show_batch(const Console& console, const ShowBatchOptions& options) {
       prepare_recipe_data(console, recipe));
   const std::vector<CaptionedImage> images = read_batch(data, recipe, options);
   const std::vector<uint8_t> png = encode_png(contact_sheet(images));
-  write_output(options.output,
-               {reinterpret_cast<const char*>(png.data()), png.size()});
-  if (options.output == "-") return kExitOk;
+  if (!write_output(options.output,
+                    {reinterpret_cast<const char*>(png.data()), png.size()})) {
+    return kExitOk;
+  }
   console.line(fmt::format("{}: {} images of batch {}", options.output,
                            images.size(), options.batch.value_or(0)));
   return kExitOk;

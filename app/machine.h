@@ -52,9 +52,9 @@ SlotPlan plan_slots(const Recipe& recipe);
 
 // Trials that a recipe wants fused; 0: as many as fused_trials() says.
 int fused_wanted(const Recipe& recipe);
-// Trials that one of `slots` slots on these GPUs trains at the same time: `wanted`
-// or, where that is 0, one for each GiB of the slot's memory, up to eight; one
-// without GPUs.
+// Trials that one of `slots` slots on these GPUs trains at the same time:
+// `wanted` or, where that is 0, one for each GiB of the slot's memory, up to
+// eight; one without GPUs.
 int fused_trials(int wanted, const std::vector<Gpu>& gpus, int slots);
 
 // Throws Error(config) where a trial takes more slots than this machine has

@@ -133,10 +133,21 @@ void refuse_to_replace(const fs::path& output) {
                   output.string()));
 }
 
-void write_output(const fs::path& output, std::string_view text) {
-  if (output == "-") {
+void refuse_to_overwrite(const fs::path& file, bool force,
+                         const std::string& remedy) {
+  refuse_to_replace_database(file);
+  if (force || !fs::exists(file)) return;
+  throw Error(ErrorKind::config,
+              fmt::format("{}: exists already (--force overwrites it, or {})",
+                          file.string(), remedy));
+}
+
+bool is_stdout(const fs::path& output) { return output == "-"; }
+
+bool write_output(const fs::path& output, std::string_view text) {
+  if (is_stdout(output)) {
     std::fwrite(text.data(), 1, text.size(), stdout);
-    return;
+    return false;
   }
   refuse_to_replace(output);
   if (std::error_code error; fs::is_directory(output, error)) {
@@ -144,6 +155,7 @@ void write_output(const fs::path& output, std::string_view text) {
         fmt::format("{}: is a folder (name a file in it)", output.string()));
   }
   write_file_atomic(output, text, /*durable=*/false);
+  return true;
 }
 
 fs::path find_database(const std::string& name) {

@@ -44,9 +44,18 @@ void refuse_to_replace(const std::filesystem::path& output);
 // The same of a database alone, where the user may overwrite a recipe.
 void refuse_to_replace_database(const std::filesystem::path& output);
 
-// Writes a file that the user named; "-" is stdout. Throws as refuse_to_replace(), Error(config)
+// Whether the user means stdout by the name of an output.
+bool is_stdout(const std::filesystem::path& output);
+
+// Writes a file that the user named, or to stdout. False: that was stdout, of
+// which nothing is to be said. Throws as refuse_to_replace(), Error(config)
 // where it is a folder, and Error(data) where it cannot be written.
-void write_output(const std::filesystem::path& output, std::string_view text);
+bool write_output(const std::filesystem::path& output, std::string_view text);
+
+// Throws as refuse_to_replace_database(), and Error(config) where the file is
+// there and is not to be overwritten (`force`); `remedy`: what to do else.
+void refuse_to_overwrite(const std::filesystem::path& file, bool force,
+                         const std::string& remedy);
 
 // The database that a user means by the name of a database, of a recipe, or of
 // either without its ending. Throws Error(config) where there is none, and

@@ -231,7 +231,7 @@ void write_summary(const std::string& path, const std::string& text) {
 // A path that cannot be written is found before hours of search, not after.
 void check_writable(const char* option, const fs::path& path) {
   if (path.empty()) return;
-  if (path == "-") {
+  if (is_stdout(path)) {
     throw Error(ErrorKind::config,
                 fmt::format("{}: - is stdout, where the run itself is shown "
                             "(name a file)",
@@ -403,7 +403,7 @@ int with_junit(const RunView& view, const std::string& name,
     check_outputs(view);
     return command();
   } catch (const Error& error) {
-    if (view.junit.empty() || view.junit == "-") throw;
+    if (view.junit.empty() || is_stdout(view.junit)) throw;
     try {
       write_output(view.junit, junit_error_xml(name, error));
     } catch (const Error&) {

@@ -45,9 +45,10 @@ cuda_of() {
   env -u CUDA_HOME -u CUDA_PATH PATH=/usr/bin:/bin PYTHONPATH="$fake" PYTHONDONTWRITEBYTECODE=1 \
     "$python" "$root/third_party/pip_cuda.py" "$fake/cuda" 2>"$fake/said"
 }
-echo 'class version: cuda = None' > "$fake/torch/__init__.py"
+touch "$fake/torch/__init__.py"
+echo 'cuda = None' > "$fake/torch/version.py"
 [ -z "$(cuda_of)" ] || fail "a PyTorch for CPUs has a CUDA toolkit"
-echo 'class version: cuda = "13.0"' > "$fake/torch/__init__.py"
+echo 'cuda = "13.0"' > "$fake/torch/version.py"
 code=0
 cuda_of || code=$?
 [ "$code" -eq 1 ] || fail "no compiler for CUDA: exit code $code instead of 1"

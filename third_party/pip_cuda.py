@@ -8,8 +8,10 @@ nothing where none is needed: PyTorch is for CPUs, or there is an nvcc in PATH
 or CUDA_HOME. Exit code 1, with a remedy on stderr, where the compiler is missing.
 """
 import importlib.metadata
+import importlib.util
 import os
 import pathlib
+import runpy
 import shutil
 import sys
 
@@ -42,12 +44,12 @@ def make(toolkit, folder):
 
 
 def main():
-    import torch
-    cuda = torch.version.cuda
+    # Its version alone: to import all of it takes seconds.
+    torch = pathlib.Path(importlib.util.find_spec("torch").origin).resolve().parent
+    cuda = runpy.run_path(torch / "version.py")["cuda"]
     if cuda is None or has_own_toolkit():
         return 0
-    packages = pathlib.Path(torch.__file__).resolve().parent.parent
-    toolkit = packages / "nvidia" / f"cu{cuda.split('.')[0]}"
+    toolkit = torch.parent / "nvidia" / f"cu{cuda.split('.')[0]}"
     if (toolkit / "bin/nvcc").exists() and (toolkit / "nvvm/bin/cicc").exists():
         folder = pathlib.Path(sys.argv[1])
         make(toolkit, folder)
